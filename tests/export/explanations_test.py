@@ -150,7 +150,7 @@ def test_taggers_and_readers_explain_themselves(trained, exported, name):
     ],
 )
 def test_models_that_cannot_be_explained_are_refused(trained, tmp_path, name, kinds, dtype, message):
-    with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
+    with pytest.raises(ValueError, match=f"`export_explanations.* {message}"):
         export_trained(str(trained(name)), str(tmp_path / "out"), ExportOptions(dtype, explanations=kinds))
     assert not (tmp_path / "out").exists()
 

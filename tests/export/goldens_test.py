@@ -83,7 +83,7 @@ def test_a_server_is_held_to_them(classifier):
         verdicts = verification.verify(base, f"localhost:{server.port}", "films")
         assert [each.signature for each in verdicts] == ["serving_default", "ids", "classify"]
         assert not any(each.problems for each in verdicts) and max(each.largest for each in verdicts) < 1e-5
-        with pytest.raises(ValueError, match="'other' must be one that localhost.* serves"):
+        with pytest.raises(ValueError, match="localhost.* does not serve a model 'other'"):
             verification.verify(base, f"localhost:{server.port}", "other")
 
 
@@ -169,7 +169,7 @@ def _cut(path):
         (pathlib.Path.unlink, "variables/variables.index", "has no readable weights:"),
         (_cut, "saved_model.pb", "is not a complete SavedModel:"),
         (pathlib.Path.unlink, "assets/vocab.txt", "is not a complete SavedModel:"),
-        (pathlib.Path.unlink, "saved_model.pb", "must be a folder with saved_model.pb, or with numbered"),
+        (pathlib.Path.unlink, "saved_model.pb", "must be a directory with saved_model.pb, or with numbered"),
     ],
 )  # fmt: skip
 def test_the_program_says_what_is_damaged(copy, damage, file, message):

@@ -216,7 +216,7 @@ def test_a_directory_without_a_task_is_refused(tmp_path):
 
 def test_a_target_that_cannot_be_is_named_before_the_long_work(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"`export_dir` must be a folder .* Received .*file/a/b, where .*file is no"):
+    with pytest.raises(ValueError, match=r"Cannot write to `export_dir` .*file/a/b: .*file is no"):
         DEFAULT.check_folder(tmp_path / "file" / "a" / "b")
     DEFAULT.check_folder(tmp_path / "new" / "a")
     assert not (tmp_path / "new").exists()

@@ -108,7 +108,7 @@ def test_texts_come_from_arguments_a_file_or_standard_input(tmp_path, monkeypatc
     assert read_masked_texts(["\udcff[MASK]"], None) == ["[MASK]"]
     for arguments, input_file, message in (
         (["[MASK]"], str(file), "as arguments or with `input_file`, not both"),
-        (["[MASK]", "it is [mask] .", ""], None, r"Received 2 of 3 without, text 2 first: 'it is \[mask\] \.'"),
+        (["[MASK]", "it is [mask] .", ""], None, r"missing in 2 of 3 texts, first in text 2: 'it is \[mask\] \.'"),
     ):
         with pytest.raises(ValueError, match=message):
             read_masked_texts(arguments, input_file)
@@ -119,7 +119,7 @@ def test_texts_come_from_arguments_a_file_or_standard_input(tmp_path, monkeypatc
 
 def test_a_model_without_the_head_is_refused(tmp_path):
     tiny.checkpoint(tmp_path)
-    with pytest.raises(ValueError, match=r"must have a masked-LM head: cls/pred.*bert_model\.ckpt has none"):
+    with pytest.raises(ValueError, match=r"masked-LM head is required .cls/pred.*bert_model\.ckpt has none"):
         Filler(tmp_path)
 
 

@@ -251,8 +251,8 @@ def test_attributions_are_for_a_few_texts_at_a_time(classifier):
     ("task", "message"),
     [
         (EmbeddingTask, "a model for embedding has none. Remove attributions"),
-        (MultipleChoiceTask, "Received one for multiple_choice without"),
-        (lambda c: ClassificationTask(c, 2, lstm_units=4), "Received one for classification without"),
+        (MultipleChoiceTask, "a model for multiple_choice has none"),
+        (lambda c: ClassificationTask(c, 2, lstm_units=4), "a model for classification has none"),
         (lambda c: ClassificationTask(c, 2, windows={"stride": 5, "max_windows": 4}), "averages over the windows"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_port_that_is_taken_is_named_with_its_address(film_path):
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
         port = taken.getsockname()[1]
         for more in ({"port": port}, {"rest_api_port": port}):
-            with pytest.raises(ValueError, match=re.escape(f"Received [::1]:{port}")):
+            with pytest.raises(ValueError, match=re.escape(f"address [::1]:{port}")):
                 serve_quickly(film_path, host="::1", **more)
 
 

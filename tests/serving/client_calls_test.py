@@ -149,12 +149,12 @@ def test_a_server_that_is_gone(server, connect):
 
 def test_a_refusal_is_held_against_what_the_model_takes(server, connect):
     server.script = [failure(Code.INVALID_ARGUMENT, "slice index 1 of dimension 0 out of bounds")] * 9
-    with pytest.raises(ValueError, match=re.escape("'text' must be string of shape [n]. Received string of shape [1")):
+    with pytest.raises(ValueError, match=re.escape("'text' must be string of shape [n]; got string of shape [1")):
         connect().ask({"text": [["a", "b"]]})
     server.shape = [-1, -1]
     with pytest.raises(ValueError, match="'text' must be a list of texts for each example; got one text for each"):
         connect().ask({"text": ["a"]})
-    with pytest.raises(ValueError, match="Received INVALID_ARGUMENT: slice index 1"):  # nothing is seen
+    with pytest.raises(ValueError, match="rejected the request with INVALID_ARGUMENT: slice index 1"):  # nothing is seen
         connect().ask({"text": [["a"]]})
 
 
@@ -182,9 +182,9 @@ def test_examples_of_a_stream(server, connect):
     assert all(isinstance(answer, Embedding) and answer.embedding.dtype == np.float32 for answer in answers)
     assert [answer.embedding[0] for answer in answers] == [1, 2, 3]
     assert [len(request.inputs[0].value.string_val) for request in server.requests] in ([2, 1], [1, 2])
-    with pytest.raises(ValueError, match="An item must have the texts text. Received:"):
+    with pytest.raises(ValueError, match="An item must have the texts text; got"):
         list(connect().stream([("a", "b")]))
-    with pytest.raises(ValueError, match="`in_flight` must be at least 1. Received: 0"):
+    with pytest.raises(ValueError, match="`in_flight` must be at least 1. Got 0"):
         list(connect().stream([], in_flight=0))
 
 
@@ -214,7 +214,7 @@ def test_one_text_in_place_of_several(server):
                 list(ask(DataFrame({"text": ["a"], "label": [0]})))
         with pytest.raises(ValueError, match="Received None in position 1"):
             client.ask({"text": ["a", None]})
-        with pytest.raises(ValueError, match="Inputs must be a dictionary .* Received list"):
+        with pytest.raises(ValueError, match="Inputs must be a dictionary .* got list"):
             client.ask(["abc"])
 
 
@@ -280,5 +280,5 @@ def test_encryption_both_ways(certificate, kind):
                 client.ask({"text": ["abc"]})
     finally:
         server.stop().wait()
-    with pytest.raises(ValueError, match="`key_file` must come with `certificate_file`. Received it alone"):
+    with pytest.raises(ValueError, match="`key_file` requires `certificate_file`"):
         kind(address, tls=Tls(own, key))

@@ -61,8 +61,8 @@ def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatc
 @pytest.mark.parametrize(("body", "status", "words"), [
     (gzip.compress(b"x" * 100, mtime=0)[:-1], 400, "The gzip body ends too early"),
     (gzip.compress(b"x" * 100, mtime=0)[:-9], 400, "The gzip body ends too early"),
-    (gzip.compress(b"x", mtime=0) + b"rest", 400, "no gzip"),
-    (gzip.compress(b"x", mtime=0)[:-8] + bytes(8), 400, "no gzip"),
+    (gzip.compress(b"x", mtime=0) + b"rest", 400, "not gzip"),
+    (gzip.compress(b"x", mtime=0)[:-8] + bytes(8), 400, "not gzip"),
     (gzip.compress(bytes(MIB + 1), mtime=0), 413, "may decompress to 1048576 bytes"),
     (gzip.compress(bytes(MIB), mtime=0) * 2, 413, "may decompress to 1048576 bytes"),
 ])  # fmt: skip

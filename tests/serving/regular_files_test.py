@@ -30,7 +30,7 @@ def test_a_link_to_a_stored_file_is_one_and_what_is_not_there_is_an_error_of_the
 
 
 def test_a_pipe_is_no_configuration(pipe):
-    with pytest.raises(ValueError, match="`model_config_file` must be .* Received: .*pipe is a named pipe, and only"):
+    with pytest.raises(ValueError, match="`model_config_file` must be .* Cannot use .*pipe is a named pipe, and only"):
         read_model_config(str(pipe))
     with pytest.raises(ValueError, match="`monitoring_config_file` must be a file.*pipe is a named pipe"):
         metrics.read_path(str(pipe))

@@ -85,7 +85,7 @@ def test_a_sequence_must_fit_the_positions():
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        (([4096, 1], [1, 512]), "The inputs input_ids, segment_ids must have one number of rows. Received 4096, 1"),
+        (([4096, 1], [1, 512]), "The inputs input_ids, segment_ids must have the same number of rows; got 4096, 1"),
         (([3, 1], [3, 512]), r"The inputs input_ids, segment_ids must have the same shape; got \[3, 1\], \[3, 512\]"),
     ],
     ids=["rows", "widths"],
@@ -100,7 +100,7 @@ def test_ids_that_the_graph_would_broadcast_are_refused(shapes, words):
 
 def test_a_context_without_choices_is_refused():
     wanted = signature({"choices": (tf.string, (None, None)), "context": (tf.string, (None,))}, {})
-    with pytest.raises(ServingError, match="The inputs choices, context must have one number of rows. Received 1, 2"):
+    with pytest.raises(ServingError, match="The inputs choices, context must have the same number of rows; got 1, 2"):
         Sequences(512, 64).check(wanted, several([9], [3, 3]) | {"context": texts(1, 1)["text"]})
 
 
@@ -110,7 +110,7 @@ def test_a_single_value_is_left_to_the_graph():
         sequences.check(BY_TEXT, value)
         assert sequences.plan(BY_TEXT, value).tokens == 2 and not sequences.plan(BY_TEXT, value).parts
     pair = signature({name: (tf.string, (None,)) for name in ("text_a", "text_b")}, {})
-    with pytest.raises(ServingError, match=r"must have one number of rows. Received a single value, 2"):
+    with pytest.raises(ServingError, match=r"must have the same number of rows; got a single value, 2"):
         Sequences(512, 64).check(pair, {"text_a": value["text"], "text_b": texts(1, 1)["text"]})
 
 

@@ -159,7 +159,7 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
 def test_strategies_by_name():
     assert distribution.make_strategy("default").num_replicas_in_sync == 1
     with pytest.raises(
-        ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\)\. Received: 'horovod'\."
+        ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\); got 'horovod'\."
     ):
         distribution.make_strategy("horovod")
 

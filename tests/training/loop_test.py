@@ -150,7 +150,7 @@ def test_other_settings_are_refused_by_name(ended):
 def test_another_model_is_refused_whichever_has_more_layers(tmp_path, layers):
     mine, other = (ClassificationTask(tiny.config(num_hidden_layers=n), 2) for n in layers)
     _fit(_run(tmp_path, steps=1), mine)
-    with pytest.raises(ValueError, match=r"model\.ckpt-1 must hold the .* of this run.* Received .*layer_1"):
+    with pytest.raises(ValueError, match=r"model\.ckpt-1 does not hold the complete state of this run: .*layer_1"):
         _fit(_run(tmp_path, steps=1), other)
 
 

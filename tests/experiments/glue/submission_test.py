@@ -50,7 +50,7 @@ def test_what_is_missing_is_named(tmp_path, caplog):
 def test_malformed_submissions_are_refused(tmp_path):
     folders = _folders(tmp_path, ("AX.tsv", "AX.tsv", "QQP.tsv"))
     with pytest.raises(
-        ValueError, match=r"must have one AX\.tsv\. Received .*run0/AX\.tsv and .*run1/AX\.tsv; name one"
+        ValueError, match=r"takes only one AX\.tsv; got .*run0/AX\.tsv and .*run1/AX\.tsv"
     ):
         grid.write_submission(folders, tmp_path / "a.zip")
     with pytest.raises(

@@ -124,7 +124,7 @@ OF_DATA = "12:00:01 It begins.\n12:00:02 Error: train.tsv:3: a row must have a l
 @pytest.mark.parametrize(
     ("errors", "stops_after", "told"),
     [
-        ([OF_DATA], 1, "from trial 1: train.tsv:3: a row must have a label. Received none; correct it"),
+        ([OF_DATA], 1, "as in trial 1: train.tsv:3: a row must have a label. Received none; correct it"),
         (["12:00:01 Error: No room for HERE/x.\n", "12:00:09 Error: No room for HERE/x.\n"], 2,
          "from trial 1, trial 2: No room for /x"),
         (["12:00:01 Error: one.\n", "12:00:01 Error: another.\n", "12:00:01 Error: a third.\n"], None, None),
@@ -225,7 +225,7 @@ def test_a_metric_is_named_with_or_without_eval_and_a_name_that_no_program_has_i
 
 def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
     children = Children(monkeypatch, SCORES)
-    with pytest.raises(ValueError, match=r"Received 'eval_f1', and there are eval_accuracy, eval_loss, global_step; n"):
+    with pytest.raises(ValueError, match=r"one of eval_accuracy, eval_loss, global_step; got 'eval_f1'"):
         _tuner(tmp_path, metric="eval_f1").run()
     assert children.made == ["trial-1"]
     _tuner(tmp_path).run()  # with the right one nothing is made twice

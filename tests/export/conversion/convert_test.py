@@ -134,7 +134,7 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
     assert (tmp_path / "again" / "task.json").exists()
     windows = {"stride": 8, "max_windows": 2}
     (tmp_path / "run" / "task.json").write_text(json.dumps(TASK | {"windows": windows}), encoding="utf-8")
-    with pytest.raises(ValueError, match="Received windows in task.json, .* with `leave_out=windows`"):
+    with pytest.raises(ValueError, match="differently: windows in task.json .* `leave_out=windows`"):
         convert_model(tmp_path / "run", tmp_path / "no", "huggingface")
 
 
@@ -192,9 +192,9 @@ def test_a_head_stays_behind_only_when_that_is_said(source, tmp_path):
     assert set(proof.left_out) == {"classifier/output_bias", "classifier/output_weights"}
     pooling = json.loads((tmp_path / "st" / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     assert pooling["pooling_mode_mean_tokens"] is True and pooling["word_embedding_dimension"] == 12
-    with pytest.raises(ValueError, match="Every pattern of `leave_out` must match .* Received 'lassifier/.*', which"):
+    with pytest.raises(ValueError, match="must match .* Pattern 'lassifier/.*' matches none"):
         convert_model(source, tmp_path / "no", "tf1", leave_out=["lassifier/.*"])
-    with pytest.raises(ValueError, match=r"must be a regular expression. Received '\*': nothing to repeat"):
+    with pytest.raises(ValueError, match=r"must list regular expressions; '\*' is not one: nothing to repeat"):
         convert_model(source, tmp_path / "no", "tf1", leave_out=["*"])
     assert not (tmp_path / "no").exists()
 
@@ -206,7 +206,7 @@ def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
     file.write_text(json.dumps(mine), encoding="utf-8")
     convert_model(tmp_path / "st", tmp_path / "again", "sentence_transformers")
     assert json.loads((tmp_path / "again" / "1_Pooling" / "config.json").read_text(encoding="utf-8")) == mine
-    assert "stays behind" in str(convert_model(tmp_path / "st", tmp_path / "hf", "huggingface"))
+    assert "were not converted" in str(convert_model(tmp_path / "st", tmp_path / "hf", "huggingface"))
     modules = tmp_path / "st" / "modules.json"
     modules.write_text(modules.read_text(encoding="utf-8").replace("1_Pooling", "../run"), encoding="utf-8")
     with pytest.raises(ValueError, match="lie next to it. Received the path '../run'"):

@@ -200,7 +200,7 @@ def test_assets_are_files_of_the_models_folder(table, tmp_path):
     for make in (lambda: path.symlink_to("/etc/passwd"), lambda: os.mkfifo(path), path.mkdir):
         path.unlink()
         make()
-        with pytest.raises(ValueError, match=r"Received one with the asset sub/vocab\.txt"):
+        with pytest.raises(ValueError, match=r"compute: the asset sub/vocab\.txt"):
             graph_check.check_saved_model(str(tmp_path))
 
 

@@ -182,7 +182,7 @@ def test_parts_of_a_saved_model_are_layers_too(folder):
     loaded = tf.saved_model.load(str(folder))
     inputs = {"input_word_ids": tf.constant(IDS)}
     np.testing.assert_array_equal(layer(inputs)["mlm_logits"], loaded.mlm(inputs)["mlm_logits"])
-    with pytest.raises(ValueError, match=r"Received .*hub with no part 'nsp'; it has \['mlm'\]"):
+    with pytest.raises(ValueError, match=r"hub has no part 'nsp'; it has \['mlm'\]"):
         HubLayer(folder, part="nsp")
 
 

@@ -62,7 +62,7 @@ def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
         with pytest.raises(ValueError, match=words):
             run_table_job(job(home, **more))
         assert sorted(os.listdir(home)) == here
-    with pytest.raises(ValueError, match="must end in .jsonl or .parquet.*'words' is none"):
+    with pytest.raises(ValueError, match="must end in .jsonl or .parquet.*'words' is not one"):
         run_table_job(job(home, arrays=False))
     assert sorted(os.listdir(home)) == [*here, "log"]
 

@@ -58,7 +58,7 @@ def test_a_search_over_a_pipeline(folder):
         ({}, ["film", 3], "`X` must be texts, each a string. Received int in position 1: '3'"),
         ({}, np.array([["a", "b"]]), r"in one dimension. Received an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
-        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Received: 'half'"),
+        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Got 'half'"),
         ({"model": "nowhere"}, ["film"], "nowhere"),
     ],
 )

@@ -160,7 +160,7 @@ BAD = {
     ),
     "a micro-batch that does not divide": (
         ["--gradient_accumulation_steps=3"],
-        r"must be a multiple of 1 \(replicas\) x 3 \(--gradient_accumulation_steps\)\. Received: 16\.",
+        r"must be a multiple of 1 \(replicas\) x 3 \(--gradient_accumulation_steps\)\. Got 16\.",
     ),
     "nothing to do": (
         ["-do_train"],
