@@ -91,7 +91,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| examples, train | train.tsv, 6,920 rows |",
         "--learning_rate=3e-05\n--train_file=/data/train.tsv",
         "| eval_accuracy | 0.9375 |",
-        "Of dev.tsv, 872 rows.",
+        "Evaluated on dev.tsv, 872 rows.",
         "| `serving_default` | input | `text` | string | [?] |",
         f"| exported by | bert_tf {bert_tf.__version__}, tensorflow {tf.__version__}",
         "| trained by | python 3.12.1 |",

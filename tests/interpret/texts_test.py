@@ -184,7 +184,7 @@ def test_a_left_to_right_model_does_not_look_ahead():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens each, .* Text 1 of 1 has 33"),
+        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens, .* Text 1 of 1 has 33"),
         (lambda b: inspect.attention(b, [3]), "all texts, or all pairs of two texts. Received int"),
         (lambda b: inspect.attention(b, ["a"], ["a", "b"]),
          "`pairs` must have a second text for each of `texts`; got 2 for 1"),

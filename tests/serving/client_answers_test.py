@@ -51,15 +51,15 @@ MALFORMED = {
     ),
     "labels of three axes": (
         outputs_of(label=texts(1), labels=texts(1, 1, 1), probabilities=ONE[None]),
-        "must have labels and probabilities [n, k].",
+        "must have labels and probabilities [n, k]",
     ),
     "more labels than probabilities": (
         outputs_of(label=texts(1), labels=texts(1, 2), probabilities=ONE),
-        "must have labels and probabilities [n, k].",
+        "must have labels and probabilities [n, k]",
     ),
     "probabilities that are texts": (
         outputs_of(label=texts(1), labels=texts(1, 1), probabilities=texts(1, 1)),
-        "must have labels and probabilities [n, k].",
+        "must have labels and probabilities [n, k]",
     ),
     "half an entity": (outputs_of(entity_count=ONE[0], **ENTITIES), "and of these entity_count [n]; got"),
     "more entities than there are": (outputs_of(entity_count=np.array([2]), **ENTITIES), "entity_count int64 [1]"),
@@ -170,8 +170,8 @@ def test_answers_with_other_types(server, row, name):
 @pytest.mark.parametrize(
     "vectors, message",
     [
-        (np.ones([1, 2], np.float32), r"for each of the 2 texts\. got float32 of shape \[1, 2\]"),
-        (np.ones([3, 2], np.float32), r"for each of the 2 texts\. got float32 of shape \[3, 2\]"),
+        (np.ones([1, 2], np.float32), r"for each of the 2 texts; got float32 of shape \[1, 2\]"),
+        (np.ones([3, 2], np.float32), r"for each of the 2 texts; got float32 of shape \[3, 2\]"),
         (np.ones([2], np.float32), r"got float32 of shape \[2\]"),
         (texts(2, 1), r"got object of shape \[2, 1\]"),
     ],

@@ -26,7 +26,7 @@ def test_values_and_ranges():
         ("", "`search` is empty"),
         ("learning_rate", r"must be name=value,value with `;` .* Got 'learning_rate'\. Example"),
         ("learning_rate=1e-5,", r"must be name=value,value"),
-        ("learnin_rate=1e-5", r"cannot vary 'learnin_rate'; did you mean learning_rate\?"),
+        ("learnin_rate=1e-5", r"cannot vary 'learnin_rate' between trials; did you mean learning_rate\?"),
         ("learning_rate=1e-5;learning_rate=2e-5", "names learning_rate twice"),
         ("lora_targets=query,key", r"takes flags with a single value; lora_targets is a list"),
         ("learning_rate=1e-3..1e-5", r"A range of `search` must be low\.\.high, two numbers; got learning_rate"),

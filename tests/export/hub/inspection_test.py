@@ -181,7 +181,8 @@ def test_layers_that_are_programs(tmp_path):
     found = _one(tmp_path / "model.keras")
     assert found.faults == [
         "Lambda, which runs Python code from the file", "__lambda__, which runs Python code from the file",
-        "os.function, which belongs to neither Keras nor bert_tf", "theirs.Evil, which belongs to neither Keras nor bert_tf",
+        "os.function, which belongs to neither Keras nor bert_tf",
+        "theirs.Evil, which belongs to neither Keras nor bert_tf",
     ]  # fmt: skip
 
 

@@ -247,7 +247,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
         "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has none. Use a model",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
         "--layers=first": r"--layers must be numbers with commas between them. Received: first",
-        "film " * 31 + "film": r"at most 32 tokens each, .* Text 1 of 1 has 37. Shorten it",
+        "film " * 31 + "film": r"at most 32 tokens, .* Text 1 of 1 has 37. Shorten it",
         "--top_k=3 --views=heads": r"--top_k must come with the view masked_words",
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]
