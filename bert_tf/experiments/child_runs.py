@@ -1,4 +1,4 @@
-"""Many runs of one program below one folder: each a child process, made once, resumed, failed ones noted."""
+"""Many runs of one command in one directory: each is a resumable child process, and failures are recorded."""
 
 import abc
 import dataclasses
@@ -21,24 +21,24 @@ from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of_flag
 
-FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
+FINISHED_FILE = "finished.json"  # written after a successful run: its settings and duration
 
 
 def write_finished(folder: pathlib.Path, note: Mapping[str, Any]):
-    """Notes that the run in a folder ended well; the note is of JSON values, and has `seconds`."""
+    """Records that the run in a directory succeeded; the note has JSON values, including `seconds`."""
     write_text(folder / FINISHED_FILE, json_text(note, indent=2) + "\n")
 
 
 def read_finished(folder: pathlib.Path, build: Callable[[dict, dict[str, float], str | None], Any]) -> Any | None:
-    """Returns the result of the run in a folder, or None where it has not ended well.
+    """Returns the result of the run in a directory, or None if it has not succeeded.
 
-    A run whose files are damaged, or cannot be read, counts as one that has not ended, and the log says so: the others
-    go on.
+    A run with damaged or unreadable files counts as unfinished, and a warning is logged: the others
+    continue.
 
     Args:
-        folder: of the run.
-        build: the note, the scores of eval_results.txt, and what the model answers to every example (None: several
-            answers) -> the result.
+        folder: directory of the run.
+        build: function of the note, the metrics in eval_results.txt, and the constant prediction of the model (None: it
+            varies) that returns the result.
     """
     try:
         scores = read_results(folder)
@@ -51,13 +51,13 @@ def read_finished(folder: pathlib.Path, build: Callable[[dict, dict[str, float],
 
 
 @functools.lru_cache(maxsize=1024)
-def _warn_of_damage(folder, problem):  # once, though runs are read after each run
-    logging.warning("The run in %s counts as not finished: its %s or scores are damaged: %s", folder, FINISHED_FILE,
-                    problem)  # fmt: skip
+def _warn_of_damage(folder, problem):  # once, although all runs are read after each run
+    logging.warning("The run in %s is treated as unfinished because its %s or results are damaged: %s", folder,
+                    FINISHED_FILE, problem)  # fmt: skip
 
 
 def training_flags(values: Mapping[str, Any], others: Sequence[str]) -> list[str]:
-    """Returns the flags of a run: its own, those that save often and keep one checkpoint unless given, and `others`."""
+    """Returns the flags of a run: its own, defaults for frequent saves and a single checkpoint, and `others`."""
     given = {*map(name_of_flag, others), *values}
     rare = {name: value for name, value in UNLESS_GIVEN.items() if name not in given}
     return [*command_line({**values, **rare}), *others]
@@ -65,15 +65,15 @@ def training_flags(values: Mapping[str, Any], others: Sequence[str]) -> list[str
 
 @dataclasses.dataclass(frozen=True)
 class ChildRun:
-    """A run that is wanted.
+    """A requested run.
 
     Attributes:
-        key: by which results and errors name it.
-        folder: its own.
-        flags: that make it: it is trained and scored, or goes on where it was interrupted.
+        key: its name in results and errors.
+        folder: its directory.
+        flags: flags to train and evaluate it, or to resume it after an interruption.
         note: JSON values of FINISHED_FILE, in their order; `seconds` is filled in.
-        title: of the log; {number} and {count} are filled in.
-        work: how much longer than other runs it takes.
+        title: for the log; {number} and {count} are filled in.
+        work: its relative duration.
     """
 
     key: Hashable
@@ -85,25 +85,25 @@ class ChildRun:
 
 
 class ChildRuns(abc.ABC):
-    """Runs of one program, made one after the other. What fails is logged and noted in `failed`; the others go on.
+    """Sequential runs of one command; a failed run is logged and recorded in `failed`.
 
     Args:
-        program: as `bert-tf` knows it.
-        claim: of `folder_lock.alone_in`.
-        keep_all: whether the checkpoints of all runs stay, not only those of the best.
+        program: a command of `bert-tf`.
+        claim: as in `folder_lock.alone_in`.
+        keep_all: whether to keep the checkpoints of all runs, not only those of the best.
     """
 
-    _noun, _examples = "runs", "examples"  # of the log
+    _noun, _examples = "runs", "examples"  # for the log
 
     def __init__(self, program: str, claim: int, keep_all: bool):
         self.program, self.claim, self.keep_all = program, claim, keep_all
         self.failed: list = []
         self.one_succeeded = False
-        self.errors: dict[Hashable, str | None] = {}  # key -> the error of its user's in its log, until one succeeds
+        self.errors: dict[Hashable, str | None] = {}  # key -> the user error in its log, until a run succeeds
 
     @abc.abstractmethod
     def result(self, key: Hashable) -> Any | None:
-        """Returns the result of a run, with `folder` and `one_answer`; None: it has not ended well."""
+        """Returns the result of a run, with `folder` and `one_answer`; None: it has not succeeded."""
 
     @abc.abstractmethod
     def rivals(self, key: Hashable) -> tuple[Iterable, Any]:
@@ -118,15 +118,15 @@ class ChildRuns(abc.ABC):
         """Writes tables and the page of all runs."""
 
     def check_errors(self):
-        """Raises ValueError where what failed shows that the runs to come would fail alike."""
-        return None  # each run's error is its own
+        """Raises ValueError if the failures show that further runs would fail too."""
+        return None  # errors are specific to each run
 
     def make(self, runs: Sequence[ChildRun], title: str = "", left_in: str = ""):
-        """Makes the runs that are not finished, and the report after each.
+        """Runs everything that is unfinished, and writes the report after each run.
 
         Args:
-            runs: those that are wanted.
-            title, left_in: of the log: what stands before the count of runs, and behind the time that is left.
+            runs: the requested runs.
+            title, left_in: for the log: text before the count of runs, and after the remaining time.
         """
         left = [run for run in runs if self.result(run.key) is None]
         logging.info("%s%d %s, %d of them finished already.", title, len(runs), self._noun, len(runs) - len(left))
@@ -151,18 +151,18 @@ class ChildRuns(abc.ABC):
         seconds = time.monotonic() - start
         write_finished(run.folder, {**run.note, "seconds": round(seconds, 1)})
         result = self.result(run.key)
-        if result is None:  # a note or scores that cannot be read back are none
+        if result is None:  # an unreadable note or unreadable metrics count as missing
             self.failed.append(run.key)
             return
         logging.info("    %s, in %s", self.format_scores(result), clock(seconds))
         if result.one_answer is not None:
-            logging.warning("    It answers %r to all %s: it has learned nothing.", result.one_answer, self._examples)
+            logging.warning("    It predicts %r for all %s: it learned nothing.", result.one_answer, self._examples)
         if not self.keep_all:
             drop_models(*self.rivals(run.key))
 
 
 def drop_models(results: Iterable, best: Any):
-    """Removes the checkpoints of finished runs but the best, which no later run can bring back."""
+    """Removes the checkpoints of finished runs, except the best one."""
     for result in results:
         if result != best:
             subprocesses.drop_checkpoints(result.folder)

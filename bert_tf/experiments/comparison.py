@@ -1,4 +1,4 @@
-"""Compares the predictions of two scored runs of one task."""
+"""Compares the predictions of two evaluated runs of one task."""
 
 import dataclasses
 import itertools
@@ -24,7 +24,7 @@ from bert_tf.utils.files import read_text
 from bert_tf.utils.json_files import read_object
 
 # === Predictions ===
-# The answers of a scored run, as the tables eval_predictions*.tsv in its folder hold them.
+# The predictions of an evaluated run, from the files eval_predictions*.tsv in its directory.
 
 
 _NAME = "eval_predictions"
@@ -34,15 +34,15 @@ _HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False
 
 @dataclasses.dataclass(frozen=True)
 class PredictionTable:
-    """The predictions of a run for one file of examples, as its table holds them.
+    """The predictions of a run for one file of examples, from its predictions file.
 
     Attributes:
         path: the file.
         columns: {name: n cells}, in the order of the file.
-        scores: {metric: score} of this file, as eval_results.txt has them.
-        labels: names of the model's outputs; () where they have none.
-        separator: what stands between the labels of an example that has several.
-        has_several: whether an example may have several labels, as the task says it; None: it does not.
+        scores: {metric: score} of this file, from eval_results.txt.
+        labels: names of the model's outputs; () if they have none.
+        separator: separator between the labels of a multi-label example.
+        has_several: whether the task is multi-label; None: unknown.
     """
 
     path: pathlib.Path
@@ -53,29 +53,29 @@ class PredictionTable:
     has_several: bool | None = None
 
     def labels_in(self, cell: str) -> set[str] | None:
-        """Returns the labels of an example that may have several; None where a cell holds something else.
+        """Returns the labels of a multi-label example; None if a cell holds something else.
 
-        A label's name may hold what stands between labels.
+        A label's name may contain the separator.
 
         Raises:
-            ValueError: a cell can be read in two ways.
+            ValueError: a cell is ambiguous.
         """
         first, second = itertools.islice(itertools.chain(_readings(cell, self.labels, self.separator), (None, None)), 2)
         if second is not None and set(first) != set(second):
             raise ValueError(
-                f"{self.path}: the labels of an example must be distinguishable. Received {cell!r}, which may be "
-                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; score the run again, with "
+                f"{self.path}: the labels of an example are ambiguous: {cell!r} may be "
+                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; evaluate the run again with "
                 "another `label_separator`."
             )
         return None if first is None else set(first)
 
     def numbers(self, name: str) -> np.ndarray:
-        """Returns a column as float64 [n]; raises ValueError where it holds something else."""
+        """Returns a column as float64 [n]; raises ValueError if it holds something else."""
         try:
             return np.array(self.columns[name], np.float64)
         except ValueError as error:
             raise ValueError(
-                f"{self.path}: the column {name!r} must hold numbers. Received: {error}; score the run again."
+                f"{self.path}: the column {name!r} must hold numbers: {error}. Evaluate the run again."
             ) from error
 
     def take(self, indices: Sequence[int]) -> "PredictionTable":
@@ -85,18 +85,18 @@ class PredictionTable:
 
 
 def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
-    """Returns {"" or "_mismatched", ...: the table of that file of examples} of a scored run.
+    """Returns {"" or "_mismatched", ...: the predictions for that file} of an evaluated run.
 
     Raises:
-        ValueError: the directory is none of a scored run, or a file in it is not as it was written.
+        ValueError: the directory is not that of an evaluated run, or a file in it is damaged.
     """
     folder = pathlib.Path(directory)
     paths = sorted(folder.glob(f"{_NAME}*.tsv")) if folder.is_dir() else []
     if not paths:
         what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
         raise ValueError(
-            f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
-            "with `do_eval`, or name another."
+            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it "
+            "with `do_eval`, or pass another directory."
         )
     path = folder / _LABELS_FILE
     labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
@@ -104,23 +104,23 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
     has_several, tables = _HAVE_SEVERAL.get((task_in(directory) or {}).get("problem")), {}
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
-        own = read_results(folder, suffix) if suffix else None  # else they are in eval_results.txt, next to others
+        own = read_results(folder, suffix) if suffix else None  # otherwise, they are in eval_results.txt with others
         scores = _scores_ending(own, "") if own else _scores_ending(read_results(folder) or {}, suffix)
         tables[suffix] = PredictionTable(path, _columns(path), scores, labels, separator or ",", has_several)
     return tables
 
 
 def describe_run(directory: str) -> dict[str, Any]:
-    """Returns the facts in a run's files: `task`, its name, and `file`, the last examples that its training scored on.
+    """Returns the facts in a run's files: `task`, its name, and `file`, the last file evaluated during training.
 
-    Either is None where the folder does not say.
+    Either is None if it is not recorded.
     """
     files = _read_run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
     return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
 
 
 def _readings(cell, labels, separator):
-    """Yields the ways to read a cell as labels, each once, with the separator between."""
+    """Yields the different ways to split a cell into labels at the separator."""
     if not cell:
         yield ()
     for label in filter(None, labels):
@@ -138,27 +138,27 @@ def _columns(path):
     for number, row in enumerate(rows, 1):
         if len(row) != len(header) or number == 1 and "id" not in row:
             raise ValueError(
-                f"{path}:{number}: a table of answers must have a header with `id`, and as many columns in each line. "
-                f"Received: {row[:5]}; score the run again, with `do_eval`."
+                f"{path}:{number}: a predictions file needs a header with `id`, and the same number of columns in each "
+                f"line; got {row[:5]}. Evaluate the run again with `do_eval`."
             )
     if len(rows) < 2:
-        raise ValueError(f"{path} must hold answers. Received none; score the run again, with `do_eval`.")
+        raise ValueError(f"{path} holds no predictions. Evaluate the run again with `do_eval`.")
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
 
 
 def _scores_ending(scores, suffix):
-    """Returns the scores whose names end as the file's name does, without that and without "eval_"."""
+    """Returns the metrics with the file's suffix, without this suffix and without "eval_"."""
     own = {name.removeprefix("eval_"): value for name, value in scores.items() if name.startswith("eval_")}
     return {name.removesuffix(suffix): value for name, value in own.items() if name.endswith(suffix)}
 
 
 def _read_run(folder):
     path = folder / _RUN_FILE
-    return read_object(path, "the record of a run", "score the run again") if path.exists() else {}
+    return read_object(path, "the record of a run", "evaluate the run again") if path.exists() else {}
 
 
 # === Kinds ===
-# What the columns of a table of answers say: which answers are right, and what each example adds to a score.
+# Kinds of predictions files: which predictions are correct, and each example's contribution to a metric.
 
 
 Measure = Callable[
@@ -168,16 +168,16 @@ Measure = Callable[
 
 @dataclasses.dataclass(frozen=True)
 class RunPredictions:
-    """The answers of one run to n examples.
+    """The predictions of one run for n examples.
 
     Attributes:
-        gold: the right answers, as text; [] where there are none to show.
-        given: the run's answers, as text.
-        goodness: float [n], the greater the better: 1 for an answer that is right, where it is right or wrong.
-        sums: {metric: what each example adds, float [n, k]} of the metrics that are made of sums.
-        predictions: gold and given as numbers, for metrics by name; None: there are none.
-        num_classes: of predictions that are classes.
-        is_right_or_wrong: whether answers change from right to wrong, and not by degrees.
+        gold: the true labels as text; [] if there are none to show.
+        given: the run's predictions as text.
+        goodness: float [n], higher is better; for predictions that are right or wrong, 1 if right.
+        sums: {metric: each example's contribution, float [n, k]} for metrics that are based on sums.
+        predictions: `gold` and `given` as numbers, for metrics by name; None: not available.
+        num_classes: number of classes in `predictions`.
+        is_right_or_wrong: whether predictions are right or wrong, rather than better or worse by degrees.
     """
 
     gold: Sequence[str]
@@ -191,14 +191,14 @@ class RunPredictions:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """One kind of tables.
+    """One kind of predictions files.
 
     Attributes:
-        columns: that it has next to `id`, `probability` and texts.
-        gold: those that two runs on the same examples have alike.
-        read: the table -> the answers.
-        measures: {metric: how two runs are compared by it}.
-        fits: whether a table with these columns is of this kind.
+        columns: its columns in addition to `id`, `probability` and texts.
+        gold: columns that are equal in two runs on the same examples.
+        read: function from the file to the predictions.
+        measures: {metric: how two runs are compared}.
+        fits: whether a file with these columns is of this kind.
     """
 
     columns: tuple[str, ...]
@@ -208,20 +208,20 @@ class Kind:
     fits: Callable[[PredictionTable], bool] = lambda table: True
 
     def texts(self, table: PredictionTable) -> list[str]:
-        """Returns n texts, what the table has of each example next to the answers; several with a bar between."""
+        """Returns n texts, the columns besides the predictions, joined with a bar."""
         names = [name for name in table.columns if name not in {"id", "probability", *self.columns}]
         columns = [table.columns[name] for name in names] or [[""] * len(table.columns["id"])]
         return [" | ".join(cells) for cells in zip(*columns, strict=True)]
 
 
 def kind_of_table(table: PredictionTable) -> Kind:
-    """Returns the kind of a table; raises ValueError where it is of none."""
+    """Returns the kind of a predictions file; raises ValueError if it is unknown."""
     for kind in KINDS:
         if set(kind.columns) <= table.columns.keys() and kind.fits(table):
             return kind
     raise ValueError(
-        f"{table.path} must hold the answers of a task that can be compared. Received the columns "
-        f"{', '.join(table.columns)}; score the run again, with `do_eval`."
+        f"{table.path} does not hold predictions of a task that can be compared; it has the columns "
+        f"{', '.join(table.columns)}. Evaluate the run again with `do_eval`."
     )
 
 
@@ -245,7 +245,7 @@ def _mean(sums):
     return _ratio(sums[:, 0], sums[:, 1])
 
 
-# Scores of float [s, 3]: how many are right, given, and there.
+# Metrics from float [s, 3]: the numbers of correct, predicted and true items.
 _COUNTED = {
     "f1": lambda sums: _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2]),
     "precision": _mean,
@@ -264,20 +264,20 @@ def _count_sums(counts, **others):
 
 def _read_classes(table):
     gold, given = table.columns["label"], table.columns["prediction"]
-    names = sorted({*table.labels, *gold, *given})  # as ids are given: sorted as strings
+    names = sorted({*table.labels, *gold, *given})  # in the order of ids: sorted as strings
     index = {name: i for i, name in enumerate(names)}
     ids = tuple(np.array([index[name] for name in column]) for column in (gold, given))
     return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
 
 
 def _read_label_sets(table):
-    """Any number of labels to an example: n * L decisions between yes and no, as run_classifier scores them."""
+    """Multi-label predictions: n * L binary decisions, as evaluated by run_classifier."""
     gold, given = table.columns["label"], table.columns["prediction"]
     read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
     if strange := [cell for cell, labels in read.items() if labels is None]:
         raise ValueError(
             f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}. "
-            f"Received {strange[0]!r}; score the run again, with `do_eval`."
+            f"Got {strange[0]!r}. Evaluate the run again with `do_eval`."
         )
     sides = [[read[cell] for cell in column] for column in (gold, given)]
     pairs, width = list(zip(*sides, strict=True)), len(table.labels)
@@ -288,7 +288,7 @@ def _read_label_sets(table):
 
 
 def _has_several(table):
-    """The task says it; where it does not, a cell that is no label of the model's is none or several of them."""
+    """The task determines it; otherwise, a cell that is not one of the model's labels has none or several of them."""
     if table.has_several is not None:
         return table.has_several
     cells = {*table.columns["label"], *table.columns["prediction"]}
@@ -300,8 +300,8 @@ def _has_several(table):
 
 
 def _read_numbers(table):
-    """Correlations ask for the order alone, and scales may differ, as those of cosines: so an answer is as good as its
-    place among all answers is near to the right one's."""
+    """Correlations depend on the order only, and scales may differ, as for cosines. So a prediction is as good as its
+    rank among all predictions is close to the true one's."""
     gold, given = table.numbers("label"), table.numbers("prediction")
     goodness = -np.abs(share_below(gold) - share_below(given))
     shown = table.columns["label"], table.columns["prediction"]
@@ -348,17 +348,17 @@ KINDS = (
 
 
 # === Runs ===
-# Two runs of one task, scored on the same examples: which answers changed, and whether that was luck.
+# Two runs of one task, evaluated on the same examples: which predictions changed, and whether by chance.
 
 
 class Change(NamedTuple):
-    """An example that one run answers better than the other.
+    """An example that one run predicts better than the other.
 
     Attributes:
-        id: of the example.
-        gold: the right answer.
-        before, after: what the first and the second run answered.
-        text: of the example.
+        id: ID of the example.
+        gold: the true label.
+        before, after: the predictions of the first and the second run.
+        text: text of the example.
     """
 
     id: str
@@ -373,13 +373,13 @@ class RunComparison:
     """Two runs on one file of examples.
 
     Attributes:
-        file: name of the tables.
-        count: of the examples.
-        scores: {metric: what the bootstrap says}, a being the second run and b the first.
-        better, worse: what the second run made better and worse, what changed most first.
-        both_right, both_wrong: how many examples; None where answers are better or worse by degrees.
-        one_answers: of the first and the second run the answer that it gives to all examples, None where it gives
-            several: a run of one answer has learned nothing, and no test says more of it.
+        file: name of the predictions files.
+        count: number of examples.
+        scores: {metric: result of the bootstrap}; a is the second run, b the first.
+        better, worse: examples that the second run improved or made worse, largest change first.
+        both_right, both_wrong: number of examples; None if predictions are better or worse by degrees.
+        one_answers: the constant prediction of the first and the second run, or None if predictions
+            vary: a run with a constant prediction learned nothing, so no test applies.
     """
 
     file: str
@@ -393,15 +393,15 @@ class RunComparison:
 
 
 def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[RunComparison]:
-    """Compares two runs on every file of examples that both were scored on.
+    """Compares two runs on every file that both were evaluated on.
 
     Args:
-        first, second: the output directories of two scored runs.
-        samples: draws of the bootstrap.
-        seed: of the draws.
+        first, second: the output directories of two evaluated runs.
+        samples: number of bootstrap samples.
+        seed: seed of the samples.
 
     Raises:
-        ValueError: a directory is none of a scored run, or they are of different tasks, labels or examples.
+        ValueError: a directory is not that of an evaluated run, or tasks, labels or examples differ.
     """
     _check_tasks(first, second)
     ours, theirs = read_prediction_tables(first), read_prediction_tables(second)
@@ -409,8 +409,8 @@ def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) 
     if not common:
         names = [", ".join(table.path.name for table in side.values()) for side in (ours, theirs)]
         raise ValueError(
-            f"Two runs must be scored on a file in common. Received {first} with {names[0]} and {second} with "
-            f"{names[1]}; score both on the same one."
+            f"The two runs were not evaluated on the same file: {first} on {names[0]}, {second} on "
+            f"{names[1]}. Evaluate both on one file."
         )
     return [_compare(ours[suffix], theirs[suffix], samples, seed) for suffix in common]
 
@@ -419,8 +419,8 @@ def _check_tasks(first, second):
     tasks = [describe_run(each)["task"] for each in (first, second)]
     if None not in tasks and tasks[0] != tasks[1]:
         raise ValueError(
-            f"Two runs must be of one task. Received {first}, a run of {tasks[0]}, and {second}, one of {tasks[1]}; "
-            "name two of the same."
+            f"The two runs are of different tasks: {first} of {tasks[0]}, {second} of {tasks[1]}. "
+            "Compare two runs of one task."
         )
 
 
@@ -428,8 +428,8 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
     kind = kind_of_table(first)
     if kind_of_table(second) is not kind:
         raise ValueError(
-            f"Two runs must be of one task. Received {first.path} with the columns {', '.join(first.columns)} and "
-            f"{second.path} with {', '.join(second.columns)}; name two of the same."
+            f"The two runs are of different tasks: {first.path} has the columns {', '.join(first.columns)}, "
+            f"{second.path} has {', '.join(second.columns)}. Compare two runs of one task."
         )
     first, second = _share_labels(first, second)
     second = _align(kind, first, second)
@@ -444,12 +444,12 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
 
 
 def _share_labels(first, second):
-    """Returns the tables with the same labels: of models without names of labels those of the other one."""
+    """Returns the files with the same labels: a model without label names gets those of the other one."""
     if first.labels and second.labels and first.labels != second.labels:
         raise ValueError(
-            f"Two runs must tell the same labels apart. Received {first.path.parent} with "
-            f"{', '.join(first.labels[:20])} and {second.path.parent} with {', '.join(second.labels[:20])}; name two "
-            "of the same."
+            f"The two runs have different labels: {first.path.parent} has "
+            f"{', '.join(first.labels[:20])} {second.path.parent} has {', '.join(second.labels[:20])}. Compare two "
+            "runs with the same labels."
         )
     labels = first.labels or second.labels
     if not labels and "label" in first.columns:
@@ -459,10 +459,10 @@ def _share_labels(first, second):
 
 
 def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
-    """Returns the second table in the order of the first.
+    """Returns the second file in the order of the first.
 
     Raises:
-        ValueError: they are not about the same examples.
+        ValueError: they have different examples.
     """
     ids = first.columns["id"]
     if ids != second.columns["id"] and sorted(ids) == sorted(second.columns["id"]):  # one is sorted by its errors
@@ -472,7 +472,7 @@ def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> Predi
     same = ("id", *kind.gold)
     rows = [list(zip(*(table.columns[name] for name in same), own, strict=True))
             for table, own in zip((first, second), texts, strict=True)]  # fmt: skip
-    if not any(texts[0]) or not any(texts[1]):  # a table may lack the texts
+    if not any(texts[0]) or not any(texts[1]):  # a file may lack the texts
         rows = [[row[:-1] for row in side] for side in rows]
     if rows[0] != rows[1]:
         raise _examples_error(first, second, rows)
@@ -480,7 +480,7 @@ def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> Predi
 
 
 def _examples_error(first, second, rows):
-    """Returns the error of two tables that are about other examples, which it names where the runs know them."""
+    """Returns the error for two files with different examples, with the names of data files if recorded."""
     pairs = zip(*rows, strict=False)
     at = next((i for i, (one, other) in enumerate(pairs) if one != other), min(map(len, rows)))
     shown = [" ".join(map(str, side[at]))[:60] if at < len(side) else "none" for side in rows]
@@ -489,15 +489,15 @@ def _examples_error(first, second, rows):
         file = describe_run(os.fspath(table.path.parent))["file"]
         names.append(f"{table.path} ({len(side)} examples{f' of {file}' if file else ''})")
     return ValueError(
-        f"Two runs must be scored on the same examples. Received {names[0]} and {names[1]}, which differ from example "
-        f"{at + 1} on: {shown[0]!r} and {shown[1]!r}; score both with `do_eval` on one file."
+        f"Runs must be evaluated on the same examples. {names[0]} and {names[1]} differ from example "
+        f"{at + 1} on: {shown[0]!r} and {shown[1]!r}; evaluate both with `do_eval` on one file."
     )
 
 
 def _list_changes(kind, first, second, before: RunPredictions, after: RunPredictions):
-    """Returns what the second run made better, and what worse, what changed most first, then the surest errors."""
+    """Returns the examples that the second run improved or worsened, largest change and most confident errors first."""
     moved = after.goodness - before.goodness
-    if before.is_right_or_wrong:  # by degrees between wrong and wrong is no change
+    if before.is_right_or_wrong:  # from one wrong prediction to another is not a change
         moved = (after.goodness == 1).astype(float) - (before.goodness == 1)
     texts = [one or other for one, other in zip(kind.texts(first), kind.texts(second), strict=True)]
     gold = before.gold or [""] * len(moved)
@@ -507,4 +507,4 @@ def _list_changes(kind, first, second, before: RunPredictions, after: RunPredict
         changed = [i for i in np.lexsort((-sure, -sign * moved)) if sign * moved[i] > 0]
         return [Change(first.columns["id"][i], gold[i], before.given[i], after.given[i], texts[i]) for i in changed]
 
-    return listed(1, first), listed(-1, second)  # the one that is wrong, or worse, says how sure it was
+    return listed(1, first), listed(-1, second)  # with the confidence of the wrong or worse prediction

@@ -1,4 +1,4 @@
-"""Ranges of int8 products, from examples."""
+"""Calibration: ranges of int8 matrix products, measured on examples."""
 
 import itertools
 import os
@@ -14,19 +14,19 @@ from bert_tf.export.cpu.int8_ranges import Ranges, RecordingFloats
 from bert_tf.models.encoder_replacement import replace_encoder
 from bert_tf.utils.files import read_lines
 
-MOST_EXAMPLES = 512  # ranges hardly grow beyond
+MOST_EXAMPLES = 512  # ranges hardly grow with more
 BATCH_SIZE = 32
 
 
 def input_ranges(model: keras.Model, batches: Iterable[Mapping[str, tf.Tensor]]) -> Ranges:
-    """Returns {product: greatest absolute value of each column of its input, float32 [in]} of a model's encoder.
+    """Returns {product: maximum absolute value of each column of its input, float32 [in]} of a model's encoder.
 
     Args:
         model: functional, in float32.
-        batches: what it is given; padding does not count.
+        batches: inputs of the model; padding is ignored.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no batches.
     """
     recording = RecordingFloats()
     recorder = replace_encoder(model, lambda encoder: FastEncoder(encoder, recording))
@@ -40,7 +40,7 @@ def input_ranges(model: keras.Model, batches: Iterable[Mapping[str, tf.Tensor]])
         for product, most in run(batch).items():
             ranges[product] = np.maximum(ranges.get(product, 0), most.numpy())
     if not ranges:
-        raise ValueError("Ranges of integers must be set by examples. Received none; leave the calibration out.")
+        raise ValueError("Static quantization requires calibration examples; there are none. Add some, or remove it.")
     return ranges
 
 
@@ -48,28 +48,28 @@ def read_calibration_texts(path: str | os.PathLike, task: Any, text_inputs: Sequ
     """Returns the texts of the first examples of a file.
 
     Args:
-        path: of the file, one example in a line; tabs stand between its texts, and between the texts of a list.
-        task, text_inputs: as `ServingModule` takes them; only the last input may be a list.
+        path: a file with one example per line; tabs separate its texts, and the texts of a list.
+        task, text_inputs: as in `ServingModule`; only the last input may be a list.
 
     Raises:
-        ValueError: the file holds none, or a line has more or fewer texts than an example.
+        ValueError: the file has no texts, or a line has more or fewer texts than an example.
     """
     assert set(task.list_inputs) <= {text_inputs[-1]}, text_inputs
     lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(read_lines(path), 1) if line.strip())
     first = itertools.islice(lines, MOST_EXAMPLES)
     examples = [_split_line(path, number, line, task, text_inputs) for number, line in first]
     if not examples:
-        raise ValueError(f"{os.fspath(path)} must hold texts, one example in a line. Received a file without any.")
+        raise ValueError(f"{os.fspath(path)} has no calibration examples. Write one example per line.")
     return examples
 
 
 def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, text_inputs: Sequence[str],
                      max_seq_length: int) -> Iterator[Mapping[str, tf.Tensor]]:  # fmt: skip
-    """Yields what a served model is given for examples of `read_calibration_texts`.
+    """Yields batches of model inputs for the examples of `read_calibration_texts`.
 
     Args:
-        examples: texts of each.
-        task, tokenizer, text_inputs, max_seq_length: as `ServingModule` takes them.
+        examples: the texts of each example.
+        task, tokenizer, text_inputs, max_seq_length: as in `ServingModule`.
     """
     singles = len(text_inputs) - len(task.list_inputs)
     for _, group in itertools.groupby(sorted(examples, key=len), key=len):
@@ -81,11 +81,11 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
 
 
 def _split_line(path, number, line, task, text_inputs):
-    texts, fewest = line.split("\t"), len(text_inputs) + len(task.list_inputs)  # of a list there are two at least
+    texts, fewest = line.split("\t"), len(text_inputs) + len(task.list_inputs)  # a list has at least two texts
     if len(texts) < fewest or (len(texts) > fewest and not task.list_inputs):
         names = [*text_inputs, *text_inputs[-1:] * len(task.list_inputs), *["..."] * len(task.list_inputs)]
         raise ValueError(
-            f"{os.fspath(path)}:{number}: the line must be what the model takes, {' <TAB> '.join(names)}. "
-            f"Received {len(texts)} texts; a tab parts one from the next, so write other tabs as spaces."
+            f"{os.fspath(path)}:{number}: a line must hold the model's input, {' <TAB> '.join(names)}. "
+            f"Got {len(texts)} texts. Tabs separate texts, so replace all other tabs with spaces."
         )
     return texts

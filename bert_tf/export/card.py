@@ -1,4 +1,4 @@
-"""The model card of an export, in Markdown: what its files say, and nothing else."""
+"""The model card of an export, in Markdown, from the facts recorded in its files."""
 
 import dataclasses
 import importlib.metadata
@@ -19,26 +19,26 @@ from bert_tf.training.history import HISTORY_FILE, read_history
 from bert_tf.training.run_record import precision_of_scores
 
 # === Run facts ===
-# What the files of a training run say about the model that came of it. What they do not say stays open.
+# Facts about a model from the files of its training run. Facts that are not recorded there are left out.
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFacts:
-    """Facts about a training run; empty or None where its files do not say.
+    """Facts about a training run; empty or None if they are not recorded.
 
     Attributes:
-        checkpoint: name of the exported one.
-        step: of its training.
-        origin: what the training started from: the folder's name and the file's.
-        flags: {name: value} that the last start was given.
-        data: {split: {"file", "rows"}} that it read.
-        versions: {package: version} that trained.
-        trained: when the last step up to the exported one was reported, ISO 8601.
-        scores: {name: score} as eval_results.txt has them.
-        scored_step: of the model that has these scores.
-        scored_data: those of `data` that the scores are of.
-        scored_precision: in which the scores were computed, one of `names.PRECISIONS`.
-        int8_scores: {name: score} of the same examples, as the export in int8 answers.
+        checkpoint: name of the exported checkpoint.
+        step: its training step.
+        origin: the initial checkpoint: directory and file name.
+        flags: {name: value} of the last start.
+        data: {split: {"file", "rows"}} of the data files.
+        versions: {package: version} used for training.
+        trained: time of the last report up to the exported step, ISO 8601.
+        scores: {name: score} from eval_results.txt.
+        scored_step: the step of the evaluated model.
+        scored_data: the files of `data` that were evaluated.
+        scored_precision: of the evaluation, one of `names.PRECISIONS`.
+        int8_scores: {name: score} of the int8 export on the same examples.
     """
 
     checkpoint: str = ""
@@ -56,11 +56,11 @@ class RunFacts:
 
 
 def read_run(directory: str, checkpoint: str) -> RunFacts:
-    """Returns what is known of a trained model. A file that cannot be read is passed over, with a warning.
+    """Returns the recorded facts about a trained model. A file that cannot be read is skipped with a warning.
 
     Args:
-        directory: what a program left in its output_dir, or any other with a checkpoint.
-        checkpoint: the path of the exported one, or its prefix.
+        directory: a training run's output_dir, or any directory with a checkpoint.
+        checkpoint: path or prefix of the exported checkpoint.
     """
     name = re.sub(r"(\.index|\.data-\d+-of-\d+)$", "", os.path.basename(checkpoint))
     step = re.fullmatch(r"model\.ckpt-(\d+)", name)
@@ -81,7 +81,7 @@ def _or_warn(reader, path):
     try:
         return reader(path)
     except ValueError as error:
-        logging.warning("%s The model card says nothing of it.", error)
+        logging.warning("%s The model card omits it.", error)
         return None
 
 
@@ -103,7 +103,7 @@ def _with_history(facts, lines):
 
 
 def _find_scored_data(facts, lines, data):
-    """Returns the files that the scores are of: those of this run's evaluation, if its history has the same numbers."""
+    """Returns the evaluated files: those of this run's evaluation, if its history has the same numbers."""
     held_out = [line for line in lines if line["kind"] == "eval" and line["step"] == facts.scored_step]
     same = {name.removeprefix("eval_"): value for name, value in facts.scores.items() if name.startswith("eval_")}
     if not same or not held_out or not same.items() <= held_out[-1].items():
@@ -112,7 +112,7 @@ def _find_scored_data(facts, lines, data):
 
 
 def _shorten_path(path):
-    """Returns the end of a path: where a user keeps models is nobody's business, and nobody else's path."""
+    """Returns the end of a path: the full path is private, and useless on other machines."""
     if path is None:
         return None
     parent, name = os.path.split(os.path.normpath(path))
@@ -125,8 +125,8 @@ def _shorten_path(path):
 FILE = "MODEL_CARD.md"
 
 _INTRODUCTION = (
-    "Everything here stands in the files of the export, or of the run that trained the model. What those do not say, "
-    "such as what the model is meant for, is left out."
+    "This card was generated from the files of the export and of the training run. Information that they lack, "
+    "such as the intended use, is left out."
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
@@ -141,9 +141,9 @@ def model_card(
     """Returns the card.
 
     Args:
-        served: the model.
+        served: the exported model.
         signatures: those of the SavedModel.
-        task_options: of its task, JSON values.
+        task_options: options of its task, JSON values.
         facts: about its training.
     """
     labels = served.task.labels or []
@@ -164,32 +164,35 @@ def model_card(
 def _list_limits(served, facts):
     yield from served.task.card_limitations(served.max_seq_length)
     if served.is_calibrated:
-        yield "It loads in TensorFlow 2.17 and later: earlier versions do not have its products of integers."
+        yield "It requires TensorFlow 2.17 or later: earlier versions lack its int8 operations."
     if served.task.config.is_decoder:
-        yield "Its encoder reads from left to right: what it makes of a token depends on those before it alone."
+        yield "Its encoder is causal (left to right): the hidden state of a token depends only on the tokens up to it."
     yield "Bytes that are not UTF-8 are dropped."
     if _weight_dtypes(served) & {"int8"} and not facts.int8_scores:
-        yield "What it scores in int8 was not measured."
+        yield "Its metrics in int8 were not measured."
 
 
 def _list_model(served, task_options, facts):
     config, tokenizer = served.task.config, served.tokenizer
     yield "task", served.task.name
     yield from _list_task_options(task_options, facts)
-    yield "texts of an example", ", ".join(served.text_inputs)
+    yield "texts per example", ", ".join(served.text_inputs)
     yield "longest sequence", f"{served.max_seq_length} tokens"
     yield "encoder", config.model_type
-    yield "layers of the encoder", config.num_hidden_layers
-    yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
+    yield "encoder layers", config.num_hidden_layers
+    yield (
+        "hidden size",
+        f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads",
+    )
     yield "vocabulary", f"{len(tokenizer.vocab):,} tokens in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted(_weight_dtypes(served)))
     if served.options.has_int8_products:
-        yield "scales of activations", "set by examples" if served.is_calibrated else "found for each row"
+        yield "activation scales", "static (calibrated)" if served.is_calibrated else "dynamic (per row)"
     yield "weights", f"{served.num_weights:,}"
     yield "size of the weights", f"{size_of(served.weight_specs) / 2**20:,.1f} MiB"
     yield "exported for", served.options.export_for
     if served.options.parts > 1:
-        yield "threads of a request", served.options.parts
+        yield "threads per request", served.options.parts
 
 
 def _weight_dtypes(served):
@@ -198,7 +201,7 @@ def _weight_dtypes(served):
 
 def _list_task_options(task_options, facts):
     for name, value in task_options.items():
-        was_chosen = facts.step is not None or not name.startswith("loss")  # nothing was trained: nobody chose a loss
+        was_chosen = facts.step is not None or not name.startswith("loss")  # nothing was trained, so no loss was chosen
         if name != "labels" and value is not None and was_chosen:
             yield name, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
@@ -216,22 +219,22 @@ def _format_examples(each):
 
 
 def _format_flags(flags):
-    """Returns the flags as they were given; of a path they show the whole."""
+    """Returns the flags as given; paths are shown in full."""
     if not flags:
         return ""
     return _format_section(
-        "Flags of the training", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```"
+        "Training flags", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```"
     )
 
 
 def _describe_precision(facts, options):
-    """Returns in which precision the scores were computed, and what that says of the export."""
+    """Describes the precision of the evaluation, and how it relates to the export's."""
     if facts.scored_precision is None:
-        return "The files do not say in which precision they were computed."
+        return "The precision of the evaluation was not recorded."
     if facts.scored_precision.removeprefix("mixed_") == options.dtype:
-        return f"They were computed in {options.dtype}, as this export computes."
-    own = "" if facts.int8_scores else " What it scores in that was not measured."
-    return f"They were computed in {facts.scored_precision}; this export is in {options.dtype}.{own}"
+        return f"The metrics were computed in {options.dtype}, the precision of this export."
+    own = "" if facts.int8_scores else " Its own metrics were not measured."
+    return f"The metrics were computed in {facts.scored_precision}; this export is in {options.dtype}.{own}"
 
 
 def _format_scores(facts, options):
@@ -240,9 +243,9 @@ def _format_scores(facts, options):
     of_int8 = {f"{name}, in int8 as exported": value for name, value in facts.int8_scores.items()}
     table = _format_table("Scores", (facts.scores | of_int8).items())
     of = ", ".join(_format_examples(each) for each in facts.scored_data.values())
-    notes = [f"Of {of}." if of else "The files do not say on which examples."]
+    notes = [f"Evaluated on {of}." if of else "The evaluated examples were not recorded."]
     if facts.step != facts.scored_step:
-        notes.append(f"These are the scores of step {facts.scored_step}, and not of the exported weights.")
+        notes.append(f"These are the metrics of step {facts.scored_step}, not of the exported weights.")
     notes.append(_describe_precision(facts, options))
     return f"{table}\n\n{' '.join(notes)}"
 
@@ -290,5 +293,5 @@ def _format_rows(header, rows):
 
 
 def _format_cell(value):
-    """Returns a value that neither ends a cell nor the line."""
+    """Escapes a value so that it ends neither the cell nor the line."""
     return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,6 +1,6 @@
 """A task's model for GPUs: requests of any size are padded to one of a few shapes, so XLA needs only a few programs.
 
-The graph does not force XLA compilation, which a server refuses unless it was started with XLA enabled. It runs as it
+The graph does not force XLA compilation, which a server rejects unless it was started with XLA enabled. It runs as it
 is, and if the server lets XLA choose what to compile (docs/guides/gpu.md), XLA compiles only the model. Compiling
 takes seconds for each shape of the inputs. So the graph rounds rows and widths up, and warm-up requests of every shape
 make sure that the programs are ready before a version serves.
@@ -13,8 +13,8 @@ import tensorflow as tf
 from bert_tf.export.cpu.model import Forward
 
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")  # the features whose last axis is that of the tokens
-_NARROWEST = 16  # tokens; a narrower sequence takes a GPU as long
-_MOST_ROWS = 32  # of warm-up requests; more are rounded up too, and compiled when they come first
+_NARROWEST = 16  # tokens; a narrower sequence takes as long on a GPU
+_MOST_ROWS = 32  # of warm-up requests; larger ones are rounded up too, and compiled at their first request
 
 _MODEL = "model_for_xla"  # in the name of the function that XLA may compile
 
@@ -26,11 +26,11 @@ def widths(longest: int) -> list[int]:
 
 
 def warm_up_shapes(longest: int, max_seq_length: int) -> list[tuple[int, int]]:
-    """Returns (rows, width) of the shapes that a server is warmed up with: all that texts of few rows come to.
+    """Returns (rows, width) of the shapes for warm-up: all those of requests with few rows.
 
     Args:
-        longest: sequence that the model has positions for.
-        max_seq_length: of texts.
+        longest: the longest sequence that the model has positions for.
+        max_seq_length: the longest sequence of a text.
     """
     every = widths(longest)
     wide = every[: 1 + sum(each < max_seq_length for each in every)]
@@ -116,7 +116,7 @@ def _token_axes(model, inputs):
 
 
 def _round_up(size, sizes):
-    """Returns the smallest of the ascending sizes that is at least `size`; `size` where none is."""
+    """Returns the smallest of the ascending sizes that is at least `size`, or `size` if there is none."""
     index = tf.searchsorted(tf.constant(sizes), size[tf.newaxis])[0]
     return tf.concat([sizes, size[tf.newaxis]], 0)[index]
 

@@ -1,4 +1,4 @@
-"""A served model as a .tflite file, for LiteRT, TensorFlow's runtime on phones and small devices."""
+"""Exports a served model as a .tflite file for LiteRT, TensorFlow's runtime on phones and small devices."""
 
 import contextlib
 import io
@@ -23,12 +23,12 @@ from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
 # === Quiet ===
-# TensorFlow logs a dozen lines for each export, which stay out of ours.
+# TensorFlow logs a dozen lines per export, which are suppressed.
 
 
 @contextlib.contextmanager
 def quiet():
-    """Lets only warnings and errors into the log."""
+    """Suppresses log messages below warnings."""
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)
     try:
@@ -38,9 +38,9 @@ def quiet():
 
 
 # === Litert metadata ===
-# Metadata of a .tflite file: what its tensors are, and the files that come with it.
+# Metadata of a .tflite file: descriptions of its tensors, and the files that belong to it.
 #
-# The layout is that of tflite-support's metadata_schema.fbs: a flatbuffer in a buffer of the model says what there is,
+# The layout is that of tflite-support's metadata_schema.fbs: a flatbuffer in a buffer of the model lists the contents,
 # and the files themselves are a zip archive at the model's end.
 
 
@@ -53,10 +53,10 @@ _DTYPES = {
 }
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of a zip archive's time: equal models are equal files
 _INPUTS = {
-    "input_ids": "Word pieces, [CLS] first and [SEP] after each text, or what the vocabulary has in their place.",
+    "input_ids": "Token ids: [CLS] first and [SEP] after each text, or the vocabulary's equivalents.",
     "input_mask": "1 for a token, 0 for padding.",
     "segment_ids": "0 for the tokens of the first text, 1 for those of the second.",
-    "masked_lm_positions": "The position that is to be filled in.",
+    "masked_lm_positions": "The position of the mask to predict.",
 }
 
 
@@ -64,10 +64,10 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
     """Returns the specs of a model's weights, and the file with its metadata.
 
     Args:
-        data: what the converter made.
+        data: the output of the converter.
         task: of the model.
         signatures: their names, in the order of the model's graphs.
-        folder: its files are added, such as vocab.txt and labels.txt; tokenizer.json, which says the same once more,
+        folder: its files are added, such as vocab.txt and labels.txt; tokenizer.json, which is redundant,
             is left out.
     """
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
@@ -84,7 +84,7 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
 
 
 def _name_tensors(model):
-    """Gives the first graph's inputs and outputs their names in its signature: TensorFlow Serving reads only these."""
+    """Names the first graph's inputs and outputs as in its signature, because TensorFlow Serving reads only these."""
     (first,) = (each for each in model.signatureDefs if each.subgraphIndex == 0)
     for endpoint in first.inputs + first.outputs:
         model.subgraphs[0].tensors[endpoint.tensorIndex].name = endpoint.name
@@ -92,7 +92,7 @@ def _name_tensors(model):
 
 def _archive(folder, files):
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:  # as it is, so that a phone can map it
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:  # uncompressed, so that a phone can map it
         for name in files:
             with open(os.path.join(folder, name), "rb") as file:
                 archive.writestr(zipfile.ZipInfo(name, _BEGINNING), file.read())
@@ -100,7 +100,7 @@ def _archive(folder, files):
 
 
 def _weights(model):
-    """Returns the specs of the constants that are arrays of numbers, each once, however many graphs read it."""
+    """Returns the specs of the constants that are arrays of numbers, without duplicates across graphs."""
     found = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:
@@ -188,7 +188,7 @@ def _vector(builder, offsets):
 
 
 FILE = "model.tflite"
-_SHORTEST = 16  # tokens; shorter sequences gain nothing that is worth a signature
+_SHORTEST = 16  # tokens; a signature for shorter sequences would gain too little
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 
@@ -196,8 +196,8 @@ Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 def lengths(max_seq_length: int) -> dict[str, int]:
     """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
 
-    LiteRT computes sequences of one length each, all of it. A file holds a graph for each length and the weights once.
-    There are two lengths at least, so that `LitertRunner` can tell which axes vary with the length.
+    A LiteRT graph has a fixed sequence length. A file holds one graph per length, and the weights only once.
+    There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
     """
     shorter, length = {}, min(_SHORTEST, max(2, max_seq_length // 2))
     while length < max_seq_length:
@@ -209,7 +209,7 @@ def lengths(max_seq_length: int) -> dict[str, int]:
 def write_litert(directory: str, served) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 
-    In the file are the vocabulary, the labels and the configuration, too: it is a zip archive of them as well.
+    The file also contains the vocabulary, the labels and the configuration, as a zip archive.
 
     Args:
         directory: exists.
@@ -229,7 +229,7 @@ def write_litert(directory: str, served) -> Mapping[str, object]:
 
 
 def computed_by_litert(served) -> Forward:
-    """Returns a function that computes the model's outputs, {name: tensor [n, S]} -> tensors, as LiteRT does.
+    """Returns a function that computes the model's outputs as LiteRT does, {name: tensor [n, S]} -> tensors.
 
     Args:
         served: a `ServingModule`.
@@ -263,7 +263,7 @@ def _trace_raw(function, served, length):
 
 
 def _sequence_specs(served, length):
-    """Returns what a signature takes: one sequence of this length, and one position to predict."""
+    """Returns the input specs of a signature: one sequence of this length, and one position to predict."""
     size = {"masked_lm_positions": 1}
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 
@@ -274,17 +274,17 @@ def _convert(served, functions: Functions, dtype):
         tf.saved_model.save(served, folder, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
         if dtype != names.EXPORT_DTYPES[0]:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]  # weights of 8 bits, activations as they come
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]  # weights of 8 bits, dynamic activations
         if dtype == "float16":
             converter.target_spec.supported_types = [tf.float16]
         try:
             data = converter.convert()
-        except ConverterError as error:  # thousands of lines, in which one names the operation
+        except ConverterError as error:  # thousands of lines, one of which names the operation
             lines = str(error).splitlines()
             reason = next((line.rpartition("error: ")[2] for line in lines if "error: " in line), lines[0])
             raise ValueError(
-                "What is exported for litert must be made of operations that LiteRT has. Received a graph that its "
-                f"converter refuses: {reason}; leave `export_for` out."
+                "This model cannot be exported for LiteRT: its "
+                f"converter rejected the graph: {reason}. Remove `export_for`."
             ) from error
         with open(os.path.join(folder, "saved_model.pb"), "rb") as file:
             saved = saved_model_pb2.SavedModel.FromString(file.read())

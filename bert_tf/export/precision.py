@@ -1,4 +1,4 @@
-"""Keras's dtype policy for a block, and a task's model built and filled from a checkpoint under it."""
+"""Keras dtype policies, and a task's model built under one with a checkpoint's weights."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 
 @contextlib.contextmanager
 def dtype_policy(name: str) -> Iterator[None]:
-    """Has the layers that are made inside hold weights and compute as Keras's policy of that name says."""
+    """Context manager in which new layers use the Keras dtype policy of that name."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:
@@ -25,12 +25,12 @@ def build_with_weights(task: Any, checkpoint: Any, dtype: str = "float32") -> tu
     """Returns a task's model with a checkpoint's weights, and the report of `assign_weights`.
 
     Args:
-        task: with `build_model` and a configuration, as of `tasks/base.py`.
-        checkpoint: opened.
+        task: with `build_model` and a configuration; see `tasks/base.py`.
+        checkpoint: an open checkpoint.
         dtype: of weights and computation.
 
     Raises:
-        ValueError: the weights are not those of the task's configuration.
+        ValueError: the weights do not match the task's configuration.
     """
     check_shapes(checkpoint, task.config)
     with dtype_policy(dtype):

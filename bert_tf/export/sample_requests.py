@@ -1,7 +1,7 @@
-"""Requests that an export brings along: to warm a server up with, and golden ones, with the model's own answers.
+"""Sample requests in an export: warm-up requests, and golden requests with the model's responses.
 
-A signature's first run takes seconds, for TensorFlow then optimizes its graph; another number or length of texts costs
-little more. So each signature is asked about one short example, several, and one that fills the longest sequence.
+A signature's first run takes seconds, because TensorFlow then optimizes its graph; another number or length of texts
+costs little more. So each signature gets requests with one short example, several, and one of maximum length.
 """
 
 import functools
@@ -16,7 +16,7 @@ from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Samples ===
-# Sentences that every export brings along, to warm up with and to check its answers on. They are no user's texts.
+# Sentences in every export for warm-up and for checks of its predictions. They are not user texts.
 
 
 _SENTENCES = (
@@ -25,7 +25,7 @@ _SENTENCES = (
     "Anna Berg moved from Oslo to Lisbon in 1998, where she taught mathematics at a small school near the harbour.",
     "Café № 5 serves naïve 😀 guests, 图书馆九点开门。",
 )
-_CHOICES = 3  # texts of an input of which an example has several
+_CHOICES = 3  # number of texts in a list input
 
 
 def sample_texts(
@@ -34,14 +34,14 @@ def sample_texts(
     """Returns the texts of some examples.
 
     Args:
-        text_inputs: names of the texts that an example has.
-        list_inputs: those of them of which it has several.
-        count: how many examples.
-        blank: what each text begins with, such as a mask to fill in.
-        words: of each text, by repetition; None: one sentence.
+        text_inputs: names of the texts of an example.
+        list_inputs: those that are lists of texts.
+        count: number of examples.
+        blank: the start of each text, such as a mask.
+        words: words per text, by repetition; None: one sentence.
 
     Returns:
-        {name: `count` texts}, or lists of texts for `list_inputs`. An example's texts differ from one another.
+        {name: `count` texts}, or lists of texts for `list_inputs`. The texts of an example differ.
     """
 
     def text(number):
@@ -81,10 +81,10 @@ def signature_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[s
 
 
 def explanation_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
-    """Returns the same for the signatures that explain: the last layer, and what the model itself says.
+    """Returns the same for explanation signatures: the last layer, and the model's own prediction.
 
     Args:
-        served, texts: as of `signature_inputs`.
+        served, texts: as in `signature_inputs`.
     """
     count = len(texts[served.text_inputs[0]])
     more = {ATTENTION: {"layers": tf.fill([count, 1], -1)}, ATTRIBUTIONS: {"target": tf.fill([count], "")}}
@@ -93,9 +93,9 @@ def explanation_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict
 
 
 def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor] | None = None):
-    """Returns a PredictionLog of one request; with `outputs`, {output: tensor}, also of the response to it.
+    """Returns a PredictionLog of one request; with `outputs`, {output: tensor}, also of the response.
 
-    Classify and Regress are asked by their own requests; what they answer has a row for each example.
+    Classify and Regress have their own request types; their responses have one row per example.
     """
     from tensorflow_serving.apis import prediction_log_pb2
 
@@ -109,7 +109,7 @@ def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Map
         request.input.example_list.examples.extend(map(tf.train.Example.FromString, inputs["inputs"].numpy()))
         if outputs is not None:
             _FILLERS[signature](part.response, outputs)
-    request.model_spec.name = "default"  # a server puts the model's own name here
+    request.model_spec.name = "default"  # a server inserts the model's name here
     request.model_spec.signature_name = signature
     return log
 
@@ -154,7 +154,7 @@ Requests = list[tuple[str, dict[str, tf.Tensor]]]  # signature and {input: tenso
 def sample_requests(served: ServingModule) -> Requests:
     """Returns requests for every signature of the model, the shortest first.
 
-    One that explains is asked about the short example alone: it may compute what fifty answers do.
+    Explanations get only the short example, because one may cost as much as fifty predictions.
     """
     names = served.text_inputs, served.task.list_inputs
     sizes = ((1, None), (_SEVERAL, None), (1, served.max_seq_length))
@@ -164,9 +164,9 @@ def sample_requests(served: ServingModule) -> Requests:
 
 
 def requests_of_shapes(served: ServingModule) -> Requests:
-    """Returns a request to every signature that answers for each of `gpu.warm_up_shapes`.
+    """Returns a request for each prediction signature and each of `gpu.warm_up_shapes`.
 
-    XLA compiles the graph of each signature by itself, also where they have the model in common.
+    XLA compiles the graph of each signature separately, even if they share the model.
     """
     names, widths = (served.text_inputs, served.task.list_inputs), gpu.widths(served.positions)
 
@@ -188,18 +188,19 @@ def requests_of_shapes(served: ServingModule) -> Requests:
 def write_requests(directory: str, requests: Requests):
     """Writes `assets.extra/tf_serving_warmup_requests` of the SavedModel in `directory`.
 
-    TensorFlow Serving runs them before it announces a version, so that the first user does not wait.
+    TensorFlow Serving runs them before it announces a version, so that the first user does not have to wait.
     """
     _write(directory, WARM_UP, (prediction_log(*request) for request in requests))
 
 
 def write_goldens(directory: str, requests: Requests, functions: Mapping[str, Callable]):
-    """Writes `assets.extra/golden_requests`: the same requests, with responses; `serving/verification.py` asks again.
+    """Writes `assets.extra/golden_requests`: requests with responses, which `serving/verification.py` replays.
 
     Args:
-        directory: the SavedModel's.
-        requests: for every signature.
-        functions: {signature: traced function} of the model in memory: its files have no part in the responses.
+        directory: directory of the SavedModel.
+        requests: requests for every signature.
+        functions: {signature: traced function} of the model in memory, so that the responses do not depend on its
+            files.
     """
     logs = (prediction_log(name, inputs, functions[name](*inputs.values())) for name, inputs in requests)
     _write(directory, GOLDEN_REQUESTS, logs)

@@ -1,4 +1,4 @@
-"""Exports a trained or a served model as a new version below EXPORT_DIR: whole, or not at all."""
+"""Exports a trained or served model as a new version below EXPORT_DIR, atomically."""
 
 import dataclasses
 import functools
@@ -34,17 +34,17 @@ from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 # === Server files ===
-# What stands next to a model's versions for tensorflow_model_server: the settings that its flags take as files.
+# Files next to a model's versions for tensorflow_model_server: settings that its flags read from files.
 #
-# They are the user's as soon as they are there: none is written over.
+# Once written, they belong to the user and are never overwritten.
 
 
 MODELS, BATCHING, MONITORING = "models.config", "batching_parameters.txt", "monitoring.config"
 
-# A processor computes few examples at a time as fast as many; more of them only make each other wait.
+# On a CPU, small batches are as efficient as large ones; larger batches only add waiting time.
 _TOKENS = 4096  # of the longest examples in a batch
-_FEWEST, _MOST = 32, 256  # examples: clients of ours send 32 at a time, and a larger request is refused
-_OPERATIONS = 50e9  # a second, of a processor; a batch waits for more examples a tenth of what one takes
+_FEWEST, _MOST = 32, 256  # examples: our clients send 32 at a time, and larger requests are rejected
+_OPERATIONS = 50e9  # per second on a CPU; a batch waits for more examples for a tenth of one example's time
 _LONGEST_WAIT, _SHORTEST_WAIT = 10_000, 1_000  # microseconds
 
 
@@ -53,7 +53,7 @@ def server_files(export_dir: str, config: EncoderConfig, max_seq_length: int) ->
 
     Args:
         export_dir: where its versions are.
-        config: of its encoder.
+        config: configuration of its encoder.
         max_seq_length: its longest sequence.
     """
     return {
@@ -64,13 +64,13 @@ def server_files(export_dir: str, config: EncoderConfig, max_seq_length: int) ->
 
 
 def write_server_files(export_dir: str, texts: dict[str, str]) -> list[str]:
-    """Writes those of `server_files` that are not there yet, and says which of the others say something else.
+    """Writes those of `server_files` that do not exist yet, and logs which of the others differ.
 
     Returns:
-        the paths that were written.
+        the paths of the new files.
 
     Raises:
-        OSError: one cannot be written; none of them is left.
+        OSError: a file cannot be written; all new files are removed.
     """
     written = []
     try:
@@ -80,7 +80,8 @@ def write_server_files(export_dir: str, texts: dict[str, str]) -> list[str]:
                 write_text(path, text)
                 written.append(path)
             elif not _says(path, text):
-                logging.info("%s was kept as it is; without it, an export writes what fits the model.", path)
+                logging.info("Kept the existing %s; if you remove it, the next export writes one that fits the model.",
+                path)
     except OSError:
         for path in written:
             os.remove(path)
@@ -89,7 +90,7 @@ def write_server_files(export_dir: str, texts: dict[str, str]) -> list[str]:
 
 
 def model_name(export_dir: str) -> str:
-    """Returns the name under which `models.config` serves a model: that of its folder, as far as a URL takes it."""
+    """Returns the name under which `models.config` serves a model: its directory's name, as far as URLs allow it."""
     name = os.path.basename(os.path.abspath(export_dir))
     return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip("_") or "model"
 
@@ -117,34 +118,35 @@ def _batching(config, max_seq_length):
 
 
 def _work(config, length):
-    """Returns the operations that a sequence of this length costs in the encoder, near enough."""
+    """Estimates the number of operations for a sequence of this length in the encoder."""
     hidden, wide = config.hidden_size, config.intermediate_size
     of_token = 2 * (4 * hidden * hidden + 2 * hidden * wide) + 4 * length * hidden
     return config.num_hidden_layers * length * of_token
 
 
 _MODELS_COMMENT = """\
-# For the flag model_config_file of tensorflow_model_server. It wants the absolute path: in a container, the one inside.
+# For the flag model_config_file of tensorflow_model_server. It requires the absolute path; in a container, the path
+# inside it.
 """
 
 _BATCHING = """\
 # For the flag batching_parameters_file of tensorflow_model_server, next to the flag enable_batching.
-# Chosen for examples of up to {tokens} tokens on processors. A GPU is for larger batches and longer waits.
+# Chosen for examples of up to {tokens} tokens on CPUs. A GPU is for larger batches and longer waits.
 
-# Examples in a batch. A single request with more is refused.
+# Examples in a batch. A single request with more is rejected.
 max_batch_size {{ value: {examples} }}
 
-# How long an example waits for others: a tenth of what the model takes for one of the longest.
+# How long an example waits for others: a tenth of the model's time for the longest example.
 batch_timeout_micros {{ value: {wait} }}
 
-# Batches that may wait; what comes then is refused with UNAVAILABLE, so that nobody waits for long.
+# Batches that may wait; further requests fail with UNAVAILABLE, so that no client waits for long.
 max_enqueued_batches {{ value: 16 }}
 
-# Batches at a time. Each uses all cores; a second one fills the gaps.
+# Concurrent batches. Each uses all cores; a second one fills the gaps.
 num_batch_threads {{ value: 2 }}
 
-# pad_variable_length_inputs must stay out. It pads with a tensor's first element, so that the padding of `ids` would be
-# [CLS] with an input_mask of 1, and be read. Texts need no padding: the graph does it.
+# Do not set pad_variable_length_inputs. It pads with a tensor's first element, so that the padding of `ids` would be
+# [CLS] with an input_mask of 1, and would count as tokens. Texts need no padding: the graph pads them.
 """
 
 _MONITORING = """\
@@ -161,7 +163,7 @@ prometheus_config {
 
 
 _ASIDE = "tmp-export-"
-_OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function an export does not have
+_OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function is not part of an export
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
 
@@ -171,20 +173,20 @@ def export(
     task_options: Mapping[str, Any] | None = None,
     facts: RunFacts | None = None,
 ) -> str:
-    """Writes `served` to `export_dir`/<version>, version one above the highest there, and returns that path.
+    """Writes `served` to `export_dir`/<version>, one above the highest existing version, and returns that path.
 
-    In the version's `assets.extra` are requests to warm up with, golden requests and a model card; next to the versions
-    are the files that `server_files` makes, where there are none yet. For LiteRT there is a .tflite file and a card.
+    The version's `assets.extra` has warm-up requests, golden requests and a model card. Next to the versions
+    are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card.
 
     Args:
         served: the model.
-        export_dir: the model's directory as a server knows it.
+        export_dir: the model's directory, which a server is pointed at.
         task_options: of its task, JSON values, for the card.
         facts: about its training, for the card.
 
     Raises:
         ValueError: the directory is itself a version or has versions of another kind, it cannot be written, or the disk
-            is full; nothing new is left there.
+            is full; no partial export is left.
     """
     export_dir = os.path.abspath(os.fspath(export_dir))
     for_servers = served.options.export_for != "litert"
@@ -193,11 +195,11 @@ def export(
     try:
         os.makedirs(export_dir, exist_ok=True)
         _warn_of_leftovers(export_dir)
-        # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
+        # TensorFlow Serving treats only numeric names as versions, so it ignores this one.
         aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
         write = _write_version if for_servers else _write_for_litert
         write(aside, served, task_options or {}, facts or RunFacts())
-        os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
+        os.chmod(aside, 0o755)  # mkdtemp's directories are private to the owner, and a server runs as another user
         files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
         written = write_server_files(export_dir, files)
         path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
@@ -205,7 +207,7 @@ def export(
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"The export must be written whole to {export_dir}. Received: {reason}; nothing of it was kept."
+            f"Could not write the export to {export_dir}: {reason}. Nothing was kept."
         ) from error
     finally:
         if aside and os.path.isdir(aside):
@@ -217,18 +219,18 @@ def _warn_of_leftovers(export_dir):
     logging.info("Exporting to %s", export_dir)
     for name in sorted(os.listdir(export_dir)):
         if name.startswith(_ASIDE):
-            logging.warning("%s is another export that is being made, or was stopped; then delete it.",
+            logging.warning("%s belongs to another export that is running or was stopped. If stopped, delete it.",
                             os.path.join(export_dir, name))  # fmt: skip
 
 
 def _write_version(directory, served, task_options, facts):
     with quiet():
         functions = served.signatures()
-        # Nobody trains an export: it does without the functions for gradients of our own.
+        # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(served, directory, signatures=functions, options=without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
-    with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the file before
+    with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
     requests = sample_requests(served)
     more = requests_of_shapes(served) if served.options.export_for == "gpu" else []
@@ -244,7 +246,7 @@ def _write_for_litert(directory, served, task_options, facts):
 
 
 def _publish(aside, path, written):
-    """Gives a version its number, at which servers take it; where that fails, what was written for it goes too."""
+    """Gives a version its number, which makes it visible to servers; if that fails, its files are removed too."""
     try:
         os.rename(aside, path)
     except OSError:
@@ -259,10 +261,10 @@ def list_versions(export_dir: str) -> list[int]:
 
 
 def _finish(path, served):
-    """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
+    """Sets the method names of tf.Example signatures that Classify and Regress require.
 
-    tf.saved_model.save writes the name of Predict into all of them. Branches become a part of the graph when it is
-    loaded. A graph with parts for several threads says so, and each graph how long its sequences are.
+    tf.saved_model.save sets the method name of Predict for all of them. Branches are inlined when the graph is
+    loaded. Each graph records its sequence length and its number of parallel parts, if any.
 
     Returns:
         {name: SignatureDef}.
@@ -282,17 +284,17 @@ def _finish(path, served):
             leave_out_of_xla(graph.graph_def)
         for function in graph.graph_def.library.function:
             for node in function.node_def:
-                if node.op == "StatelessIf":  # called as a function it takes as long to start as ten operations
+                if node.op == "StatelessIf":  # called as a function, it takes as long to start as ten operations
                     node.attr["_lower_using_switch_merge"].b = True
                 if "_gradient_op_type" in node.attr and node.attr["_gradient_op_type"].s.startswith(_OWN_GRADIENT):
-                    del node.attr["_gradient_op_type"]  # TensorFlow warns of each when it loads them
+                    del node.attr["_gradient_op_type"]  # TensorFlow would log a warning for each when it loads them
     with open(path, "wb") as file:
         file.write(saved.SerializeToString())
     return dict(saved.meta_graphs[0].signature_def)
 
 
 # === Trained models ===
-# From a folder that a program trained into to a version that a server takes.
+# From the output directory of a training run to a version for servers.
 
 
 def export_trained(
@@ -306,31 +308,31 @@ def export_trained(
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
     Args:
-        directory: what a program's output_dir holds after training, or a sentence-transformers directory.
-        export_dir: the model's directory as a server knows it; by default `options.folder` in `directory`.
-        options: how.
-        trained: its task; None: what task.json, or modules.json, says.
-        score: what an export in int8 scores, for its card, from what computes the model's outputs; it raises
-            ValueError where that is too little. None: nobody knows.
-        calibration: the examples that set ranges, where the export takes them: a file of texts, or batches of the
-            model's inputs. None: the scale of each row is found again, which takes longer.
+        directory: the output_dir of a training run, or a sentence-transformers directory.
+        export_dir: the model's directory, which a server is pointed at; by default `options.folder` in `directory`.
+        options: of the export.
+        trained: its task; None: as in task.json or modules.json.
+        score: computes the metrics of an int8 export, for its card, from a function of the model's outputs; raises
+            ValueError if they are too low. None: they are not measured.
+        calibration: calibration examples, if the export uses them: a file of texts, or batches of the
+            model's inputs. None: dynamic scales per row, which are slower.
 
     Raises:
-        ValueError: no trained model is there, it cannot be explained so, there are no such examples, or the export
-            cannot be written to that folder.
+        ValueError: there is no trained model, it does not support the explanations, there are no examples, or the
+            export cannot be written.
     """
     export_dir = export_dir or os.path.join(directory, options.folder)
     options.check_folder(export_dir)  # before the long work
     description = load_description([directory])
     trained = trained or task_of(directory, description)
-    task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
+    task = type(trained.task)(description.config, **trained.task.to_dict())  # a trained task may have adapters
     texts, longest = trained.text_inputs, trained.max_seq_length
     is_of_texts = isinstance(calibration, (str, os.PathLike))
     if is_of_texts:
         examples = read_calibration_texts(calibration, task, texts)
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     if options.export_for == "gpu" and hasattr(task, "every_window"):
-        task.every_window = True  # else the number of windows with tokens would be a shape of its own
+        task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
     checkpoint = open_checkpoint(directory)
     model, report = build_with_weights(task, checkpoint, options.variable_dtype)
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
@@ -346,10 +348,13 @@ def export_trained(
 
 
 def _find_ranges(options, task, model, batches):
-    """Returns the ranges that the examples show, or None."""
+    """Returns the ranges from the calibration examples, or None."""
     if not options.takes_ranges:
         return None
     if batches is None:
-        logging.info("Each request finds the scale of each row; with `calibration_file` the export would be faster.")
+        logging.info(
+            "Dynamic quantization: scales are computed per row in each request. Pass `calibration_file` for a faster "
+            "export."
+        )
         return None
     return input_ranges(model, ({name: batch[name] for name in task.features} for batch in batches))

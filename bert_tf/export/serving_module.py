@@ -1,4 +1,4 @@
-"""A trained model as TensorFlow Serving wants it: text in, answers out, every signature a tf.function."""
+"""A trained model for TensorFlow Serving: from texts to predictions, with every signature as a tf.function."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,22 +13,22 @@ from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.utils.names import EXPLANATIONS
 
 # === Text cut ===
-# Texts without what lies far behind the tokens that are read of them.
+# Cuts texts far beyond the tokens that are read.
 
 
 _LEAST_BYTES, _BYTES_OF_A_TOKEN = 2**16, 256
 
 
 def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
-    """Returns strings of which at least 64 KiB and 256 bytes a token are left, in which `tokens` tokens are found.
+    """Cuts strings to 64 KiB, or 256 bytes per token if that is more, which is enough for `tokens` tokens.
 
-    To tokenize a megabyte takes a hundred megabytes, whatever is kept of it. Where a text has fewer tokens than that in
-    its first 64 KiB, such as one of words with tens of thousands of letters, what lies behind them is not read.
+    Tokenizing a megabyte takes a hundred megabytes, even if most tokens are dropped. If a text has fewer tokens in
+    its first 64 KiB, such as one of words with tens of thousands of letters, the rest is not read.
 
     Args:
         texts: strings of any shape.
-        tokens: how many are read of each.
-        spaces: a `BaseTokenizer.SPACES`, what becomes one space before anything is cut off; offsets change with it.
+        tokens: number of tokens that are read per text.
+        spaces: `BaseTokenizer.SPACES`, which are collapsed into one space before the cut; this changes offsets.
     """
     if spaces:
         texts = tf.strings.regex_replace(texts, spaces, " ")
@@ -36,7 +36,7 @@ def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
 
 
 # === Explanations ===
-# Signatures by which a served model explains itself: what `bert_tf.inspect` tells, in the graph, over the wire.
+# Signatures that explain predictions: the results of `bert_tf.inspect`, computed in the served graph.
 #
 #     attention      texts [n], layers int32 [n, k]     ->  attention float32 [n, k, A, S, S]
 #     attributions   texts [n], target string [n]       ->  attribution float32 [n, S], target, score, baseline_score,
@@ -44,14 +44,14 @@ def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
 #     both                                              ->  piece string, start, end, of_text int32 [n, S]
 #
 # All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 tokens; so a request names the layers
-# that it wants, and gets them as they are.
+# that it needs, and receives them unreduced.
 
 
 ATTENTION, ATTRIBUTIONS = EXPLANATIONS
 
 
 def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
-    """Raises ValueError where an export cannot explain itself so, as far as that is seen before there is a model.
+    """Raises ValueError if it is clear without a model that an export cannot have these explanations.
 
     Args:
         kinds: some of `names.EXPLANATIONS`.
@@ -60,30 +60,30 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
     """
     if kinds and task.list_inputs:
         raise ValueError(
-            "`export_explanations` must come with a model that reads an example as one sequence. Received one for "
-            f"{task.name}, whose examples have several; leave it out."
+            "`export_explanations` requires a model that reads an example as one sequence; the examples of "
+            f"{task.name} have several. Remove the option."
         )
     if ATTRIBUTIONS not in kinds:
         return
     check_task(task)
     if dtype != "float32":
         raise ValueError(
-            "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
-            f"{dtype} explains no score. Received {dtype}; change one of the two."
+            "`export_explanations=attributions` requires `export_dtype=float32`: sums of gradients in "
+            f"{dtype} are too inexact. Change one of the two."
         )
 
 
 def explanation_signatures(
     kinds: Sequence[str], task: Any, model: Any, tokenizer: Any, text_inputs: Sequence[str], max_seq_length: int
 ) -> Callable[[], dict[str, tuple[Callable, list[tf.TensorSpec]]]]:
-    """Returns a function that gives {signature: (function, its inputs' specs)}.
+    """Returns a function that returns {signature: (function, specs of its inputs)}.
 
     Args:
         kinds: some of `names.EXPLANATIONS`.
-        task, model, tokenizer, text_inputs, max_seq_length: as of `ServingModule`.
+        task, model, tokenizer, text_inputs, max_seq_length: as in `ServingModule`.
 
     Raises:
-        ValueError: the model cannot be explained so.
+        ValueError: the model does not support the explanations.
     """
     if not kinds:
         return dict
@@ -119,35 +119,35 @@ CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 
 class ServingModule(tf.Module):
-    """Tokenizer, encoder and head in one graph.
+    """Served model: tokenizer, encoder and head in one graph.
 
-        serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
+        serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's predictions
         ids               the model's inputs, int32 [n, S]              ->  the same
         classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
         attention, attributions  text [n], and what to explain          ->  see docs/reference/rest_grpc.md, on request
 
     A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
-    as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose
-    `input_mask` is 0 is none.
+    as in training. A model that reads through windows takes N of them per text, int32 [n, N, S]; a window whose
+    `input_mask` is 0 is ignored.
 
     Args:
-        task: see `tasks/base.py`; `read`, `answer` and `example_answer` make what the signatures return.
-        model: what the task's `build_model` returned, with weights.
+        task: see `tasks/base.py`; `read`, `answer` and `example_answer` compute the results of the signatures.
+        model: the result of the task's `build_model`, with weights.
         tokenizer: a `Tokenizer`.
-        text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
+        text_inputs: names of the texts of an example, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest sequence in tokens.
-        blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
-        options: how it is exported; the model has their dtype.
-        ranges: of `calibration.input_ranges`, where the export takes them.
+        blank: token that a text must contain, such as the mask of a fill-mask model; "": none.
+        options: options of the export; the model has their dtype.
+        ranges: of `calibration.input_ranges`, if the export uses them.
 
     Attributes:
-        options: how it is exported.
-        is_calibrated: products of integers have ranges that examples have shown.
-        num_weights: of the model.
-        weight_specs: shape and dtype of what holds them in the export, and of what it holds to round by.
+        options: options of the export.
+        is_calibrated: whether int8 products have calibrated ranges.
+        num_weights: number of weights of the model.
+        weight_specs: shape and dtype of the exported weights, and of their scales.
 
     Raises:
-        ValueError: the model cannot be exported so.
+        ValueError: the model cannot be exported with these options.
     """
 
     def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", options=DEFAULT, ranges=None):
@@ -161,7 +161,7 @@ class ServingModule(tf.Module):
         self.max_seq_length = max_seq_length
         self.blank = blank
         self.tokenizer = tokenizer
-        # A function and the variables, not the model: what is a Keras object would be written a second time
+        # A function and the variables, not the model: Keras objects would be written a second time
         # (keras#23553), with signatures of its own.
         fast = cpu_model.fast_model(model, options, ranges)
         self.forward = lambda features: fast({n: features[n] for n in task.features}, training=False)
@@ -173,14 +173,14 @@ class ServingModule(tf.Module):
         if options.export_for == "gpu":
             self.forward = gpu.with_rounded_shapes(self.forward, self.ids_specs, task.config.max_length)
         self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
-        # A function, which an export does not hold as it would a dict.
+        # A function, because a dict would become part of the export.
         self.explanation_signatures = explanation_signatures(
             options.explanations, task, model, tokenizer, self.text_inputs, max_seq_length
         )
         self.positions = task.config.max_length
 
     def _take_constants(self, options):
-        """Has what is faster as a constant of the graph as one."""
+        """Makes weights constants of the graph if that is faster."""
         if options.export_for == "cpu" and cpu_model.gain_as_constants(self.weight_specs):
             self.forward = cpu_model.with_constants(self.forward, self.ids_specs, self.weight_specs)
             self.weights = []
@@ -201,14 +201,14 @@ class ServingModule(tf.Module):
         if self.task.example_method:
             named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
         named |= self.explanation_signatures()
-        # Without autograph, and without jit_compile: TensorFlow Serving refuses functions marked for XLA.
+        # Without autograph, and without jit_compile: TensorFlow Serving rejects functions marked for XLA.
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
             for name, (function, specs) in named.items()
         }
 
     def _read(self, texts):
-        """Returns what the model makes of the texts, and what `answer` must know besides."""
+        """Returns the model's outputs for the texts, and the additional inputs of `answer`."""
         if not self.task.reads_whole_texts:
             texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
         features, origin = self.task.read(self.tokenizer, texts, self.max_seq_length)
@@ -218,7 +218,7 @@ class ServingModule(tf.Module):
         return self.task.answer(*self._read(texts))
 
     def answer_ids(self, *features):
-        """Returns what is answered to the model's inputs, tensors in the order of the task's `features`."""
+        """Returns the predictions for the model's inputs, tensors in the order of the task's `features`."""
         named = dict(zip(self.task.features, features, strict=True))
         config, size = self.task.config, tf.shape(named["input_ids"])[-1]
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
@@ -233,13 +233,13 @@ class ServingModule(tf.Module):
 
 
 def _check_range(name, values, end):
-    """Returns the values as they are, where all are from 0 to below `end`; else the graph fails with a message.
+    """Returns the values if all are at least 0 and below `end`; otherwise, the graph fails with a message.
 
-    Some operations fail by themselves, on processors, with the name of a node; others take such a value for another.
-    Texts are laid out by their mask, in which a large number would stand for as many tokens.
+    On CPUs, some operations fail by themselves, with the name of a node; others silently use another value.
+    Texts are laid out by their mask, in which a large number would count as that many tokens.
     """
     most = "the last position" if tf.is_tensor(end) else end - 1
-    said = f"`{name}` must be from 0 to {most}. Received another; correct it."
+    said = f"`{name}` must be from 0 to {most}; the request has a value outside this range."
     good = tf.reduce_all((values >= 0) & (values < end))
     with tf.control_dependencies([tf.debugging.Assert(good, [said])]):
         return tf.identity(values)

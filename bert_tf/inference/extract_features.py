@@ -1,4 +1,4 @@
-"""Features of an encoder for every row of a table, for `cli/extract_features.py`."""
+"""Feature extraction: an encoder's features for every row of a table, for `cli/extract_features.py`."""
 
 import dataclasses
 import os
@@ -16,14 +16,14 @@ from bert_tf.inference.sentence_encoder import hash_model
 PIECE, WORD = UNITS = ("piece", "word")
 POOLED = "embeddings"
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")  # google-research/bert's extract_features.py
-# What separates words: white space as `tokenization` has it; \s knows control characters too, which are no text.
+# What separates words: white space as in `tokenization`; \s also matches control characters, which are not text.
 _WORD = re.compile("[^ \t\r\n\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
 _DECIMALS = 6
 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureMaker:
-    """Makes the function from rows of texts to their features; a `table_job.Maker`.
+    """Creates the function from rows of texts to their features; a `table_job.Maker`.
 
     A text "a ||| b" is a pair, and so is a row of two texts.
 
@@ -32,13 +32,13 @@ class FeatureMaker:
         neither                  pieces, starts, limits, of_text, features
 
     Attributes:
-        model: a checkpoint, as `bert_tf.load` takes it.
+        model: a checkpoint, as in `bert_tf.load`.
         layers: one of `names.LAYERS`, or indices.
         pooling: one of `names.POOLINGS`; None: features of every token or word.
-        unit: "piece", a token; or "word": the mean of its tokens, those of the template left out.
-        max_seq_length: longest sequence in tokens; what is longer is cut.
-        json_lines: make what goes into a line of JSON, numbers rounded to six decimals.
-        config_file, vocab_file, do_lower_case: as `bert_tf.load` takes them.
+        unit: "piece", a token; or "word": the mean of its tokens, without special tokens.
+        max_seq_length: longest sequence in tokens; longer texts are truncated.
+        json_lines: return values for JSON Lines, with numbers rounded to six decimals.
+        config_file, vocab_file, do_lower_case: as in `bert_tf.load`.
     """
 
     model: str
@@ -53,16 +53,16 @@ class FeatureMaker:
 
     def __post_init__(self):
         if self.unit not in UNITS:
-            raise ValueError(f"`unit` must be one of {', '.join(UNITS)}. Received: {self.unit!r}; choose one.")
+            raise ValueError(f"`unit` must be one of {', '.join(UNITS)}. Got {self.unit!r}.")
         if self.pooling and self.unit != PIECE:
             raise ValueError(
-                f"`pooling` must come without `unit={self.unit}`, for it makes one vector of a whole text. Received "
-                f"`pooling={self.pooling}` too; leave one of the two out."
+                f"`pooling={self.pooling}` and `unit={self.unit}` cannot be combined: pooling makes one vector per "
+                "text. Remove one of the two."
             )
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """JSON values that decide the answers."""
+        """All that affects the results, as JSON values."""
         values = dataclasses.asdict(self)
         files = ("model", "config_file", "vocab_file")
         values |= {name: values[name] and os.path.realpath(values[name]) for name in files}
@@ -94,14 +94,14 @@ class FeatureMaker:
 
 
 def average_words(text: str | tuple[str, str], features: TokenFeatures) -> TokenFeatures:
-    """Returns the features of a text's words, of which a token at least is there: the means of their tokens'.
+    """Returns the features of a text's words that have at least one token: the means over their tokens.
 
     Args:
         text: a text, or a pair.
-        features: of its tokens.
+        features: features of its tokens.
 
     Returns:
-        The same for words, which are what stands between white space: `pieces` are the words as the text has them.
+        The same for words, separated by white space: `pieces` are the words as in the text.
     """
     positions, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.pieces), -1)
     for n, each in enumerate([text] if isinstance(text, str) else text):
@@ -118,7 +118,7 @@ def average_words(text: str | tuple[str, str], features: TokenFeatures) -> Token
 
 
 def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:
-    """Returns what a function makes of texts and of pairs, which it must be given apart, in order."""
+    """Applies a function to texts and to pairs separately, and returns the results in order."""
     found = [None] * len(texts)
     for kind in (str, tuple):
         indices = [n for n, text in enumerate(texts) if isinstance(text, kind)]
@@ -128,7 +128,7 @@ def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:
 
 
 def _format_tokens(features, names):
-    """Returns the tokens of a text, or its words, as google-research/bert writes them, with a part for each layer."""
+    """Returns the tokens or words of a text in google-research/bert's format, with an entry per layer."""
     shape = (len(features.pieces), len(names), features.values.shape[1] // len(names))
     values = features.values.astype(np.float64).reshape(shape)
     return [

@@ -1,4 +1,4 @@
-"""A pretrained model that fills in the blanks of texts; `cli/fill_mask.py` is the program around it."""
+"""Fill-mask: predicts the masked tokens of texts with a pretrained model; `cli/fill_mask.py` is the command."""
 
 import functools
 import sys
@@ -23,43 +23,43 @@ from bert_tf.utils.files import read_text
 from bert_tf.utils.text_lists import text_list
 
 # === Masked lm ===
-# A pretrained model with its masked-LM head, opened for those who ask it.
+# Opening a pretrained model with its masked-LM head.
 
 
 _HEAD = "cls/predictions/output_bias"
 
 
 def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
-    """Returns a checkpoint that has the head, to be read by `build_with_weights`, and the `Description` next to it.
+    """Returns a checkpoint with the head, for `build_with_weights`, and its `Description`.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
-        vocab_file, do_lower_case: None: what lies next to the checkpoint.
+        vocab_file, do_lower_case: None: as found next to the checkpoint.
 
     Raises:
-        ValueError: there is no such checkpoint, it has no such head, or its files do not fit together.
+        ValueError: there is no such checkpoint, it has no such head, or its files do not match.
     """
     checkpoint = open_checkpoint(path)
     if _HEAD not in checkpoint.names:
         raise ValueError(
-            f"The model must have a masked-LM head: {_HEAD}, in Hugging Face's names of BERT cls.predictions.bias. "
-            f"{checkpoint.path} has none; it is an encoder, or was trained for another task."
+            f"A masked-LM head is required ({_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
+            f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
         )
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
 
 
 def longest_sequence(description: Description, max_seq_length: int | None) -> int:
-    """Returns the most tokens of a text: `max_seq_length`, which must fit (else ValueError); None: the model's."""
+    """Returns the maximum sequence length: `max_seq_length`, or the model's if None; ValueError if it is too long."""
     description.check_length(max_seq_length or description.config.max_length)
     return max_seq_length or description.config.max_length
 
 
 def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
-    """Warns of unknown tokens among the `ids` of `texts` texts: a wrong letter case makes such."""
+    """Warns about unknown tokens in the `ids` of `texts` texts, often caused by wrong casing."""
     unknown = int((ids == tokenizer.unk_id).sum())
     if unknown:
         logging.warning(
-            "%d of %d tokens are %s, not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
+            "%d of %d tokens are %s, not in the vocabulary. Check that `do_lower_case`, %s here, is as in training.",
             *(unknown, len(ids) - tokenizer.template.special(1) * texts),
             *(tokenizer.vocab[tokenizer.unk_id], str(tokenizer.do_lower_case).lower()),
         )
@@ -72,28 +72,28 @@ _BATCH = 32
 
 
 class Filler:
-    """A model that fills in blanks.
+    """A fill-mask model: predicts masked tokens.
 
         filler = Filler("uncased_L-12_H-768_A-12")
         list(filler(["The man went to the [MASK] ."]))
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        top_k: tokens to answer with for each blank.
-        vocab_file, do_lower_case: None: what lies next to the checkpoint.
-        max_seq_length: tokens of a text at most, [CLS] and [SEP] included; None: as many as the model can take.
+        top_k: number of predictions per mask.
+        vocab_file, do_lower_case: None: as found next to the checkpoint.
+        max_seq_length: maximum sequence length, including [CLS] and [SEP]; None: the model's maximum.
         dtype: of weights and computation, "float32", "bfloat16" or "float16".
 
     Raises:
-        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.
+        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not match.
     """
 
     def __init__(self, path, top_k=5, vocab_file=None, do_lower_case=None, max_seq_length=None, dtype="float32"):
         checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
         if description.config.is_decoder:
             raise ValueError(
-                f"A model that fills in blanks must have learned by masked LM. Received {path}, which predicts the "
-                "next token from those before it (is_decoder in its configuration); name another."
+                f"Fill-mask requires a masked LM, but {path} is a causal LM: it predicts the next token from those "
+                "before it (is_decoder in its configuration). Use another model."
             )
         self.max_seq_length = longest_sequence(description, max_seq_length)
         self.tokenizer = description.tokenizer
@@ -104,17 +104,17 @@ class Filler:
         self._source = directory_of(path), checkpoint.path
 
     def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
-        """Yields the answer for each [MASK] of each text, in order.
+        """Yields the predictions for each [MASK] of each text, in order.
 
         Args:
-            texts: each with one [MASK] or more.
+            texts: each with one or more [MASK]s.
 
         Yields:
             "id", the text's number from 0; "text"; "mask", the [MASK]'s number in the text from 0; "token", list of k
-            str; "probability", list of k floats, the greatest first: the names that the SavedModel answers with.
+            str; "probability", list of k floats, descending: the output names of the SavedModel.
 
         Raises:
-            ValueError: a [MASK] lies beyond max_seq_length.
+            ValueError: a [MASK] is beyond max_seq_length.
         """
         texts = text_list(texts)
         sequences = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
@@ -125,34 +125,34 @@ class Filler:
             for i, text in enumerate(texts[start : start + _BATCH]):
                 for mask in range(text.count(self.reader.mask)):
                     tokens = [token.decode("utf-8") for token in filled["token"][i, mask]]
-                    # A float32 with the digits that it has, not with a float64's.
+                    # A float32 with its own digits, not those of a float64.
                     probabilities = [float(str(each)) for each in filled["probability"][i, mask]]
                     yield {"id": start + i, "text": text, "mask": mask, "token": tokens, "probability": probabilities}
 
     @functools.cached_property
     def _fill(self):
-        """One graph for batches of all sizes: TensorFlow rounds differently in a graph of one size."""
+        """One graph for batches of all sizes: TensorFlow rounds differently in graphs of fixed size."""
         specs = {name: tf.TensorSpec([None, None], tf.int32) for name in self.task.features}
         return tf.function(lambda f: self.task.fill(self.model(f, training=False)), [specs], autograph=False)
 
     def _check(self, texts, ids):
-        """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
+        """Raises ValueError if a mask was cut off; warns about unknown words, often caused by wrong casing."""
         counts = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
         cut = [i for i, text in enumerate(texts) if text.count(self.reader.mask) > counts[i]]
         if cut:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
-                f"Each {self.reader.mask} must lie within the first {last} tokens of a text. Received one "
-                f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
+                f"Each {self.reader.mask} must be within the first {last} tokens of a text. One is "
+                f"beyond them in {len(cut)} of {len(texts)} texts, first in text {cut[0] + 1}. Shorten the text before."
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
     def export(self, export_dir: str, options: ExportOptions = DEFAULT) -> str:
-        """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
+        """Exports a SavedModel that predicts the first [MASK] of each text, and returns its path.
 
         Args:
-            export_dir: the model's directory as a server knows it.
-            options: how; the model has their `variable_dtype`.
+            export_dir: the model's directory, which a server is pointed at.
+            options: of the export; the model has their `variable_dtype`.
         """
         reader = MaskReader(self.tokenizer, most=1)
         served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, options)
@@ -160,13 +160,13 @@ class Filler:
 
 
 def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:
-    """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
+    """Returns the non-empty texts from the arguments, or else from the lines of `input_file` or standard input.
 
     Raises:
-        ValueError: texts come from arguments and a file, there are none, or one has no `mask`.
+        ValueError: there are both arguments and a file, there are no texts, or one has no `mask`.
     """
     if arguments and input_file:
-        raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
+        raise ValueError("Pass texts either as arguments or with `input_file`, not both.")
     if arguments:
         texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
     else:
@@ -174,19 +174,19 @@ def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: st
         texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
     if not texts:
         raise ValueError(
-            f'There must be a text with a blank to fill. Received none; give one, such as "It is {mask} ."'
+            f'Nothing to do: pass at least one text with a mask token, such as "It is {mask} ."'
         )
     without = [i for i, text in enumerate(texts) if mask not in text]
     if without:
         raise ValueError(
-            f"Each text must say {mask} where its blank is, spelled so. Received {len(without)} of {len(texts)} "
-            f"without, text {without[0] + 1} first: {texts[without[0]][:80]!r}."
+            f"Each text must contain {mask}, spelled like this. It is missing in {len(without)} of {len(texts)} "
+            f"texts, first in text {without[0] + 1}: {texts[without[0]][:80]!r}."
         )
     return texts
 
 
 def format_answer(answer: dict, mask: str = names.MASK) -> str:
-    """Returns one answer for the eye: the text, then a probability and a token a line."""
+    """Formats one prediction: the text, then one probability and token per line."""
     several = answer["text"].count(mask) > 1
     head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")
     likeliest = zip(answer["probability"], answer["token"], strict=True)

@@ -1,4 +1,4 @@
-"""Pseudo-log-likelihood and left-to-right likelihood of texts."""
+"""Scores texts: pseudo-log-likelihood with masked LMs, log-likelihood with causal LMs."""
 
 import dataclasses
 import functools
@@ -18,14 +18,14 @@ from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_lists import text_list
 
 # === Scorer ===
-# How likely a model finds a text: the pseudo-log-likelihood of masked LM, and the likelihood of left to right.
+# The pseudo-log-likelihood of a text for masked LMs, and its log-likelihood for causal LMs.
 
 
 PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
 
 _CHUNK = 1024  # texts tokenized and sorted at a time
-_TOKENS = 4096  # of a batch, padding included
-_LOGITS = 2**25  # of a batch: 128 MiB
+_TOKENS = 4096  # per batch, including padding
+_LOGITS = 2**25  # per batch: 128 MiB
 _WIDTHS = 8  # widths are multiples of this
 
 
@@ -33,8 +33,8 @@ class TextScore(NamedTuple):
     """The score of one text.
 
     Attributes:
-        pieces: tokens of the text as the vocabulary writes them, special ones left out.
-        log_probabilities: float32 [P], the natural logarithm of each token's probability, given the others or those
+        pieces: tokens of the text as spelled in the vocabulary, without special ones.
+        log_probabilities: float32 [P], the natural logarithm of each token's probability, given the others, or those
             before it.
     """
 
@@ -48,31 +48,31 @@ class TextScore(NamedTuple):
 
     @property
     def per_piece(self) -> float:
-        """Their mean, 0 for a text without tokens."""
+        """The mean of the logarithms, 0 for a text without tokens."""
         return self.total / max(1, len(self.pieces))
 
 
 class TextScorer:
-    """A model with a masked-LM head that says how likely texts are.
+    """Scores texts with a masked LM: pseudo-log-likelihood and pseudo-perplexity.
 
         scorer = TextScorer("uncased_L-12_H-768_A-12")
         [score.total for score in scorer(["The man went home .", "The man home went ."])]
 
-    Each token of a text is masked in turn, and its log-probability read off: the sum of these is the text's
-    pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A model that learned left
-    to right reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special tokens are not scored.
+    Each token of a text is masked in turn, and its log-probability is read off; the sum is the text's
+    pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A causal (left-to-right)
+    model reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special tokens are not scored.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        vocab_file, do_lower_case: None: what lies next to the checkpoint.
-        max_seq_length: tokens of a text at most, special ones included; None: as many as the model can take. What lies
-            beyond is neither read nor scored, and the log says so.
+        vocab_file, do_lower_case: None: as found next to the checkpoint.
+        max_seq_length: maximum sequence length, including special tokens; None: the model's maximum. Tokens
+            beyond it are neither read nor scored, which is logged.
 
     Attributes:
-        measure: "pseudo_log_likelihood" or "log_likelihood": what the sums are.
+        measure: "pseudo_log_likelihood" or "log_likelihood": the meaning of the sums.
 
     Raises:
-        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.
+        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not match.
     """
 
     def __init__(self, path, vocab_file=None, do_lower_case=None, max_seq_length=None):
@@ -91,7 +91,7 @@ class TextScorer:
         """Returns the score of each text, in order.
 
         Raises:
-            ValueError: what is given is no list of texts.
+            ValueError: the input is not a list of texts.
         """
         texts = text_list(texts)
         chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
@@ -104,14 +104,14 @@ class TextScorer:
         lengths = np.diff(splits)
         warn_of_unknown(ids, len(texts), self.tokenizer)
         self._warn_of_cut(tokenized.row_lengths().numpy() - self._count_scored(lengths))
-        values = np.zeros(len(ids), np.float32)  # next to the ids
+        values = np.zeros(len(ids), np.float32)  # parallel to the ids
         order = np.argsort(-lengths, kind="stable")
         self._score(sequences, order, lengths, splits, values)
         own = [slice(first + self._before, last - self._after) for first, last in zip(splits, splits[1:], strict=False)]
         return [TextScore([self.tokenizer.vocab[n] for n in ids[each].tolist()], values[each]) for each in own]
 
     def _masked(self, sequences, order, lengths, splits, values):
-        """Fills in the value of every token that is scored, by a copy of its sequence in which it is the mask."""
+        """Computes each token's value from a copy of its sequence in which it is masked."""
         number = self._count_scored(lengths[order])
         sequence = np.repeat(order, number)
         position = np.concatenate([self._before + np.arange(n) for n in number])
@@ -122,18 +122,18 @@ class TextScorer:
             values[splits[sequence[chosen]] + at] = found
 
     def _left_to_right(self, sequences, order, lengths, splits, values):
-        """Fills in the value of every token, that of each sequence's first one as 0."""
+        """Computes each token's value; that of each sequence's first token is 0."""
         for chosen, width in self._batches(lengths[order], self.max_seq_length):
             found = self._next_log_probabilities(self._features(sequences, order[chosen], width)).numpy()
             for sequence, each in zip(order[chosen].tolist(), found, strict=True):
                 values[splits[sequence] + 1 : splits[sequence + 1]] = each[: lengths[sequence] - 1]
 
     def _count_scored(self, lengths):
-        """Returns how many tokens of sequences of these lengths are scored."""
+        """Returns the number of scored tokens in sequences of these lengths."""
         return lengths - self._before - self._after
 
     def _batches(self, lengths, predictions):
-        """Yields (slice of sequences that descend in length, width of their batch), each with up to so many logits."""
+        """Yields (slice of sequences that descend in length, width of their batch), each with bounded logits."""
         start = 0
         while start < len(lengths):
             width = min(-(-int(lengths[start]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
@@ -171,56 +171,56 @@ class TextScorer:
     def _warn_of_cut(self, lost):
         if lost.any():
             logging.warning(
-                "%d of %d texts have more than the %d tokens of `max_seq_length`, the special ones included: what lies "
-                "beyond is neither read nor scored.",
+                "%d of %d texts exceed `max_seq_length`, %d tokens including special ones: the tokens "
+                "beyond it are neither read nor scored.",
                 *(np.count_nonzero(lost), len(lost), self.max_seq_length),
             )
 
 
 def measure_of(description) -> str:
-    """Returns what the sums of a model's log-probabilities are, `PSEUDO` or `PLAIN`.
+    """Returns the meaning of the sums of a model's log-probabilities, `PSEUDO` or `PLAIN`.
 
     Args:
-        description: of the model, a `Description`.
+        description: a `Description` of the model.
 
     Raises:
-        ValueError: it learned by masked LM, and its vocabulary has no mask.
+        ValueError: it is a masked LM, and its vocabulary has no mask.
     """
     tokenizer = description.tokenizer
     if not description.config.is_decoder and tokenizer.mask_id is None:
         raise ValueError(
-            f"The vocabulary of a model that learned by masked LM must hold {tokenizer.mask}. Received: "
-            f"{tokenizer.vocab_size} tokens from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
-            "name the model's own `vocab_file`."
+            f"The vocabulary of a masked LM must contain {tokenizer.mask}: "
+            f"{tokenizer.vocab_size} tokens in {tokenizer.vocab_file}, but no {tokenizer.mask}. "
+            "Pass the model's own `vocab_file`."
         )
     return PLAIN if description.config.is_decoder else PSEUDO
 
 
 def perplexity(total: float, tokens: int) -> float:
-    """Returns e to the power of the mean loss of a token; NaN where there is none.
+    """Computes the perplexity, e to the power of the mean loss per token; NaN without tokens.
 
-    Of pseudo-log-likelihoods it is the pseudo-perplexity of a corpus (Salazar et al. 2020, equation 3).
+    For pseudo-log-likelihoods, it is the pseudo-perplexity of a corpus (Salazar et al. 2020, equation 3).
 
     Args:
         total: the sum of the log-probabilities of all tokens.
-        tokens: how many they are.
+        tokens: the number of tokens.
     """
     return float(np.exp(-total / tokens)) if tokens else float("nan")
 
 
 def _gather_log_probabilities(ids, logits):
-    """Returns float32 [B, M], of ids [B, M] and logits [B, M, V]; shares are of the whole table, as in training."""
+    """Returns log-probabilities, float32 [B, M], of ids [B, M] from logits [B, M, V], over the whole table."""
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
 
 
 def _trace(function, *more):
-    """Returns a function of a batch's features, and of what else it takes, as one graph for batches of all widths."""
+    """Returns a function of a batch's features and other arguments as one graph for batches of all widths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(specs, *more)
 
 
 # === Score maker ===
-# Scores of texts as columns of a table, for `cli/score_text.py`.
+# Scores of texts as output columns, for `cli/score_text.py`.
 
 
 NUMBER = "num_pieces"
@@ -228,11 +228,11 @@ NUMBER = "num_pieces"
 
 @dataclasses.dataclass(frozen=True)
 class ScoreMaker:
-    """Makes the function from rows of texts to their scores; a `table_job.Maker`.
+    """Creates the function from rows of texts to their scores; a `table_job.Maker`.
 
     Attributes:
-        path, vocab_file, do_lower_case, max_seq_length: as of `TextScorer`.
-        pieces: with each token and its log-probability.
+        path, vocab_file, do_lower_case, max_seq_length: as in `TextScorer`.
+        pieces: also return each token and its log-probability.
     """
 
     path: str
@@ -243,12 +243,12 @@ class ScoreMaker:
 
     @functools.cached_property
     def measure(self) -> str:
-        """The measure of the `TextScorer`; raises as it does."""
+        """The measure of the `TextScorer`; raises the same errors."""
         return measure_of(open_masked_lm(self.path, self.vocab_file, self.do_lower_case)[1])
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """JSON values that decide the answers."""
+        """All that affects the results, as JSON values."""
         values = dataclasses.asdict(self)
         values |= {name: values[name] and os.path.realpath(values[name]) for name in ("path", "vocab_file")}
         return values | hash_model(self.path, None, self.vocab_file, self.do_lower_case)
@@ -261,7 +261,7 @@ class ScoreMaker:
 def score_columns(
     ids: Sequence, texts: Sequence[str], scores: Sequence[TextScore], measure: str, pieces: bool = False
 ) -> dict[str, Any]:
-    """Returns the scores as columns: id, text, `measure`, per_piece, num_pieces; with `pieces` each of them too."""
+    """Returns the scores as columns: id, text, `measure`, per_piece, num_pieces; with `pieces`, each token too."""
     numbers = [len(score.pieces) for score in scores]
     found = {
         "id": list(ids),

@@ -1,4 +1,4 @@
-"""Cosine search over an index of vectors: exact, block by block, from files that are read where they lie."""
+"""Semantic search: exact cosine search over an index of embeddings, block by block, in memory-mapped files."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from bert_tf.utils.files import check_free, whole_directory, write_text
 from bert_tf.utils.json_files import read_object
 
 # === Embedding ===
-# Makers of vectors for rows of a table, and the index of vectors that `search.py` asks.
+# Creating embeddings for rows of a table, and the index for `search.py`.
 
 
 COLUMN = "embeddings"
@@ -28,10 +28,10 @@ _ROWS = "rows.npz"
 
 @dataclasses.dataclass(frozen=True)
 class Embedder:
-    """Makes the function from rows of texts to their vectors; a `table_job.Maker`.
+    """Creates the function from rows of texts to their embeddings; a `table_job.Maker`.
 
     Attributes:
-        path, options: as of `SentenceEncoder`.
+        path, options: as in `SentenceEncoder`.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Embedder:
 
 @dataclasses.dataclass(frozen=True)
 class Indexer(Embedder):
-    """Makes vectors of length 1 for an index, and the bytes of the texts next to them."""
+    """Creates embeddings of length 1 for an index, and the bytes of their texts."""
 
     @functools.cached_property
     def identity(self):
@@ -67,25 +67,25 @@ class Indexer(Embedder):
 
 
 def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any]):
-    """Writes an index: all of it, or nothing.
+    """Writes an index atomically.
 
-        embeddings.npy, text.npy, text_splits.npy      the vectors, and the texts end to end; read where they lie
-        index.json                                     which model they are of
+        embeddings.npy, text.npy, text_splits.npy      the embeddings, and the concatenated texts; memory-mapped
+        index.json                                     the model that they are from
 
     Args:
-        directory: nothing may be there, or an empty directory.
-        indexer: of the vectors.
-        write_rows: writes into the .npz file of the path given what `indexer` makes of all rows.
+        directory: output directory; must not exist or must be empty.
+        indexer: creates the embeddings.
+        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path.
 
     Raises:
-        ValueError: something is at `directory`, or the model or the rows are not as they must be.
+        ValueError: `directory` is not empty, or the model or the rows are invalid.
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
     with whole_directory(directory) as aside:
         rows = os.path.join(aside, _ROWS)
         write_rows(rows)
-        with zipfile.ZipFile(rows) as archive:  # an array in an archive cannot be read where it lies
+        with zipfile.ZipFile(rows) as archive:  # an array in an archive cannot be memory-mapped
             for name in archive.namelist():
                 with archive.open(name) as source, open(os.path.join(aside, name), "wb") as target:
                     shutil.copyfileobj(source, target)
@@ -99,12 +99,12 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
 # === Search ===
 
 
-_BLOCK, _COSINES = 2**16, 2**22  # vectors compared at a time, with all queries, and cosines that this gives at most
-_REMEDY = "make it again with `bert-tf embed`"
+_BLOCK, _COSINES = 2**16, 2**22  # embeddings compared at a time with all queries, and maximum number of cosines
+_REMEDY = "create it again with `bert-tf embed`"
 
 
 class SearchIndex:
-    """An index of texts and their vectors, which `make_index` wrote.
+    """Semantic search over an index of texts and embeddings, as written by `make_index`.
 
         index = SearchIndex("news.index")
         encoder = index.encoder()
@@ -112,7 +112,7 @@ class SearchIndex:
         print(index.text(rows[0, 0]))
 
     Args:
-        directory: of the index.
+        directory: directory of the index.
 
     Raises:
         ValueError: there is no index, or it is damaged.
@@ -121,7 +121,7 @@ class SearchIndex:
     def __init__(self, directory: str | os.PathLike):
         self.directory = os.fspath(directory)
         path = os.path.join(self.directory, INDEX_FILE)
-        described = read_object(path, "what `bert-tf embed` wrote with an index", _REMEDY)
+        described = read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
         try:
             self._model, self._identity = described["model"], described["identity"]
             self._options = described["options"]
@@ -132,9 +132,11 @@ class SearchIndex:
             sizes = len(self._vectors), len(self._bytes)
             whole = sizes == (len(self._splits) - 1, self._splits[-1]) and self._vectors.ndim == 2
         except (KeyError, OSError, ValueError, TypeError) as error:
-            raise ValueError(f"{self.directory} must be a whole index. Received: {error!r:.300}; {_REMEDY}.") from error
+            raise ValueError(
+                f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
+            ) from error
         if not whole:
-            raise ValueError(f"{self.directory} must be a whole index. Received files of {sizes}; {_REMEDY}.")
+            raise ValueError(f"{self.directory} is not a complete index: files of {sizes}. To fix this, {_REMEDY}.")
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -143,37 +145,37 @@ class SearchIndex:
         """Returns the `SentenceEncoder` for queries.
 
         Args:
-            path: the model; None: where it lay when the index was made.
-            prompt, prompt_name: put before every query; None: the model's own default prompt.
+            path: the model; None: its path when the index was created.
+            prompt, prompt_name: prompt for queries; None: the model's default prompt.
 
         Raises:
-            ValueError: the model is another than that of the index, or pools otherwise.
+            ValueError: the model is not that of the index, or pools differently.
         """
         path = self._model if path is None else os.fspath(path)
         if not os.path.exists(path) and not os.path.exists(f"{path}.index"):
             raise ValueError(
-                f"`model` must be the model that {self.directory} was made with. Received: {path}, where nothing is; "
-                "say where it lies now."
+                f"Model not found: {path}, the model that {self.directory} was created with. "
+                "Pass its current path as `model`."
             )
         options = EncodeOptions(**self._options, prompt=prompt, prompt_name=prompt_name)
         there = identity_of(path, options)
         if differ := [name for name, value in self._identity.items() if there.get(name) != value]:
             raise ValueError(
-                f"`model` must be the model that {self.directory} was made with. Received {path}, with other "
-                f"{' and '.join(differ)}; name that model, or {_REMEDY}."
+                f"`model` must be the model that {self.directory} was created with; {path} has different "
+                f"{' and '.join(differ)}. Pass that model, or {_REMEDY}."
             )
         return SentenceEncoder(path, **vars(options))
 
     def search(self, queries: np.ndarray, top_k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the nearest texts.
+        """Finds the texts nearest to each query.
 
         Args:
-            queries: vectors, float [q, D].
-            top_k: texts for each; as many as there are, if that is less.
+            queries: query embeddings, float [q, D].
+            top_k: number of texts per query; all texts if there are fewer.
 
         Returns:
-            cosines float32 [q, k], the highest first, and the texts' rows, int64 [q, k]. Of equal ones the first row
-            comes first.
+            cosines float32 [q, k], the highest first, and the texts' rows, int64 [q, k]. For equal cosines, the first
+            row comes first.
         """
         queries = unit(np.asarray(queries, np.float32))
         best = np.full([len(queries), 0], 0, np.float32), np.zeros([len(queries), 0], np.int64)
@@ -192,15 +194,15 @@ class SearchIndex:
 
 
 def read_queries(arguments: Sequence[str]) -> list[str]:
-    """Returns the queries of a command line.
+    """Returns the queries from a command line.
 
     Raises:
-        ValueError: there is none, or a blank one.
+        ValueError: there is no query, or an empty one.
     """
     queries = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
     if not queries or not all(map(str.strip, queries)):
         raise ValueError(
-            f"There must be a query, as an argument, and no blank one. Received: {queries}; give one, such as "
+            f"Pass at least one query as an argument, and no empty ones; got {queries}. Example: "
             '"floods in spring".'
         )
     return queries

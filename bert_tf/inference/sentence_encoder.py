@@ -1,4 +1,4 @@
-"""Texts to vectors as the model's folder says: a sentence-transformers directory, a trained embedder, any encoder."""
+"""Sentence embeddings from a sentence-transformers directory, a trained embedder or any encoder."""
 
 import dataclasses
 import functools
@@ -26,14 +26,14 @@ _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(t
 
 @dataclasses.dataclass(frozen=True)
 class EncodeOptions:
-    """Choices that override the model's folder; None: as the folder says.
+    """Options that override the model's own settings; None: the model's setting.
 
     Attributes:
         layers: one of `names.LAYERS`.
-        pooling: one of `names.POOLINGS`, or several, whose vectors are put side by side.
-        normalize: divide each vector by its length.
-        prompt: put before every text; "": nothing.
-        prompt_name: the same, by its name in the folder.
+        pooling: one of `names.POOLINGS`, or several, whose vectors are concatenated.
+        normalize: scale each embedding to length 1.
+        prompt: text put before every text; "": none.
+        prompt_name: the name of a prompt in the model directory.
         max_seq_length: longest sequence in tokens.
         do_lower_case: as in `bert_tf.load`.
     """
@@ -48,24 +48,25 @@ class EncodeOptions:
 
 
 class SentenceEncoder:
-    """A model that turns texts into vectors.
+    """Sentence encoder: maps texts to embedding vectors.
 
         encoder = SentenceEncoder("all-MiniLM-L6-v2")
         encoder(["A warm film.", "It rains."])           # float32 [2, 384]
 
-    A sentence-transformers directory is honoured: its modules, pooling, length and prompts. What `bert-tf run_embedder`
-    trained is asked as it was trained. Of any other model the last layer's mean is taken, and not normalized.
+    The settings of a sentence-transformers directory are used: modules, pooling, length and prompts. A model trained
+    with `bert-tf run_embedder` is used as trained. For any other model, the last layer is mean-pooled without
+    normalization.
 
     Args:
-        path: whatever `bert_tf.load` takes.
-        options: fields of `EncodeOptions`, for what is wanted otherwise.
+        path: a model, as in `bert_tf.load`.
+        options: fields of `EncodeOptions`, to override settings.
 
     Attributes:
-        recipe: how a text becomes a vector, a `PoolingConfig`.
-        prompt: what is put before every text.
+        recipe: how embeddings are computed, a `PoolingConfig`.
+        prompt: the prompt put before every text.
 
     Raises:
-        ValueError: the folder asks for a module that we do not have, or an option is not to be had.
+        ValueError: the directory has an unsupported module, or an option is not available.
     """
 
     def __init__(self, path: str | os.PathLike, **options):
@@ -94,16 +95,16 @@ class SentenceEncoder:
         )
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns a vector for each text, float32 [n, D].
+        """Returns the embeddings of texts, float32 [n, D].
 
         Raises:
-            ValueError: what is given is no texts; see `text_lists.text_list`.
+            ValueError: the input is not texts; see `text_lists.text_list`.
         """
         return self._extractor(self._prepared(texts))
 
     @property
     def width(self) -> int:
-        """D, the length of the vectors."""
+        """D, the dimension of the embeddings."""
         return self._extractor.width
 
     def _prepared(self, texts):
@@ -112,10 +113,10 @@ class SentenceEncoder:
 
 
 def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingConfig:
-    """Returns how a model's texts become vectors, by its folder and by what is wanted otherwise.
+    """Returns how a model computes embeddings, from its directory and the options.
 
     Raises:
-        ValueError: the folder asks for what we do not have.
+        ValueError: the directory asks for something unsupported.
     """
     directory = directory_of(path)
     recipe = read_recipe(directory) or _read_task_recipe(directory) or PoolingConfig()
@@ -130,7 +131,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
 
 
 def _read_task_recipe(directory):
-    """Returns the recipe of a model that was trained to make vectors; None for others."""
+    """Returns the recipe of a model that was trained for embeddings; None for others."""
     if task_in(directory) is None:
         return None
     trained = read_task(directory, EncoderConfig.load(directory))
@@ -139,27 +140,27 @@ def _read_task_recipe(directory):
 
 
 def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
-    """Returns what is put before every text.
+    """Returns the prompt for every text.
 
     Raises:
-        ValueError: there is no prompt of that name, or it is given twice.
+        ValueError: there is no prompt of that name, or both options are given.
     """
     if options.prompt is not None and options.prompt_name is not None:
-        raise ValueError("A prompt must be given as `prompt` or as `prompt_name`. Received both; leave one out.")
+        raise ValueError("`prompt` and `prompt_name` cannot be combined. Remove one of the two.")
     if options.prompt is not None:
         return options.prompt
     name = recipe.default_prompt if options.prompt_name is None else options.prompt_name
     if name is not None and name not in recipe.prompts:
         known = ", ".join(recipe.prompts) or "none"
         raise ValueError(
-            f"`prompt_name` must be one of the model's prompts: {known}. Received: {name!r}; choose one, or give the "
-            "text itself as `prompt`."
+            f"`prompt_name` must be one of the model's prompts: {known}. Got {name!r}. To use other text, pass "
+            "it as `prompt`."
         )
     return recipe.prompts[name] if name is not None else ""
 
 
 def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
-    """Returns what decides the vectors, as JSON values: hashes of the model's files, and the recipe but for prompts."""
+    """Returns what determines the embeddings, as JSON values: file hashes, and the recipe except for prompts."""
     recipe = recipe_of(path, options)
     values = dataclasses.asdict(recipe)
     for name in ("prompts", "default_prompt", "folder"):
@@ -176,9 +177,9 @@ def hash_model(
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
 ) -> dict[str, str]:
-    """Returns hashes of a model's weights, and of its tokenizer and configuration; arguments as of `bert_tf.load`.
+    """Returns hashes of a model's weights, and of its tokenizer and configuration; arguments as in `bert_tf.load`.
 
-    The index of a TF1 checkpoint stands for its data: it holds a checksum of every tensor.
+    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor.
     """
     weights = locate(path)[1]
     with open(weights if os.path.isfile(weights) else f"{weights}.index", "rb") as file:
@@ -188,7 +189,7 @@ def hash_model(
 
 
 def _make_finish(directory, steps: Sequence[Dense | None]):
-    """Returns what is made of the pooled vectors, a function in the graph; None where nothing is."""
+    """Returns the in-graph function that is applied to pooled vectors, or None."""
     if not steps:
         return None
     functions = [_load_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
@@ -200,16 +201,16 @@ def _load_dense(directory, dense):
     folder = os.path.join(directory, dense.folder)
     if dense.activation not in _ACTIVATIONS:
         raise ValueError(
-            f"The activation of a Dense module must be one of {', '.join(_ACTIVATIONS)}. Received in {folder}: "
-            f"{dense.activation:.100}; name another model."
+            f"The activation of a Dense module must be one of {', '.join(_ACTIVATIONS)}; {folder} has "
+            f"{dense.activation:.100}. Use another model."
         )
     form, path = locate(folder)
     file = OPENERS[form](path)
     names = ("linear.weight", "linear.bias") if dense.bias else ("linear.weight",)
     if set(file.shapes) != set(names) or file.shapes["linear.weight"][0] != dense.width:
         raise ValueError(
-            f"{path} must hold {' and '.join(names)} of a map to {dense.width} numbers. Received: "
-            f"{str(file.shapes):.300}; copy it again."
+            f"{path} must hold {' and '.join(names)} of a map to {dense.width} dimensions; its arrays are "
+            f"{str(file.shapes):.300}. Copy it again."
         )
     weight, *bias = (file.read(name).astype(np.float32) for name in names)
     for name, array in zip(names, (weight, *bias), strict=True):
@@ -218,8 +219,8 @@ def _load_dense(directory, dense):
     def call(vectors):
         if vectors.shape[-1] != weight.shape[1]:
             raise ValueError(
-                f"`pooling` and `layers` must give the {weight.shape[1]} numbers that {path} maps. Received: "
-                f"{vectors.shape[-1]}; leave them out."
+                f"`pooling` and `layers` must produce the {weight.shape[1]} dimensions that {path} expects, not "
+                f"{vectors.shape[-1]}. Remove them."
             )
         mapped = tf.matmul(vectors, weight, transpose_b=True)
         return _ACTIVATIONS[dense.activation](mapped + bias[0] if bias else mapped)

@@ -1,4 +1,4 @@
-"""The inside of a model as arrays: attention, queries and keys, vectors, layers, attributions, heads off.
+"""The internals of a model as arrays: attention, queries and keys, hidden states, attributions, head ablation.
 
     bert = bert_tf.load("uncased_L-12_H-768_A-12")
     [seen] = bert_tf.inspect.attention(bert, ["The cat sat on the mat."])

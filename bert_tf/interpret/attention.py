@@ -10,17 +10,17 @@ from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, par
 from bert_tf.models.distillation import attention_inputs
 
 # === Attention ===
-# What attends to what: attention's probabilities, and the queries and keys that they come from.
+# Attention weights, and the queries and keys that they come from.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attention(EncodedText):
-    """A row, and what each of its tokens attends to, in L layers of A heads.
+    """A text and its attention weights in L layers of A heads.
 
     Attributes:
         weights: float32 [L, A, S, S], from the token of the third axis to that of the last; each row of S sums to 1.
-            Zeros for a head that is off, or was pruned.
-        heads: bool [L, A], which heads the model has: those that were not pruned.
+            Zeros for a head that is ablated or pruned.
+        heads: bool [L, A], which heads the model has, that is, those not pruned.
     """
 
     weights: np.ndarray
@@ -29,7 +29,7 @@ class Attention(EncodedText):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Neurons(Attention):
-    """Attention with the queries and keys that the weights come from; D numbers for each head.
+    """Attention weights with their queries and keys, D numbers per head.
 
     Attributes:
         query, key: float32 [L, A, S, D]; zeros for a head that was pruned.
@@ -39,7 +39,7 @@ class Neurons(Attention):
     key: np.ndarray
 
     def products(self, layer: int, head: int, place: int) -> np.ndarray:
-        """Returns float32 [S, D]: the query of the token at `place`, times the key of each token, number by number.
+        """Returns float32 [S, D]: the query of the token at `place`, multiplied elementwise with the key of each token.
 
         Raises:
             ValueError: there is no such layer, head or token.
@@ -47,14 +47,14 @@ class Neurons(Attention):
         check_place(layer, head, self.heads)
         if not 0 <= place < len(self):
             raise ValueError(
-                f"`place` must be the position of a token, from 0 to {len(self) - 1}. Received: {place}; correct it."
+                f"`place` must be the position of a token, from 0 to {len(self) - 1}. Got {place}."
             )
         return self.query[layer, head, place] * self.key[layer, head]
 
     def scores(self, layer: int, head: int) -> np.ndarray:
-        """Returns float32 [S, S]: the sum of `products`, over the root of D, whose softmax the weights are.
+        """Returns attention scores, float32 [S, S]: `products` summed, over the root of D; softmax gives the weights.
 
-        What a mask hides (in a left-to-right model what follows a token) has a score here, but no weight.
+        Masked tokens (in a causal model, those after a token) have a score here, but no weight.
 
         Raises:
             ValueError: there is no such layer or head.
@@ -65,33 +65,33 @@ class Neurons(Attention):
 
 
 def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Attention]:
-    """Returns what attends to what in each text.
+    """Returns the attention weights for each text.
 
         [seen] = attention(bert, ["The cat sat."])
-        seen.weights[2, 5, 1]                       # layer 2, head 5: where the first token after [CLS] looks
+        seen.weights[2, 5, 1]                       # layer 2, head 5: what the first token after [CLS] attends to
 
     Args:
-        model, texts, pairs, masks: as `encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
+        model, texts, pairs, masks: as in `encode_texts`: a model from `bert_tf.load`, and texts or pairs of
             them.
 
     Returns:
-        an `Attention` for each text, or for each pair.
+        One `Attention` per text or pair.
 
     Raises:
-        ValueError: texts are no texts, or one is longer than the model's positions.
+        ValueError: `texts` are not texts, or one is longer than the model's positions.
     """
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [attention_of(encoder, row) for row in rows]
 
 
 def attention_of(encoder: Any, row: EncodedText) -> Attention:
-    """Returns what attends to what in a row that `encode_texts` gave with this encoder."""
+    """Returns the attention weights of a row that `encode_texts` returned for this encoder."""
     outputs = encoder(row.features, training=False, return_attention_probs=True)
     return Attention(**vars(row), **_stack_weights(encoder.config, outputs))
 
 
 def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:
-    """Returns what `attention` does, with queries and keys; arguments and errors are the same."""
+    """Returns attention weights with their queries and keys; arguments and errors as in `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
     found = []
     for row in rows:
@@ -112,16 +112,16 @@ def kept_heads(config) -> np.ndarray:
 
 
 def check_place(layer: int, head: int, heads: np.ndarray):
-    """Raises ValueError where there is no such layer or head; `heads` as of `Attention`."""
+    """Raises ValueError if a layer or head does not exist; `heads` as in `Attention`."""
     L, A = heads.shape
     if not (0 <= layer < L and 0 <= head < A):
         raise ValueError(
-            f"`layer` must be from 0 to {L - 1}, and `head` from 0 to {A - 1}. Received: {layer} and {head}; choose "
-            "others."
+            f"`layer` must be from 0 to {L - 1}, and `head` from 0 to {A - 1}. Got {layer} and {head}. "
+            ""
         )
     if not heads[layer, head]:
         raise ValueError(
-            f"`head` must be one that the model has. Received: {head} of layer {layer}, which was pruned; choose "
+            f"`head` must not be pruned: head {head} of layer {layer} was. Choose "
             "another."
         )
 
@@ -146,24 +146,24 @@ def _split_heads(config, layers):
 
 
 # === Ablation ===
-# Heads off: the same model, in which some attention heads give nothing.
+# Head ablation: the same model with some attention heads disabled.
 
 
 class HeadsOff:
-    """An `Encoder` some of whose heads are off: it shares its weights, and has all else of it too.
+    """An `Encoder` with some attention heads disabled; it shares the original's weights and attributes.
 
     Args:
         encoder: the `Encoder`.
         heads: {layer: its heads}, from 0.
 
     Attributes:
-        head_mask: list with float32 [heads of the layer] for each layer: 0 for a head that is off, else 1.
+        head_mask: list with float32 [heads of the layer] for each layer: 0 for a disabled head, 1 otherwise.
     """
 
     def __init__(self, encoder: Any, heads: Mapping[int, Sequence[int]]):
         if not isinstance(heads, Mapping):
             raise ValueError(
-                f"`heads` must be a dict of layers with their heads. Received: {heads!r}; write such as {{0: [1, 2]}}."
+                f"`heads` must be a dict from layers to heads; got {heads!r}. Example: {{0: [1, 2]}}."
             )
         kept = kept_heads(encoder.config)
         mask = np.ones(kept.shape, np.float32)
@@ -171,12 +171,12 @@ class HeadsOff:
             for head in several:
                 check_place(layer, head, kept)
                 mask[layer, head] = 0
-        before = getattr(encoder, "head_mask", [1.0] * len(kept))  # of an encoder with other heads off
+        before = getattr(encoder, "head_mask", [1.0] * len(kept))  # of an encoder with other heads disabled
         self.head_mask = [row[there] * other for row, there, other in zip(mask, kept, before, strict=True)]
         self._encoder = encoder._encoder if isinstance(encoder, HeadsOff) else encoder
 
     def __call__(self, inputs, **options):
-        """Returns what the encoder gives without these heads; arguments are its own."""
+        """Returns the encoder's outputs without these heads; arguments as in `Encoder`."""
         return self._encoder(inputs, head_mask=self.head_mask, **options)
 
     def __getattr__(self, name):
@@ -184,20 +184,20 @@ class HeadsOff:
 
 
 def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
-    """Returns the model with some heads off: their part of the attention's output is zero. Nothing else changes.
+    """Returns the model with some attention heads ablated: they add zero to the attention's output.
 
         without = heads_off(bert, {0: [1, 2], 11: [7]})
-        without.features(texts), attributions(without, texts)      # as of any model; `bert` itself is as it was
+        without.features(texts), attributions(without, texts)      # as with any model; `bert` itself is unchanged
 
-    Weights are shared and none is changed; what is saved of the new model is the whole one. To take heads out for good
+    Weights are shared and unchanged, and saving the new model saves all heads. To remove heads permanently,
     see `bert-tf surgery --prune_heads`.
 
     Args:
-        model: what `bert_tf.load` gave, an `Encoder`, or a pair of an `Encoder` and its tokenizer.
+        model: a model from `bert_tf.load`, an `Encoder`, or a pair of an `Encoder` and its tokenizer.
         heads: {layer: its heads}, from 0, counted before any head was pruned.
 
     Returns:
-        of the kind that `model` is; an encoder among it is a `HeadsOff`.
+        A model of the same kind, with a `HeadsOff` as its encoder.
 
     Raises:
         ValueError: there is no such layer or head.

@@ -1,4 +1,4 @@
-"""Integrated gradients on the embeddings: how much each token and word adds to a model's answer."""
+"""Integrated gradients on the embeddings: how much each token and word contributes to a prediction."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -12,25 +12,26 @@ from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, par
 from bert_tf.interpret.targets import TextHead, head_of
 
 # === Gradients ===
-# Integrated gradients (Sundararajan, Taly and Yan 2017): which part of a score each input is to be thanked for.
+# Integrated gradients (Sundararajan, Taly and Yan 2017): the contribution of each input to a logit.
 #
-# Eager, and in a graph that is exported.
+# They run eagerly and in exported graphs.
 
 
-GAP = 0.01  # that is small enough
+GAP = 0.01  # small enough
 _FIRST, _MOST = 32, 512  # steps: so many at first, doubled while the gap is greater
-_TOKENS = 2048  # of all rows that are computed at a time
+_TOKENS = 2048  # over all rows that are computed at a time
 
 
 class Integral(NamedTuple):
-    """Attributions of one row, tensors.
+    """Attributions of one sequence, as tensors.
 
     Attributes:
-        values: float32 [S, E], of each number of the vectors.
-        score, baseline_score: float32 [], of the row, and of the baseline.
-        gap: float64 [], how far the sum of `values` is from the difference of the scores, as a share of that
+        values: float32 [S, E], for each element of the embeddings.
+        score, baseline_score: float32 [], of the sequence and of the baseline.
+        gap: float64 [], completeness gap: the sum of `values` minus the difference of the scores, relative to that
             difference.
-        steps: int32 [], points of the straight way from baseline to row at which the gradient was taken.
+        steps: int32 [], number of points on the straight line from baseline to sequence at which the gradient was
+            computed.
     """
 
     values: tf.Tensor
@@ -41,12 +42,12 @@ class Integral(NamedTuple):
 
 
 def integrated_gradients(score: Callable, vectors: tf.Tensor, baseline: tf.Tensor, steps: int) -> Integral:
-    """Integrates a score's gradient along the straight way from a baseline to a row, by Gauss and Legendre's points.
+    """Integrates a score's gradient along the straight line from a baseline to a sequence (Gauss-Legendre quadrature).
 
     Args:
         score: float [B, S, E] -> float [B].
         vectors, baseline: float [1, S, E].
-        steps: points.
+        steps: number of points.
     """
     return _integral(score, vectors, baseline, *(tf.constant(column) for column in _quadrature(steps)))
 
@@ -63,14 +64,14 @@ def integrated_until_small(score: Callable, vectors: tf.Tensor, baseline: tf.Ten
 
     def again(found):
         steps = 2 * found.steps
-        own = slice(steps - _FIRST, 2 * steps - _FIRST)  # before a level there are as many points as it has, less 32
+        own = slice(steps - _FIRST, 2 * steps - _FIRST)  # the points before a level are as many as its own, minus 32
         return [_integral(score, vectors, baseline, nodes[own], shares[own])]
 
     return tf.while_loop(is_unfinished, again, [start], parallel_iterations=1)[0]
 
 
 def _quadrature(steps):
-    """Returns float64 [steps] twice: where on the way the gradient is taken, from 0 to 1, and its share in the mean."""
+    """Returns float64 [steps] twice: the positions of the points, from 0 to 1, and their weights."""
     nodes, shares = np.polynomial.legendre.leggauss(steps)
     return (1 + nodes) / 2, shares / 2
 
@@ -91,7 +92,7 @@ def _integral(score, vectors, baseline, nodes, shares):
     ends = tf.unstack(score(tf.concat([vectors, baseline], 0)), 2)
     difference = tf.cast(ends[0] - ends[1], tf.float64)
     missing = tf.abs(tf.reduce_sum(values) - difference)
-    gap = tf.where(missing > 0, missing / tf.abs(difference), 0.0)  # infinite where there is no difference
+    gap = tf.where(missing > 0, missing / tf.abs(difference), 0.0)  # infinite if there is no difference
     return Integral(tf.cast(values, tf.float32), *ends, gap, steps)
 
 
@@ -110,22 +111,22 @@ BASELINES = ("pad", "mask")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attributions(EncodedText):
-    """A row, and what each of its tokens adds to the score of one answer.
+    """A text and the attribution of each token to the logit of one prediction.
 
     Attributes:
         target: the label, the tag, or the answer's text.
-        places: (first token, last token) that the target is about; None: the whole row.
-        logits: float32, of everything that it could have been: [labels]; for a tag those of its token; of a span
-            [S, 2], how well each token begins it and ends it.
-        probabilities: float64 [labels], what a server answers with, temperature and all, where several labels may hold
-            each by itself; None: of tags and spans, and where no task is known that says so.
-        values: float32 [S]; what a token adds, below 0 what it takes away. 0 for special tokens, which the baseline
+        places: (first token, last token) of the target; None: the whole sequence.
+        logits: float32, of all alternatives: [labels]; for a tag, those of its token; for a span,
+            [S, 2], each token's logits as start and as end.
+        probabilities: float64 [labels], as returned by a server, including temperature; for multi-label models,
+            each by itself; None for tags, for spans, and if the task is unknown.
+        values: float32 [S]; contribution of each token, which may be negative. 0 for special tokens, which the baseline
             keeps.
         word_values: float32 [W], the sums over the tokens of each of `words`.
-        score, baseline_score: the target's logit (of a span, the sum of both) for the row, and for the baseline.
-        gap: completeness says that `values` sum up to the difference of the two scores; by such a share of the
-            difference they do not.
-        steps: at so many points the gradient was taken.
+        score, baseline_score: the target's logit (for a span, the sum of both) for the sequence and for the baseline.
+        gap: by completeness, `values` sum to the difference of the two scores; this is the relative
+            deviation.
+        steps: number of points at which the gradient was computed.
     """
 
     target: str
@@ -149,53 +150,53 @@ def attributions(
     pairs: Sequence[str] | None = None,
     masks: bool = False,
 ) -> list[Attributions]:
-    """Returns by which tokens and words a model comes to its answers (Sundararajan et al. 2017, arXiv 1703.01365).
+    """Computes integrated-gradients attributions per token and word (Sundararajan et al. 2017, arXiv 1703.01365).
 
         [why] = attributions(bert, ["A warm and funny film."])
         why.target, list(zip(why.words, why.word_values))
 
-    The gradient of the answer's logit is integrated from a baseline to the text, over what the embeddings give (token,
-    segment and position together, behind their LayerNorm). The baseline is the same row with every token but the
+    The gradient of the prediction's logit is integrated from a baseline to the text, over the embeddings (token,
+    segment and position together, after their LayerNorm). The baseline is the same sequence with all tokens except the
     special ones replaced.
 
     Args:
-        model: what `bert_tf.load` gave, with a head for labels, tags or answers (questions and contexts are `texts` and
-            `pairs`, or pairs).
-        texts, pairs, masks: as of `attention`.
-        target: whose score is explained; None: the model's own answer. A label: its name or number. A tag: the index
+        model: a model from `bert_tf.load` with a head for labels, tags or answers (questions and contexts are `texts`
+            and `pairs`, or pairs).
+        texts, pairs, masks: as in `attention`.
+        target: the prediction to explain; None: the model's own. A label: its name or number. A tag: the index
             of a word in `words`, or (index, tag). An answer: (start, limit) in characters of the context. A list of n
-            gives one for each text.
-        steps: points at which the gradient is taken (Gauss-Legendre). None: 32, doubled until the gap is at most 1 %,
-            512 at most; where that is not enough, the log says so.
-        baseline: "pad" or "mask": what stands instead of every token.
+            has one per text.
+        steps: number of points (Gauss-Legendre). None: 32, doubled until the gap is at most 1 %,
+            up to 512; a warning is logged if that is not enough.
+        baseline: "pad" or "mask": what replaces each token.
 
     Returns:
-        `Attributions` for each text or pair.
+        One `Attributions` per text or pair.
 
     Raises:
-        ValueError: the model has no head for a task; there is no such target or baseline; steps is below 1; as of
+        ValueError: the model has no head for a task; there is no such target or baseline; steps is below 1; as in
             `attention`.
     """
     if steps is not None and steps < 1:
-        raise ValueError(f"`steps` must be at least 1. Received: {steps}; 32 is a good number.")
+        raise ValueError(f"`steps` must be at least 1. Got {steps}; 32 is a good value.")
     head = head_of(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
     targets = target if isinstance(target, list) else [target] * len(rows)
     if len(targets) != len(rows):
         raise ValueError(
-            f"`target` must be one for all texts, or a list with one for each of {len(rows)}. Received a list of "
-            f"{len(targets)}; correct it."
+            f"`target` must be one target for all texts, or a list with one for each of {len(rows)}; got a list of "
+            f"{len(targets)}."
         )
     instead = _baseline_id(parts_of(model)[1], baseline)
     return [_explain_row(encoder, head, row, wanted, steps, instead) for row, wanted in zip(rows, targets, strict=True)]
 
 
 def _baseline_id(tokenizer, baseline):
-    """Returns the id that stands instead of every token."""
+    """Returns the id that replaces each token."""
     ids = dict(zip(BASELINES, (tokenizer.pad_id, tokenizer.mask_id), strict=True))
     if ids.get(baseline) is None:
         there = [name for name, number in ids.items() if number is not None]
-        raise ValueError(f"`baseline` must be one of {', '.join(there)}. Received: {baseline!r}; choose one.")
+        raise ValueError(f"`baseline` must be one of {', '.join(there)}. Got {baseline!r}.")
     return ids[baseline]
 
 
@@ -207,7 +208,7 @@ def _explain_row(encoder, head, row, wanted, steps, instead):
     found = Integral(found.values.numpy(), *(each.numpy().item() for each in found[1:]))
     if steps is None and found.gap > GAP:
         logging.warning(
-            "The attributions' completeness gap is %.1f %% with %d steps: take them with care, or give more `steps`.",
+            "The attributions' completeness gap is %.1f %% with %d steps: treat them with care, or increase `steps`.",
             *(100 * found.gap, found.steps),
         )
     values = found.values.sum(-1)
@@ -226,15 +227,15 @@ def integrate_row(
     parts: tf.Tensor,
     steps: int | None = None,
 ) -> Integral:
-    """Integrates the gradient of one row's score, eager or in a graph.
+    """Integrates the gradient of one sequence's score, eagerly or in a graph.
 
     Args:
         encoder: an `Encoder`.
         head: of the model.
         features: the encoder's inputs, int32 [1, S] each.
         baseline_ids: int32 [1, S], the tokens of the baseline.
-        parts: which logits add up to the score, as of `ExplainedTargets` for one row; its rows may be longer than S.
-        steps: points at which the gradient is taken; None: as many as it needs (`integrated_until_small`).
+        parts: the logits that add up to the score, as in `ExplainedTargets` for one sequence; may be longer than S.
+        steps: number of points; None: as many as needed (`integrated_until_small`).
     """
     vectors, baseline = (
         tf.cast(encoder.embeddings(ids, features["segment_ids"], training=False), tf.float32)

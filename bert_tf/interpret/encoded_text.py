@@ -1,4 +1,4 @@
-"""Texts to the rows that a model reads one at a time, with what a reader needs to find them again in the texts."""
+"""Encodes texts one at a time, and maps tokens and words back to the texts."""
 
 import dataclasses
 import re
@@ -15,19 +15,19 @@ from bert_tf.tokenization.packing import pack_texts
 from bert_tf.utils.text_lists import text_list
 
 # === Words ===
-# The words that a reader sees in a text, and which of them each token is of, whatever the tokenizer calls a word.
+# The words of a text as a reader sees them, and the word of each token, independent of the tokenizer's words.
 
 
-_JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # between letters they part no words: "don't", "e-mail"
+_JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # between letters, they do not split words: "don't", "e-mail"
 
 
 class Word(NamedTuple):
-    """A word, by the characters of the text that it stands in.
+    """A word and its character offsets in the text.
 
     Attributes:
         text: as the user wrote it.
-        start, limit: where it lies in its text, half-open, in code points.
-        of_text: which text it is of: 0, or 1 for the second of a pair.
+        start, limit: its offsets in the text, half-open, in code points.
+        of_text: index of its text: 0, or 1 for the second of a pair.
     """
 
     text: str
@@ -39,18 +39,18 @@ class Word(NamedTuple):
 def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0) -> tuple[list[Word], np.ndarray]:
     """Returns the words of a text that have a token, and the word of each token.
 
-    White space and punctuation end a word, and a Chinese character is one by itself; what one token lies over is never
-    parted.
+    White space and punctuation end a word, and a Chinese character is a word by itself; the span of one token is never
+    split.
 
         text     I don't, 東京.            words    I  don't  ,  東  京  .
 
     Args:
         text: the text.
-        starts, limits: int [P], where each of its tokens lies in it; equal for a token of white space.
-        of_text: which of a row's texts it is.
+        starts, limits: int [P], the offsets of its tokens; equal for a token of white space.
+        of_text: the index of the text in its pair.
 
     Returns:
-        the W words, and int32 [P]: the index of each token's word among them; -1 for a token of none.
+        the W words, and int32 [P]: the index of each token's word among them; -1 for a token without a word.
     """
     word_of_char, spans = _find_spans(text)
     starts, limits = np.asarray(starts, np.int64), np.asarray(limits, np.int64)
@@ -71,7 +71,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
 
 
 def _find_spans(text):
-    """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
+    """Returns int [code points], the word of each (of white space: that before), and int [words, 2], their offsets."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     flags = character_flags()[chars]
     space, apart = flags & SPACE != 0, flags & ISOLATED != 0
@@ -98,16 +98,17 @@ _INPUTS = ("input_ids", "segment_ids", "input_mask")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedText:
-    """One text, or a pair of them, as the model reads it: S tokens, special ones among them, without padding.
+    """A text or text pair as the model reads it: S tokens, including special ones, without padding.
 
     Attributes:
         texts: the text, or both of a pair.
-        pieces: S texts, as the vocabulary writes them.
+        pieces: S tokens, as spelled in the vocabulary.
         ids, segments: int32 [S], `input_ids` and `segment_ids`.
-        starts, limits: int32 [S], where each token lies in its text, half-open, in code points; 0, 0 for special ones.
-        of_text: int32 [S], which text each token is of: 0, or 1 for the second of a pair; -1 for special ones.
+        starts, limits: int32 [S], the offsets of each token in its text, half-open, in code points; 0, 0 for special
+            ones.
+        of_text: int32 [S], the index of each token's text: 0, or 1 for the second of a pair; -1 for special ones.
         words: the W `Word`s of the texts.
-        word_of_piece: int32 [S], the index of each token's word among `words`; -1 for a token of none.
+        word_of_piece: int32 [S], the index of each token's word among `words`; -1 for a token without a word.
     """
 
     texts: tuple[str, ...]
@@ -141,17 +142,19 @@ class EncodedText:
 def encode_texts(
     model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False
 ) -> tuple[Any, list[EncodedText]]:
-    """Returns the encoder of a model, and the rows that texts are for it.
+    """Returns the encoder of a model, and the encoded texts.
 
     Args:
-        model: what `bert_tf.load` gave; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
-        texts: a text, n of them, or n pairs (a, b). With an encoder alone: what it takes, a dict of `input_ids` and
-            perhaps `input_mask` and `segment_ids`, int [n, S] each; tokens are the ids then, and there are no words.
-        pairs: the second texts of n pairs whose first ones are `texts`.
-        masks: the tokenizer's mask in a text, such as "[MASK]", is a blank; else it is text like any other.
+        model: a model from `bert_tf.load`; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
+        texts: a text, n of them, or n pairs (a, b). With an encoder alone: its inputs, a dict of `input_ids` and
+            perhaps `input_mask` and `segment_ids`, int [n, S] each; the tokens are then the ids, and there are no
+            words.
+        pairs: the second texts of n pairs; `texts` are the first ones.
+        masks: whether the tokenizer's mask in a text, such as "[MASK]", becomes the mask token; otherwise, it is plain
+            text.
 
     Raises:
-        ValueError: texts are not like that, or a row is longer than the model's positions.
+        ValueError: `texts` are invalid, or one is longer than the model's positions.
     """
     encoder, tokenizer = parts_of(model)
     if tokenizer is None:
@@ -161,18 +164,18 @@ def encode_texts(
     for n, row in enumerate(rows):
         if len(row) > encoder.config.max_length:
             raise ValueError(
-                f"`texts` must be of at most {encoder.config.max_length} tokens each, special ones included: the model "
-                f"has no more positions. Received {len(row)} in text {n + 1} of {len(rows)}; shorten it."
+                f"Each text must have at most {encoder.config.max_length} tokens, including special ones: the model "
+                f"has no more positions. Text {n + 1} of {len(rows)} has {len(row)}. Shorten it."
             )
     return encoder, rows
 
 
 def parts_of(model: Any) -> tuple[Any, Any]:
-    """Returns the encoder of what `encode_texts` takes as a model, and the tokenizer: None where it is an encoder
+    """Returns the encoder of a model for `encode_texts`, and its tokenizer, which is None for an encoder
     alone.
 
     Raises:
-        ValueError: it is nothing like that.
+        ValueError: it is not a model.
     """
     if isinstance(model, tuple) and len(model) == 2:
         return model
@@ -181,22 +184,22 @@ def parts_of(model: Any) -> tuple[Any, Any]:
     if isinstance(model, Encoder) or hasattr(model, "head_mask"):
         return model, None
     raise ValueError(
-        "`model` must be what `bert_tf.load` gives, an `Encoder`, or a pair of an `Encoder` and its tokenizer. "
-        f"Received: {type(model).__name__}; load the model first."
+        "`model` must be a model from `bert_tf.load`, an `Encoder`, or a pair of an `Encoder` and its tokenizer; "
+        f"got {type(model).__name__}. Load the model first."
     )
 
 
 def name_of_model(model: Any) -> str:
-    """Returns what a message calls a model."""
-    return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
+    """Returns the name of a model for messages."""
+    return (model.path or "an unsaved model") if hasattr(model, "encoder") else "an encoder alone"
 
 
 def _rows_of_ids(config, features, pairs):
-    """Returns rows of ids that somebody laid out."""
+    """Returns the encoded texts for inputs of the caller."""
     if not isinstance(features, Mapping) or "input_ids" not in features or pairs is not None:
         raise ValueError(
-            "`texts` must be a dict with `input_ids` for an encoder alone, which has no tokenizer. Received: "
-            f"{type(features).__name__}; give the model as `bert_tf.load` gave it, or as (encoder, tokenizer)."
+            "For an encoder without a tokenizer, `texts` must be a dict with `input_ids`; got "
+            f"{type(features).__name__}. Pass the model from `bert_tf.load`, or (encoder, tokenizer)."
         )
     given = {name: np.asarray(values) for name, values in named_inputs(features, _INPUTS).items()}
     ids = given["input_ids"]
@@ -219,7 +222,7 @@ def _split_columns(texts, pairs):
     second = text_list(pairs, "pairs")
     if len(first) != len(second):
         raise ValueError(
-            f"`pairs` must have a second text for each of `texts`. Received {len(second)} for {len(first)}; correct it."
+            f"`pairs` must have a second text for each of `texts`; got {len(second)} for {len(first)}."
         )
     return [first, second]
 
@@ -262,7 +265,7 @@ def _tokenize(tokenizer, texts, masks):
     """Returns ids, starts and limits of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
-    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # white space before it is its own, as RoBERTa has it
+    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # it includes white space before it, as in RoBERTa
     parts = [list(_split_at_blanks(blank, text)) for text in texts]
     plain = [text for each in parts for _, text in each]
     found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
@@ -282,7 +285,7 @@ def _tokenize(tokenizer, texts, masks):
 
 
 def _split_at_blanks(blank, text):
-    """Yields (where it begins, text) of what lies between the blanks of a text, before the first and after the last."""
+    """Yields (start, text) of the parts between the masks of a text, before the first and after the last."""
     start = 0
     for match in blank.finditer(text):
         yield start, text[start : match.start()]

@@ -1,4 +1,4 @@
-"""Attention and attributions of many texts in one graph, for the signatures by which a served model explains itself."""
+"""Attention and attributions of many texts in one graph, for the explanation signatures of served models."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from bert_tf.tokenization.token_origins import OriginTracker, TokenOrigins
 
 Tensors = dict[str, tf.Tensor]
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
-_MOST_ASKED = 2**24  # weights in an answer: 64 MiB, the most that the server sends by default
+_MOST_ASKED = 2**24  # weights in a response: 64 MiB, the most that the server sends by default
 _MOST_WEIGHTS = 2**26  # of attention, of all texts and layers: 256 MiB, several times over while they are computed
-_MOST_TEXTS = 16  # whose answers are explained at once: each takes the gradients of 32 to 512 times the text
+_MOST_TEXTS = 16  # whose predictions are explained at once: each takes the gradients of 32 to 512 times the text
 
 
 def encoder_in(model: Any) -> Encoder:
@@ -27,21 +27,21 @@ def encoder_in(model: Any) -> Encoder:
 def attention_in_graph(
     encoder: Any, tokenizer: Any, texts: Sequence[tf.Tensor], layers: tf.Tensor, max_seq_length: int
 ) -> Tensors:
-    """Returns what attends to what in some layers.
+    """Returns the attention weights of some layers.
 
     Args:
         encoder: an `Encoder` of L layers and A heads.
         tokenizer: its tokenizer.
-        texts: of each example, string [n], or of both of a pair; cut to one row as `Tokenizer.pack` cuts.
-        layers: int32 [n, k], which layers of each example, from 0, or from -1, the last, down.
-        max_seq_length: longest row.
+        texts: of each example, string [n], or both of a pair; truncated to one sequence as in `Tokenizer.pack`.
+        layers: int32 [n, k], the layers of each example, from 0, or from -1, the last, down.
+        max_seq_length: longest sequence.
 
     Returns:
         `attention`, float32 [n, k, A, S, S], from the token of the last axis but one to that of the last, 0 for
-        padding and for heads that were pruned; and what `_shown` tells of the tokens.
+        padding and for heads that were pruned; and the tokens, as in `_shown`.
 
     Raises:
-        tf.errors.InvalidArgumentError: there is no such layer, more are named than there are, or the texts are so many
+        tf.errors.InvalidArgumentError: there is no such layer, more are named than exist, or the texts are so many
             and so long that all weights together would be more than 2^26, or the layers named more than 2^24; nothing
             is computed then.
     """
@@ -68,28 +68,28 @@ def attributions_in_graph(
     target: tf.Tensor,
     max_seq_length: int,
 ) -> Tensors:
-    """Returns by which tokens a model comes to its answers, as `attributions` does with the baseline "pad".
+    """Computes attributions as `attributions` does with the baseline "pad", in a graph.
 
-    Of the rows that a task reads texts through, that one is explained which the answer is in.
+    If a task reads a text in windows, the window of the prediction is explained.
 
     Args:
-        encoder, tokenizer, texts, max_seq_length: as of `attention_in_graph`.
-        head: of the model, by `targets.head_in`.
+        encoder, tokenizer, texts, max_seq_length: as in `attention_in_graph`.
+        head: of the model, from `targets.head_in`.
         read: the task's.
-        target: string [n], whose score is explained, as of `TextHead.choose`.
+        target: string [n], the prediction to explain, as in `TextHead.choose`.
 
     Returns:
-        `attribution` float32 [n, S], what each token adds to the score, 0 for special ones; `target` string [n], the
-        label, tag or answer; `score`, `baseline_score` and `gap` float32 [n], `steps` int32 [n], as of `Attributions`;
-        and what `_shown` tells of the tokens.
+        `attribution` float32 [n, S], the contribution of each token, 0 for special ones; `target` string [n], the
+        label, tag or answer; `score`, `baseline_score` and `gap` float32 [n], `steps` int32 [n], as in `Attributions`;
+        and the tokens, as in `_shown`.
 
     Raises:
         tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
     """
     tracker = OriginTracker(tokenizer)
-    refusal = f"An explanation must be asked for {_MOST_TEXTS} texts at most. Received"
+    refusal = f"A request for explanations may have at most {_MOST_TEXTS} texts; got"
     n = tf.maximum(tf.size(target), tf.size(texts[0]))
-    few = tf.debugging.Assert(n <= _MOST_TEXTS, [refusal, n, "; ask for fewer at a time."])
+    few = tf.debugging.Assert(n <= _MOST_TEXTS, [refusal, n, ". Send fewer at a time."])
     with tf.control_dependencies([few]):
         texts = [tf.identity(each) for each in texts]
     laid_out, origin = read(tracker, texts, max_seq_length)
@@ -106,32 +106,32 @@ def attributions_in_graph(
 
 
 def _attention_checks(config, input_ids, layers):
-    """Returns the operations that refuse a request for attention before it is computed."""
+    """Returns the operations that reject an invalid request for attention before it is computed."""
     L, A = config.num_hidden_layers, config.num_attention_heads
     n, width = tf.unstack(tf.shape(input_ids, tf.int64))
     of_a_layer = n * A * width * width
     weights, asked = of_a_layer * L, of_a_layer * tf.shape(layers, tf.int64)[1]
-    known = f"`layers` must be from 0 to {L - 1}, or from -1, the last, to {-L}. Received another; correct it."
-    each_once = f"`layers` must name {L} layers of a text at most, as many as there are. Received"
-    sent = f"The attention weights of the layers asked for must be {_MOST_ASKED} at most. Received a request for"
-    small = f"The attention weights of all texts and layers must be {_MOST_WEIGHTS} at most. Received texts of"
+    known = f"`layers` must be from 0 to {L - 1}, or from -1, the last, to {-L}; got a value outside this range."
+    each_once = f"`layers` must name at most {L} layers per text, the number of layers; got"
+    sent = f"The requested layers may have at most {_MOST_ASKED} attention weights; got a request for"
+    small = f"All texts and layers together may have at most {_MOST_WEIGHTS} attention weights; got texts with"
     return [
         tf.debugging.Assert(tf.reduce_all((layers >= -L) & (layers < L)), [known]),
-        tf.debugging.Assert(tf.shape(layers)[1] <= L, [each_once, tf.shape(layers)[1], "; name each once."]),
-        tf.debugging.Assert((n <= 1) | (weights <= _MOST_WEIGHTS), [small, weights, "; ask for fewer at a time."]),
-        tf.debugging.Assert(asked <= _MOST_ASKED, [sent, asked, "; ask for fewer layers, or fewer texts, at a time."]),
+        tf.debugging.Assert(tf.shape(layers)[1] <= L, [each_once, tf.shape(layers)[1], ". Name each once."]),
+        tf.debugging.Assert((n <= 1) | (weights <= _MOST_WEIGHTS), [small, weights, ". Send fewer at a time."]),
+        tf.debugging.Assert(asked <= _MOST_ASKED, [sent, asked, ". Request fewer layers or texts at a time."]),
     ]
 
 
 def _resolve_tokens(tracker, laid_out):
-    """Returns the tokens of rows whose ids are origins, and the encoder's inputs, int32 [w, S] each."""
+    """Returns the tokens of sequences whose ids are origins, and the encoder's inputs, int32 [w, S] each."""
     tokens = tracker.found(laid_out["input_ids"])
     return tokens, {name: laid_out[name] for name in _INPUTS} | {"input_ids": tokens.ids}
 
 
 def _describe_tokens(tokenizer, tokens, there):
-    """Returns `piece` string [n, S], as the vocabulary has it, "" for padding; `start` and `end` int32 [n, S], where it
-    lies in its text, half-open, in code points; `of_text` int32 [n, S], which text it is of, -1 for special ones."""
+    """Returns `piece` string [n, S], as spelled in the vocabulary, "" for padding; `start` and `end` int32 [n, S], its
+    offsets in its text, half-open, in code points; `of_text` int32 [n, S], its text's index, -1 for special ones."""
     vocab, (ids, *others) = tf.constant(tokenizer.vocab), tokens
     columns = dict(zip(("start", "end", "of_text"), others, strict=True))
     outside = {"start": 0, "end": 0, "of_text": -1}
@@ -140,7 +140,7 @@ def _describe_tokens(tokenizer, tokens, there):
 
 
 def _restore_pruned_heads(probs, kept):
-    """Returns float32 [n, A, S, S] of the weights of the heads that are there; zeros for the others."""
+    """Returns float32 [n, A, S, S] with the weights of the existing heads, and zeros for the others."""
     probs = tf.cast(probs, tf.float32)
     if kept.all():
         return probs
@@ -149,7 +149,7 @@ def _restore_pruned_heads(probs, kept):
 
 
 def _integrate_rows(encoder, head, features, instead, parts) -> Tensors:
-    """Returns `values` [n, S] and the other fields of `Integral` [n]; each row by itself and without its padding."""
+    """Returns `values` [n, S] and the other fields of `Integral` [n]; each sequence by itself, without padding."""
     lengths = tf.reduce_sum(features["input_mask"], 1)
     n, width = tf.size(lengths), tf.shape(instead)[1]
 

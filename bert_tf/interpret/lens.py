@@ -13,15 +13,15 @@ from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, nam
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===
-# Heads that `bert_tf.load` leaves as arrays, as layers.
+# Layers for heads that `bert_tf.load` returns as arrays.
 
 
 def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
-    """Builds a head of google-research/bert's scope "cls", and returns it with the weights in the model's `others`.
+    """Builds a head of google-research/bert's scope "cls" with the weights in the model's `others`.
 
     Args:
-        head: new.
-        model: what `bert_tf.load` gave, with all of the head's weights.
+        head: not built yet.
+        model: a model from `bert_tf.load`, with all of the head's weights.
     """
     build_in_cls(head, model.config.hidden_size)
     for variable in head.variables:
@@ -29,49 +29,49 @@ def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
     return head
 
 
-# === Vectors ===
-# What a token becomes: the embeddings that it begins as, and its vector behind each layer.
+# === Hidden states ===
+# The embeddings of a token, and its hidden state after each layer.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layers(EncodedText):
-    """A row, and the vectors of its tokens in front of the first of L layers and behind each.
+    """A text and its hidden states: of the embeddings, and after each of L layers.
 
     Attributes:
         values: float32 [L + 1, S, H]; [0] is what the first layer reads. With `norm_first` a layer's output is a sum
-            that nothing has normalized, but for the last one's, behind the final norm.
+            without normalization, except the last one's, after the final norm.
     """
 
     values: np.ndarray
 
     def with_itself(self) -> np.ndarray:
-        """Returns float32 [L + 1, L + 1, S]: the cosine of each token's vector with its own, one layer with another."""
+        """Returns float32 [L + 1, L + 1, S]: the cosine of each token's hidden states in two layers."""
         directions = unit(self.values)
         return np.einsum("ksh,lsh->kls", directions, directions)
 
     def among_all(self, layer: int) -> np.ndarray:
-        """Returns float32 [S, S]: the cosines of all tokens' vectors in a layer, 0 in front of the first.
+        """Returns float32 [S, S]: the cosines of all tokens' hidden states in a layer; 0 is before the first.
 
         Raises:
             ValueError: there is no such layer.
         """
         if not 0 <= layer < len(self.values):
-            raise ValueError(f"`layer` must be from 0 to {len(self.values) - 1}. Received: {layer}; choose another.")
+            raise ValueError(f"`layer` must be from 0 to {len(self.values) - 1}. Got {layer}.")
         directions = unit(self.values[layer])
         return directions @ directions.T
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs(EncodedText):
-    """A row, and the embeddings of its tokens, float32 [S, E] each.
+    """A text and the embeddings of its tokens, float32 [S, E] each.
 
     Attributes:
-        token: of the tokens.
-        segment: of the segments; None where the model has no table of them.
+        token: embeddings of the tokens.
+        segment: of the segments; None if the model has no such table.
         position: of the positions.
-        task: ERNIE's of tasks, the same for every token; None where the model has no table of them.
+        task: ERNIE's of tasks, the same for every token; None if the model has no such table.
         total: the sum of these.
-        output: what the LayerNorm makes of the sum: the embeddings' output, which the first layer reads, where E is H.
+        output: the sum after LayerNorm: the embeddings' output, which the first layer reads if E is H.
     """
 
     token: np.ndarray
@@ -83,20 +83,20 @@ class Inputs(EncodedText):
 
 
 def layers(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Layers]:
-    """Returns each text's vectors through the layers; arguments and errors are those of `attention`."""
+    """Returns the hidden states of each text, layer by layer; arguments and errors as in `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [Layers(**vars(row), values=states(encoder, row)) for row in rows]
 
 
 def states(encoder: Any, row: EncodedText) -> np.ndarray:
-    """Returns float32 [L + 1, S, H]: what the first layer reads, and what each gives."""
+    """Returns float32 [L + 1, S, H]: the input of the first layer, and the output of each."""
     outputs = encoder(row.features, training=False)
     each = (outputs["embedding_output"], *outputs["encoder_outputs"])
     return np.stack([np.asarray(values, np.float32)[0] for values in each])
 
 
 def inputs(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Inputs]:
-    """Returns the embeddings of each text's tokens; arguments and errors are those of `attention`."""
+    """Returns the input embeddings of each text; arguments and errors as in `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [Inputs(**vars(row), **_look_up(encoder.embeddings, row)) for row in rows]
 
@@ -120,7 +120,7 @@ def _look_up(embeddings, row):
 
 
 # === Lens ===
-# What a masked-LM head would put at each position, behind each layer (the "logit lens", nostalgebraist 2020).
+# Predictions of a masked-LM head at each position, after each layer (the "logit lens", nostalgebraist 2020).
 
 
 _BIAS = "cls/predictions/output_bias"
@@ -128,14 +128,14 @@ _BIAS = "cls/predictions/output_bias"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskedWords(EncodedText):
-    """A row, and the likeliest tokens for each of its positions, in front of the first of L layers and behind each.
+    """A text and the most likely tokens at each position, before the first of L layers and after each.
 
     Attributes:
-        top_ids: int32 [L + 1, S, k], the likeliest tokens first; [0] is by what the first layer reads. -1 where the
-            model says nothing: at the first position of a left-to-right model.
-        top_pieces: the same as text, str [L + 1, S, k], as a reader would write them; "" for -1.
-        probabilities: float32 [L + 1, S, k], theirs: shares of the whole vocabulary.
-        own_probabilities: float32 [L + 1, S], that of the token which stands there.
+        top_ids: int32 [L + 1, S, k], the most likely tokens first; [0] is from the input of the first layer. -1 if the
+            model has no prediction: at the first position of a causal model.
+        top_pieces: the tokens as text, str [L + 1, S, k], in readable form; "" for -1.
+        probabilities: float32 [L + 1, S, k], their probabilities in the whole vocabulary.
+        own_probabilities: float32 [L + 1, S], that of the token at the position.
     """
 
     top_ids: np.ndarray
@@ -147,26 +147,27 @@ class MaskedWords(EncodedText):
 def masked_words(
     model: Any, texts: Texts, top_k: int = 5, pairs: Sequence[str] | None = None, masks: bool = True
 ) -> list[MaskedWords]:
-    """Returns what a model with a masked-LM head would put at each position of texts, layer by layer.
+    """Returns the masked-LM predictions at each position of each text, layer by layer (logit lens).
 
         [said] = masked_words(bert, ["The cat [MASK] on the mat."])
-        said.top_pieces[-1, 3], said.probabilities[-1, 3]           # what the model answers
-        said.top_pieces[:, 3, 0]                                    # how it came to it, from layer to layer
+        said.top_pieces[-1, 3], said.probabilities[-1, 3]           # what the model predicts
+        said.top_pieces[:, 3, 0]                                    # how it got there, layer by layer
 
-    The whole head reads each layer as if it were the last: its linear map, activation and LayerNorm, and the table of
-    words. Of a model with `norm_first` the final norm comes before that, which the last layer has behind it anyway. A
-    left-to-right model says at a position what follows it: here that stands at the position that it is about.
+    The whole head is applied to each layer as if it were the last: linear map, activation, LayerNorm and the word
+    table. For a model with `norm_first`, the final norm comes first, as it does after the last layer. A
+    causal model predicts the next token at each position: here the prediction is at the position that it is about.
 
     Args:
-        model: what `bert_tf.load` gave, with such a head.
-        texts, pairs, masks: as of `attention`; but here the tokenizer's mask in a text, "[MASK]", is a blank.
-        top_k: how many tokens, k; all where the vocabulary has fewer.
+        model: a model from `bert_tf.load` with such a head.
+        texts, pairs, masks: as in `attention`, except that the tokenizer's mask in a text, "[MASK]", becomes the mask
+            token.
+        top_k: number of tokens, k; all if the vocabulary has fewer.
 
     Raises:
-        ValueError: the model has no such head; top_k is less than 1; as of `attention`.
+        ValueError: the model has no such head; top_k is less than 1; as in `attention`.
     """
     if top_k < 1:
-        raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one token or more.")
+        raise ValueError(f"`top_k` must be at least 1. Got {top_k}.")
     head = masked_lm_head(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [_fill_masks(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
@@ -176,12 +177,12 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     """Returns a model's head, with its weights.
 
     Raises:
-        ValueError: it has none.
+        ValueError: it has no masked-LM head.
     """
     if _BIAS not in getattr(model, "others", {}):
         raise ValueError(
-            f"`model` must have a masked-LM head for this. Received {name_of_model(model)}, which has none; load what "
-            "was pretrained, before it was trained for a task."
+            f"`model` must have a masked-LM head; {name_of_model(model)} has none. Load the model "
+            "as it was after pretraining, before fine-tuning."
         )
     c, policy = model.config, model.encoder.dtype_policy
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
@@ -189,7 +190,7 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
 
 
 def _fill_masks(encoder, head, row, tokenizer, top_k):
-    tokens = np.array([*tokenizer.written_tokens, ""])  # [-1] is for what was not asked
+    tokens = np.array([*tokenizer.written_tokens, ""])  # [-1] is for positions without a prediction
     found = [
         _find_likeliest(head, encoder, each, row, len(tokens) - 1, top_k) for each in _normalize_layers(encoder, row)
     ]
@@ -199,7 +200,7 @@ def _fill_masks(encoder, head, row, tokenizer, top_k):
 
 
 def _normalize_layers(encoder, row):
-    """Yields float32 [S, H] for each layer, as the head of the last one is used to it."""
+    """Yields float32 [S, H] for each layer, normalized as the head expects it from the last layer."""
     values = states(encoder, row)
     for n, each in enumerate(values):
         is_raw = encoder.config.norm_first and n < len(values) - 1
@@ -207,7 +208,7 @@ def _normalize_layers(encoder, row):
 
 
 def _find_likeliest(head, encoder, values, row, vocab_size, top_k):
-    """Returns ids and probabilities [S, k] of the likeliest tokens, and the probabilities [S] of the row's own."""
+    """Returns ids and probabilities [S, k] of the most likely tokens, and probabilities [S] of the actual ones."""
     shift = int(encoder.config.is_decoder)
     positions = tf.range(len(row) - shift)[tf.newaxis]
     table = tf.cast(encoder.embeddings.word_embeddings, head.compute_dtype)

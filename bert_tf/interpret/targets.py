@@ -19,21 +19,21 @@ from bert_tf.tasks.squad import best_spans
 _SPANS = "cls/squad/output_weights"
 _UNREAD = ("recurrent/", "tagger/")
 _OF_PIECES = "ForTokenClassification"  # how the names of Transformers' classes end
-_LONGEST = 30  # tokens of an answer, run_squad's `max_answer_length`
+_LONGEST = 30  # longest answer in tokens, run_squad's `max_answer_length`
 _SPAN, _SPAN_AND_TAG = r"(\d{1,9}):(\d{1,9})", r"(\d{1,9}):(\d{1,9})(?::(.+))?"
 _OUTSIDE = "O"
 
 
 class AttributionTarget(NamedTuple):
-    """The score of one row that is explained: the sum of some logits.
+    """The explained score of one sequence: the sum of some logits.
 
     Attributes:
         name: the label, the tag, or the answer's text.
-        places: (first token, last token) that it is about; None: the whole row.
-        logits: float32 [n], of everything that it could have been: labels in the head's order, for a tag those of its
-            token; of a span [S, 2], how well each token begins it and ends it.
+        places: (first token, last token) of the target; None: the whole sequence.
+        logits: float32 [n], of all alternatives: labels in the head's order; for a tag, those of its
+            token; for a span, [S, 2], each token's logits as start and as end.
         parts: float32 [...], 1 for the head's logits that add up to the score, 0 for all others.
-        probabilities: float64 [labels], what a server answers with; None: no task is known that says so.
+        probabilities: float64 [labels], as returned by a server; None: the task is unknown.
     """
 
     name: str
@@ -44,13 +44,13 @@ class AttributionTarget(NamedTuple):
 
 
 class ExplainedTargets(NamedTuple):
-    """The scores that are explained of n examples in a graph.
+    """The explained scores of n examples in a graph.
 
     Attributes:
         name: string [n]: the label, the tag, or the answer's text.
-        rows: int64 [n], which of the w rows it is in.
+        rows: int64 [n], the index of its row among w.
         parts: float32 [n, ...], 1 for the row's logits [...] that add up to the score, 0 for all others.
-        there: bool [n], whether a text has anything that could be explained: a word for a tag.
+        there: bool [n], whether a text has anything to explain, such as a word for a tag.
     """
 
     name: tf.Tensor
@@ -60,12 +60,12 @@ class ExplainedTargets(NamedTuple):
 
 
 class TextHead:
-    """A head that says one thing of a row: labels, or a value.
+    """A head that predicts labels or a value for a whole sequence.
 
     Args:
         head: a `ClassificationHead`.
         labels: their names, or None.
-        answers: logits [n, L] -> probabilities [n, L], or scores [n]; None where no task is known.
+        answers: logits [n, L] -> probabilities [n, L], or scores [n]; None if the task is unknown.
     """
 
     def __init__(self, head: Any, labels: Sequence[str] | None, answers: Callable | None = None):
@@ -73,22 +73,22 @@ class TextHead:
         self.labels = list(map(str, range(head.num_labels))) if labels is None else list(labels)
 
     def logits(self, outputs: dict) -> tf.Tensor:
-        """Returns the head's logits for the encoder's outputs: [w, L], of tokens [w, S, L], of spans [w, S, 2]."""
+        """Returns the head's logits for the encoder's outputs: [w, L], for tokens [w, S, L], for spans [w, S, 2]."""
         return self.head(outputs["pooled_output"])
 
     def score(self, outputs: dict, parts: Any) -> tf.Tensor:
-        """Returns float32 [w]: of each row the sum of its logits times `parts`, which may be of a longer row's."""
+        """Returns float32 [w]: for each row, the sum of its logits times `parts`, which may be longer."""
         logits = tf.cast(self.logits(outputs), tf.float32)
         own = parts if logits.shape.rank == 2 else parts[: tf.shape(logits)[1]]  # [L], or [S, L]
         return tf.reduce_sum(tf.reshape(logits * own, [tf.shape(logits)[0], -1]), 1)
 
     def target(self, outputs: dict, row: EncodedText, wanted: Any) -> AttributionTarget:
-        """Returns a label's logit.
+        """Returns the target for a label.
 
         Args:
-            outputs: of the encoder for the row.
-            row: the row.
-            wanted: the label's name or number; None: the likeliest.
+            outputs: of the encoder for the sequence.
+            row: the encoded text.
+            wanted: the label's name or number; None: the most likely.
 
         Raises:
             ValueError: there is no such label.
@@ -99,27 +99,27 @@ class TextHead:
         return AttributionTarget(self.labels[label], None, logits, _ones(logits.shape, label), shares)
 
     def label(self, wanted: Any) -> int:
-        """Returns the number of a label, by its name or number; raises ValueError where there is none."""
+        """Returns the index of a label, given by name or number; raises ValueError if there is none."""
         if isinstance(wanted, str) and wanted in self.labels:
             return self.labels.index(wanted)
         if isinstance(wanted, int | np.integer) and 0 <= wanted < len(self.labels):
             return int(wanted)
         raise ValueError(
-            f"`target` must be one of the model's labels, {', '.join(self.labels[:20])}. Received: {wanted!r}; choose "
-            "one, or leave it out for what the model says."
+            f"`target` must be one of the model's labels, {', '.join(self.labels[:20])}. Got {wanted!r}. Choose "
+            "one, or omit it for the model's own prediction."
         )
 
     def choose(self, logits: tf.Tensor, origin: Any, target: tf.Tensor) -> ExplainedTargets:
-        """Returns what the targets name.
+        """Returns the targets with these names.
 
         Args:
             logits: of all rows.
-            origin: what the task's `read` gave with the rows.
-            target: string [n]; "" is what the model itself says. A label; of a token "10:14", where the word lies in
-                the text, in code points, or "10:14:B-PER"; of a span "10:14", where the answer lies.
+            origin: the second result of the task's `read`.
+            target: string [n]; "" is the model's own prediction. A label; for a token "10:14", the offsets of the word
+                in the text, in code points, or "10:14:B-PER"; for a span "10:14", the offsets of the answer.
 
         Raises:
-            tf.errors.InvalidArgumentError: a target is none of those.
+            tf.errors.InvalidArgumentError: a target is invalid.
         """
         label = self._named(target, tf.argmax(logits, -1, tf.int32))
         rows = tf.range(tf.size(label, tf.int64))
@@ -128,12 +128,12 @@ class TextHead:
         )
 
     def _named(self, target, likeliest, what="a label"):
-        """Returns int32 [n]: the indices of labels among all, `likeliest` where the name is ""."""
+        """Returns int32 [n]: the indices of labels among all, `likeliest` if the name is ""."""
         is_it = target[:, tf.newaxis] == tf.constant(self.labels)
         target = _assert_then(
             tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
-            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for what the model says. "
-            "Received something else; correct it.",
+            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for its prediction. "
+            "Got another value.",
             target,
         )
         return tf.where(target == "", likeliest, tf.argmax(is_it, 1, tf.int32))
@@ -143,23 +143,23 @@ class TextHead:
 
 
 class TokenHead(TextHead):
-    """A head that says something of each token; a word's first one speaks for it, as in a tagger."""
+    """A head that predicts a tag for each token; a word has the tag of its first token."""
 
     def logits(self, outputs):
         return self.head(outputs["sequence_output"])
 
     def target(self, outputs, row, wanted):
-        """Returns a tag's logit at a word.
+        """Returns the target for a tag at a word.
 
         Args:
-            outputs, row: as of `TextHead`.
-            wanted: (index of a word among the row's, tag or None for the likeliest), or the index alone; None: the
-                word that is least likely to be outside ("O"), or where there is no such tag the surest one.
+            outputs, row: as in `TextHead`.
+            wanted: (index of a word among the row's, tag or None for the most likely), or only the index; None: the
+                word that is least likely to be outside ("O"), or, without such a tag, the most confident one.
         """
         logits = self.logits(outputs).numpy()[0]
         firsts = np.unique(row.word_of_piece, return_index=True)[1][-len(row.words) :] if row.words else np.arange(0)
         if not len(firsts):
-            raise ValueError("A row must hold a word for its tag. Received a text without words; give another.")
+            raise ValueError("The text has no words whose tag could be explained. Use another text.")
         if wanted is None:
             shares = np.exp(logits[firsts] - logits[firsts].max(-1, keepdims=True))
             shares /= shares.sum(-1, keepdims=True)
@@ -168,8 +168,8 @@ class TokenHead(TextHead):
         word, tag = wanted if isinstance(wanted, tuple | list) else (wanted, None)
         if not isinstance(word, int | np.integer) or not 0 <= word < len(firsts):
             raise ValueError(
-                f"`target` must be the index of a word, from 0 to {len(firsts) - 1}, or a pair of it and a tag. "
-                f"Received: {wanted!r}; correct it."
+                f"`target` must be the index of a word, from 0 to {len(firsts) - 1}, or a pair of it and a tag; "
+                f"got {wanted!r}."
             )
         position = int(firsts[word])
         tag = int(logits[position].argmax()) if tag is None else self.label(tag)
@@ -177,20 +177,20 @@ class TokenHead(TextHead):
         return AttributionTarget(self.labels[tag], (position, position), logits[position], parts)
 
     def choose(self, logits, origin, target):
-        """Returns tags as `TextHead.choose` labels, of the named word, or the least likely "O", or the surest."""
+        """Returns the tag to explain for each text: of the named word, or of the word least likely to be "O"."""
         n, is_given = tf.size(target, tf.int64), target != ""
         refusal = (
-            "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
-            "10:14:B-PER. Received "
+            "`target` must be a word's offsets in the text, in characters, such as 10:14, or these and a tag, "
+            "10:14:B-PER; got "
         )
-        start, limit, tag = _parse_spans(target, _SPAN_AND_TAG, refusal + "something else; correct it.")
+        start, limit, tag = _parse_spans(target, _SPAN_AND_TAG, refusal + "another value.")
         of_word = tf.gather_nd(logits, tf.stack([origin.sequences, origin.positions], 1))
         named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
         of_given = tf.gather(is_given, origin.of_text)
         word, there = _argmax_of_groups(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
         holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
-        word = _assert_then(tf.reduce_all(holds), refusal + "a place where there is none; correct it.", word)
+        word = _assert_then(tf.reduce_all(holds), refusal + "offsets without a word.", word)
         found = of_word, origin.sequences, origin.positions
         of_word, rows, columns = (_gather_or_zero(values, word) for values in found)
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
@@ -205,11 +205,11 @@ class TokenHead(TextHead):
 
 
 class SpanHead(TextHead):
-    """A head that finds an answer in the second text, or in the only one.
+    """A head that finds an answer span in the second text, or in the only one.
 
     Args:
         head: a `QuestionAnsweringHead`.
-        longest: tokens of an answer at most.
+        longest: longest answer in tokens.
     """
 
     def __init__(self, head: Any, longest: int):
@@ -221,14 +221,14 @@ class SpanHead(TextHead):
         return tf.stack([found["start_logits"], found["end_logits"]], -1)
 
     def target(self, outputs, row, wanted):
-        """Returns the sum of the logits of an answer's first and last token.
+        """Returns the target for an answer: the sum of the logits of its first and last token.
 
         Args:
-            outputs, row: as of `TextHead`.
-            wanted: where the answer lies in the text, half-open, in code points; None: the likeliest.
+            outputs, row: as in `TextHead`.
+            wanted: the answer's offsets in the text, half-open, in code points; None: the most likely.
 
         Raises:
-            ValueError: no token lies there.
+            ValueError: there is no token at these offsets.
         """
         logits, context = self.logits(outputs), row.of_text == max(row.of_text.max(), 0)
         if wanted is None:
@@ -241,11 +241,11 @@ class SpanHead(TextHead):
         return AttributionTarget(text, (start, end), logits.numpy()[0], parts)
 
     def choose(self, logits, origin, target):
-        """Returns spans, as `TextHead.choose` labels: the sum of the logits of an answer's first and last token."""
+        """Returns the targets for spans, as `TextHead.choose` for labels: the summed logits of first and last token."""
         n, context = tf.size(target, tf.int64), origin.starts >= 0
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
-        refusal = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
-        start, limit, _ = _parse_spans(target, _SPAN, refusal + "Received something else; correct it.")
+        refusal = "`target` must be an answer's offsets in the context, in characters, such as 10:14. "
+        start, limit, _ = _parse_spans(target, _SPAN, refusal + "Got another value.")
         start, limit = (tf.gather(each, origin.questions)[:, tf.newaxis] for each in (start, limit))
         inside = context & (origin.limits > start) & (origin.starts < limit) & (origin.starts < origin.limits)
         inside = tf.cast(inside, tf.int32)
@@ -253,14 +253,14 @@ class SpanHead(TextHead):
         held = tf.reduce_sum(inside, 1)
         best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.questions, n)
         holds = (target == "") | (_gather_or_zero(held, best) > 0)
-        best = _assert_then(tf.reduce_all(holds), refusal + "Received a place where nothing is; correct it.", best)
+        best = _assert_then(tf.reduce_all(holds), refusal + "Got offsets without a token.", best)
         last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)
         named = tf.argmax(inside, 1, tf.int32), last
         ends = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
         parts = tf.stack([tf.one_hot(end, tf.shape(inside)[1]) for end in ends], -1)
         first, behind = (tf.gather(_gather_or_zero(values, best), end, batch_dims=1)
                          for values, end in zip((origin.starts, origin.limits), ends, strict=True))  # fmt: skip
-        first, behind = tf.maximum(first, 0), tf.maximum(behind, 0)  # -1 where the context has no word
+        first, behind = tf.maximum(first, 0), tf.maximum(behind, 0)  # -1 if the context has no words
         text = tf.strings.substr(origin.contexts, first, behind - first, unit="UTF8_CHAR")
         return ExplainedTargets(text, best, parts, tf.ones_like(best, tf.bool))
 
@@ -276,37 +276,37 @@ def _ones(shape, *indices):
 def _pieces_of(row, context, wanted):
     if not isinstance(wanted, tuple | list) or len(wanted) != 2 or isinstance(wanted[0], str):
         raise ValueError(
-            "`target` must be where an answer lies in the text, (start, limit) in characters. Received: "
-            f"{wanted!r}; correct it, or leave it out for what the model says."
+            "`target` must be an answer's offsets in the text, (start, limit) in characters; got "
+            f"{wanted!r}. Omit it for the model's own prediction."
         )
     inside = np.flatnonzero(context & (row.limits > wanted[0]) & (row.starts < wanted[1]) & (row.starts < row.limits))
     if not len(inside):
         raise ValueError(
-            f"`target` must hold a part of the text, which has {len(row.texts[-1])} characters. Received: "
-            f"{tuple(wanted)}; correct it."
+            f"`target` must be within the text, which has {len(row.texts[-1])} characters; got "
+            f"{tuple(wanted)}."
         )
     return int(inside[0]), int(inside[-1])
 
 
 def head_of(model: Any) -> TextHead:
-    """Returns what a model's head says.
+    """Returns the explainable head of a model.
 
     Args:
-        model: what `bert_tf.load` gave.
+        model: a model from `bert_tf.load`.
 
     Raises:
-        ValueError: it has no head for a task, or one that is not among those which can be asked.
+        ValueError: it has no head for a task, or one that is not supported.
     """
     head, others = getattr(model, "head", None), getattr(model, "others", {})
     if any(path.startswith(_UNREAD) for path in others):
         raise ValueError(
-            "`model` must have a head of its own on the encoder for this. Received one with a BiLSTM between them; "
-            "train it without `lstm_units`."
+            "Attributions require a head directly on the encoder; this model has a BiLSTM between them. "
+            "Train it without `lstm_units`."
         )
     if head is None and _SPANS not in others:
         raise ValueError(
-            "`model` must have a head for labels, tags or answers, whose score is to be explained. Received "
-            f"{name_of_model(model)}, which has none; name a model that was trained for a task."
+            "Attributions require a head for labels, tags or answers; "
+            f"{name_of_model(model)} has none. Use a model that was fine-tuned for a task."
         )
     trained = trained_of(model)
     task = trained and trained.task
@@ -317,7 +317,7 @@ def head_of(model: Any) -> TextHead:
         return TokenHead(head, model.labels)
     if task:
         return TextHead(head, model.labels, task.answers)
-    problem = problem_of(model.config, model.labels)  # as the files of others say; None: they do not
+    problem = problem_of(model.config, model.labels)  # from other libraries' files; None: unknown
     return TextHead(head, model.labels, problem and PROBLEMS[problem].answers)
 
 
@@ -330,7 +330,7 @@ def trained_of(model: Any) -> TrainedTask | None:
 
 
 def _is_of_pieces(model, task):
-    """Says whether a head is one for each token: by the task, by the class that others gave it, or by its layers."""
+    """Returns whether a head is one for each token: by the task, by its class in other libraries, or by its layers."""
     if task is not None:
         return "tag_ids" in task.targets
     classes = model.config.extra.get("architectures")
@@ -344,32 +344,32 @@ def _is_of_pieces(model, task):
 
 
 def check_task(task: Any):
-    """Raises ValueError where the models of a task have no score to explain, as far as that is seen without one."""
+    """Raises ValueError if it is clear without a model that a task has no score to explain."""
     if task.list_inputs or task.recipe is not None or getattr(task, "lstm_units", None):
         raise _without_head(task)
     if task.has_windows:
         raise ValueError(
-            "`export_explanations=attributions` must come with a model whose answer is of one row. Received one that "
-            "averages over the windows of a text; leave attributions out, or train with `long_text=truncate`."
+            "`export_explanations=attributions` cannot explain a model that averages over the windows of a text. "
+            "Remove attributions, or train with `long_text=truncate`."
         )
 
 
 def _without_head(task):
     return ValueError(
-        "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, "
-        f"and nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
+        "`export_explanations=attributions` requires a model with a head for labels, tags or answers "
+        f"directly on the encoder; a model for {task.name} has none. Remove attributions."
     )
 
 
 def head_in(model: Any, task: Any) -> TextHead:
-    """Returns what the head of a task's model says.
+    """Returns the explainable head of a task's model.
 
     Args:
         model: functional, an `Encoder` and a head.
         task: see `tasks/base.py`.
 
     Raises:
-        ValueError: there is no head on the encoder whose score can be explained.
+        ValueError: the model has no head whose score can be explained.
     """
     check_task(task)
     heads = [layer for layer in model.layers if isinstance(layer, ClassificationHead | QuestionAnsweringHead)]
@@ -382,7 +382,7 @@ def head_in(model: Any, task: Any) -> TextHead:
 
 
 def _parse_spans(target, pattern, refusal):
-    """Returns (first number, second number, what is behind them) of targets; -1, -1, "" where they are empty."""
+    """Parses targets into (first number, second number, rest); -1, -1, "" for empty ones."""
     is_span = tf.strings.regex_full_match(target, pattern)
     target = _assert_then(tf.reduce_all(is_span | (target == "")), refusal, target)
     target = tf.where(is_span, target, "-1:-1")
@@ -393,7 +393,7 @@ def _parse_spans(target, pattern, refusal):
 
 
 def _argmax_of_groups(values, groups, n):
-    """Returns int64 [n], which of `values` [k] is the greatest of its group, the first of equal ones, and bool [n],
+    """Returns int64 [n], the index of the largest of `values` [k] in each group, the first of equal ones, and bool [n],
     whether a group has any; groups: int64 [k], ascending."""
     each = tf.RaggedTensor.from_value_rowids(values, groups, n, validate=False)
     wide = tf.pad(each.to_tensor(float("-inf")), [[0, 0], [0, 1]], constant_values=float("-inf"))
@@ -401,12 +401,12 @@ def _argmax_of_groups(values, groups, n):
 
 
 def _gather_or_zero(values, indices):
-    """Returns values[indices]; zeros for indices behind the last, of groups that have none."""
+    """Returns values[indices]; zeros for indices after the last, of empty groups."""
     behind = tf.zeros([1, *tf.unstack(tf.shape(values)[1:])], values.dtype)
     return tf.gather(tf.concat([values, behind], 0), tf.minimum(indices, tf.shape(values, tf.int64)[0]))
 
 
 def _assert_then(holds, message, values):
-    """Returns `values`, which are not to be had unless it holds."""
+    """Returns `values`; evaluating them fails unless the condition holds."""
     with tf.control_dependencies([tf.debugging.Assert(holds, [message])]):
         return tf.identity(values)

@@ -1,4 +1,4 @@
-"""Serving over TensorFlow Serving's protocol: `server` answers for any SavedModel, `client` asks any such server."""
+"""Serving over TensorFlow Serving's protocol: `server` serves any SavedModel, `client` queries any such server."""
 
 __all__ = ["AsyncClient", "Client", "Retry", "Tls"]
 
@@ -11,7 +11,7 @@ _HOMES = {
 
 
 def __getattr__(name):
-    """Imports a public name when it is first asked for: the server's modules need TensorFlow, the client's do not."""
+    """Imports a public name on first use: the server's modules need TensorFlow, the client's do not."""
     if name not in __all__:
         raise AttributeError(f"module 'bert_tf.serving' has no attribute {name!r}; it has {__all__}")
     from importlib import import_module

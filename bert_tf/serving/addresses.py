@@ -1,21 +1,21 @@
-"""Addresses as flags and URLs write them: a name or an IPv4 or IPv6 address, and a port behind a colon."""
+"""Addresses as written in flags and URLs: a name or an IPv4 or IPv6 address, and a port after a colon."""
 
 import ipaddress
 
 
 def join_address(host: str, port: int) -> str:
-    """Returns "host:port"; an IPv6 address, which has colons itself, stands in brackets: "[::1]:8500"."""
+    """Returns "host:port"; an IPv6 address, which contains colons itself, is in brackets: "[::1]:8500"."""
     host = bare(host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def bare(host: str) -> str:
-    """Returns a host without the brackets that an IPv6 address may stand in."""
+    """Returns a host without the brackets around an IPv6 address."""
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def is_ip(host: str) -> bool:
-    """Says whether a host, without brackets, is an IPv4 or IPv6 address and no name."""
+    """Returns whether a host, without brackets, is an IPv4 or IPv6 address rather than a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -24,7 +24,7 @@ def is_ip(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Says whether a host to listen on stands for all addresses of this machine: 0.0.0.0, "::" or ""."""
+    """Returns whether listening on a host means all addresses of this machine: 0.0.0.0, "::" or ""."""
     host = bare(host)
     return not host or is_ip(host) and ipaddress.ip_address(host).is_unspecified
 
@@ -33,10 +33,10 @@ def check_target(server: str):
     """Checks the address that a client connects to.
 
     Raises:
-        ValueError: it is an IPv6 address without brackets, of which nobody can say where the port begins.
+        ValueError: it is an IPv6 address without brackets, so the start of the port is ambiguous.
     """
     if server.count(":") > 1 and (is_ip(server) or is_ip(server.rpartition(":")[0])):
         raise ValueError(
-            f"`server` must have an IPv6 address in brackets and a port behind it. Received: {server!r}; write "
+            f"An IPv6 address in `server` needs brackets, and a port after them; got {server!r}. Write "
             "[::1]:8500 for port 8500 of this machine."
         )

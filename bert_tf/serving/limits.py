@@ -1,4 +1,4 @@
-"""Errors of requests, and the limits of what one request may cost, checked before anything of that size is made."""
+"""Errors of requests, and limits of a request's cost, which are checked before memory is allocated."""
 
 import dataclasses
 import functools
@@ -31,21 +31,21 @@ _HTTP_STATUS = {
     grpc.StatusCode.UNAVAILABLE: 503,
     grpc.StatusCode.DEADLINE_EXCEEDED: 504,
 }
-GRPC_BYTES = 1024  # of a message that TensorFlow Serving sends over gRPC, in a header
-JSON_BYTES = 4096  # of one in a REST answer: a name of a megabyte is not sent back
+GRPC_BYTES = 1024  # of an error message over gRPC, where TensorFlow Serving sends it in a header
+JSON_BYTES = 4096  # of an error message over REST: a name of a megabyte is not sent back
 _PATH = re.compile(r"(?<![\w/.:])/(?:[^\s/:;,'\"\]})]+/)+")  # folders before a file's name
 _SECONDS_BETWEEN_REPORTS = 10
-_reported = {}  # type of an exception -> (when it was last logged, how many have come since)
+_reported = {}  # type of an exception -> (when it was last logged, how many occurred since)
 _lock = threading.Lock()
 
 
 class ServingError(Exception):
-    """A request that is refused.
+    """Error for a request that is rejected.
 
     Attributes:
         code: a `grpc.StatusCode`.
-        message: what the caller reads; TensorFlow Serving's own words wherever it has some.
-        http_status: of the answer over REST.
+        message: for the caller; in TensorFlow Serving's own words if it has this error.
+        http_status: status of the REST response.
     """
 
     def __init__(self, code: grpc.StatusCode, message: str):
@@ -55,7 +55,7 @@ class ServingError(Exception):
         self.http_status = _HTTP_STATUS.get(code, 500)
 
     def cut_message(self, most_bytes: int) -> str:
-        """Returns the message with at most so many bytes of UTF-8, such as GRPC_BYTES."""
+        """Returns the message cut to at most this many bytes of UTF-8, such as GRPC_BYTES."""
         data = self.message.encode("utf-8", "replace")
         if len(data) <= most_bytes:
             return data.decode()
@@ -76,13 +76,13 @@ def from_number(number: int, message: str) -> ServingError:
 
 
 def from_fault(fault: Exception, what: str) -> ServingError:
-    """Returns the error for an exception that is our own fault, and logs where it was raised.
+    """Returns the error for an exception inside the server, and logs its traceback.
 
-    The caller learns only that it was not his: what Python says may hold paths. A fault that every request meets would
-    fill the log, so each kind is written once in a while, with how many more there were.
+    The caller only learns that the server failed, because Python's message may contain paths. An error in every request
+    would fill the log, so each kind is logged only now and then, with the number of further ones.
 
     Args:
-        fault: the exception, which is being handled.
+        fault: the exception being handled.
         what: the method or path that failed.
     """
     now = time.monotonic()
@@ -93,11 +93,11 @@ def from_fault(fault: Exception, what: str) -> ServingError:
     if not quiet:
         since = f" ({more} more since the last report)" if more else ""
         logging.error("%s failed%s", what[:200], since, exc_info=fault)
-    return ServingError(grpc.StatusCode.INTERNAL, "The server failed on this request; its log says why")
+    return ServingError(grpc.StatusCode.INTERNAL, "The server failed on this request; see its log for the cause")
 
 
 def without_folders(message: str) -> str:
-    """Returns a message with the names of files only, not of the folders they are in."""
+    """Removes directories from a message, and keeps file names."""
     return _PATH.sub("", message)
 
 
@@ -109,17 +109,17 @@ _MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds of a request: five that are chosen, each a flag of `bert-tf serve` under the same name; the others follow.
+    """Limits of a request: five settings, each a flag of `bert-tf serve`, and derived ones.
 
-    Those that follow are proportional to the bytes of a request, so one number is enough to allow larger ones.
+    The derived limits are proportional to the bytes of a request, so one number is enough to allow larger ones.
 
     Attributes:
         max_message_bytes: of a gRPC message.
-        max_body_bytes: of a REST body, as it is sent and once it is unpacked.
-        max_batch_size: texts, examples or instances of a request, on whichever axes they stand.
-        max_request_tokens: of a request; texts count as one token per four bytes, as far as the model reads them.
+        max_body_bytes: of a REST body, both compressed and decompressed.
+        max_batch_size: texts, examples or instances of a request, on any axis.
+        max_request_tokens: of a request; texts count one token per four bytes, as far as the model reads them.
         max_output_elements: of one output tensor; one with more is not sent.
-        max_nesting: of lists and objects in JSON: Python reads them by recursion, and TensorFlow copies strings of at
+        max_nesting: of lists and objects in JSON: Python parses them recursively, and TensorFlow copies strings of at
             most 32 axes.
     """
 
@@ -142,22 +142,22 @@ class Limits:
 
     @property
     def max_json_values(self) -> int:
-        """Values, lists and objects in a REST body: each is an object of Python's, of up to 64 bytes."""
+        """Values, lists and objects in a REST body: each is a Python object of up to 64 bytes."""
         return self.max_body_bytes // 64
 
     @property
     def max_tensor_elements(self) -> int:
-        """Elements of one input tensor: BERT takes up to four such inputs, of four bytes an element."""
+        """Elements of one input tensor: BERT takes up to four such inputs, of four bytes per element."""
         return self._largest // 16
 
     @property
     def max_input_text_bytes(self) -> int:
-        """Bytes of all strings of an input together: a quarter of a request, as of any other input."""
+        """Total bytes of the strings of an input: a quarter of a request, as for any other input."""
         return self._largest // 4
 
     @property
     def max_text_bytes(self) -> int:
-        """Bytes of one string: a text is tokenized in one go."""
+        """Bytes of one string: a text is tokenized at once."""
         return self._largest // 16
 
     @property
@@ -173,7 +173,7 @@ class Limits:
         """Raises ServingError for a request of too many tokens."""
         if tokens > self.max_request_tokens:
             raise invalid(
-                f"A request may have {self.max_request_tokens} tokens and has some {tokens}; send it in parts"
+                f"A request may have {self.max_request_tokens} tokens and has about {tokens}; send it in parts"
             )
 
     def check_text(self, size: int):
@@ -182,7 +182,7 @@ class Limits:
             raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}; shorten it")
 
     def check_texts(self, sizes: Sequence[int]):
-        """Raises ServingError where one of the strings of an input has too many bytes, or all have together."""
+        """Raises ServingError if one of the strings of an input has too many bytes, or all have together."""
         self.check_text(max(sizes, default=0))
         if sum(sizes) > self.max_input_text_bytes:
             most = self.max_input_text_bytes
@@ -191,7 +191,7 @@ class Limits:
             )
 
     def check_output(self, alias: str, elements: int):
-        """Raises ServingError for an output that would be too large a message: it is written value by value."""
+        """Raises ServingError for an output too large for a message, which is written value by value."""
         if elements > self.max_output_elements:
             most = self.max_output_elements
             raise invalid(f"An output may have {most} elements and {alias} has {elements}; ask for less at a time")

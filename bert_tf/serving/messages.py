@@ -12,13 +12,13 @@ from bert_tf.serving.limits import invalid
 from bert_tf.utils.protobuf_classes import message_classes
 
 # === Messages ===
-# The few that the client needs. `tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a gigabyte) for
-# its tensor message. The numbers here are the published ones, so the bytes are the same. Of tensorflow/core:
-# framework/{tensor,tensor_shape,types}.proto, protobuf/meta_graph.proto; of tensorflow_serving:
+# The few messages that the client needs. `tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a
+# gigabyte) for its tensor message. The field numbers are the published ones, so the bytes are the same. From
+# tensorflow/core: framework/{tensor,tensor_shape,types}.proto, protobuf/meta_graph.proto; from tensorflow_serving:
 # apis/{model,predict,get_model_status,get_model_metadata}.proto, util/status.proto.
 
 
-# An enum travels as int32.
+# An enum is encoded as int32.
 _MESSAGES = {
     "Dim": ((1, "size", "int64"),),
     "TensorShape": ((2, "dim", "*Dim"), (3, "unknown_rank", "bool")),
@@ -43,7 +43,7 @@ _MESSAGES = {
         (3, "signature_name", "string"),
         (4, "version_label", "string"),
     ),
-    # A map<string, Tensor> on the wire, and so for the other maps.
+    # The encoding of map<string, Tensor>; likewise for the other maps.
     "NamedTensor": ((1, "key", "string"), (2, "value", "Tensor")),
     "PredictRequest": ((1, "model_spec", "ModelSpec"), (2, "inputs", "*NamedTensor"), (3, "output_filter", "*string")),
     "PredictResponse": ((1, "outputs", "*NamedTensor"), (2, "model_spec", "ModelSpec")),
@@ -69,10 +69,10 @@ Signatures = _CLASSES["Signatures"]
 
 
 # === Wire scan ===
-# Counts what a protocol buffer holds before it is parsed: two bytes on the wire become up to forty in memory.
+# Counts the contents of a protocol buffer before parsing, because two encoded bytes become up to forty in memory.
 
 
-_SMALL = 2**16  # bytes that cannot become much
+_SMALL = 2**16  # bytes that cannot expand much
 _DEEPEST = 50
 _VARINT, _EIGHT, _SIZED, _FOUR = 0, 1, 2, 5  # wire types
 _WIDTHS = {
@@ -88,15 +88,15 @@ _WIDTHS = {
 
 
 def check_message(data: bytes, message: Descriptor, max_fields: int, max_numbers: int):
-    """Raises ServingError where `data`, a message of that type, has more fields or numbers than that.
+    """Raises ServingError if `data`, a message of this type, exceeds the limits of fields or numbers.
 
-    What is no such message passes: the parser has words for that.
+    Data that is not such a message passes, because the parser reports it.
     """
     if len(data) > _SMALL:
         try:
             _Scan(data, max_fields, max_numbers).walk(0, len(data), message, 0)
         except IndexError:
-            return  # it ends in the middle of something
+            return  # it ends in the middle of a field
 
 
 class _Scan:
@@ -106,7 +106,7 @@ class _Scan:
         self._numbers = self._max_numbers = max_numbers
 
     def walk(self, position, end, message, depth):
-        """Counts the fields of a message that lies between `position` and `end`, and of all in it."""
+        """Counts the fields of a message between `position` and `end`, including nested ones."""
         parts = _parts(message)
         while position < end:
             self._fields -= 1
@@ -132,7 +132,7 @@ class _Scan:
                 raise IndexError
 
     def _count(self, position, size, width):
-        """Counts packed numbers: those of no fixed width end with a byte below 128."""
+        """Counts packed numbers: those of variable width end with a byte below 128."""
         if width:
             self._numbers -= size // width
         else:
@@ -141,7 +141,7 @@ class _Scan:
             raise invalid(f"A message may have {self._max_numbers} numbers and has more; send it in parts")
 
     def _varint(self, position):
-        """Returns (value, position behind it)."""
+        """Returns (value, position after it)."""
         value = self._data[position]
         position += 1
         if value < 128:
@@ -190,15 +190,15 @@ _DTYPES = {
     22: (np.uint32, "uint32_val"),
     23: (np.uint64, "uint64_val"),
 }
-_BFLOAT16 = 14  # which numpy lacks
+_BFLOAT16 = 14  # which NumPy lacks
 FIELDS = {number: field for number, (_, field) in _DTYPES.items()} | {_BFLOAT16: "half_val"}
 _NUMBERS = {np.dtype(dtype): number for number, (dtype, _) in _DTYPES.items()}
 STRING = 7
 _MOST_AXES = 64  # of an array of NumPy
-_MOST_REPEATS = 2**10  # values that an answer leaves out: sixty bytes could ask for all memory
-_MOST_REPEATED_BYTES = 2**16  # of a string that stands for others
+_MOST_REPEATS = 2**10  # values that a response may omit: sixty bytes could otherwise claim all memory
+_MOST_REPEATED_BYTES = 2**16  # of a string that is repeated
 _LAST_SHIFT = 63  # of a varint
-_VALUES_AT_A_TIME = 2**16  # that are Python's own numbers, each in eight times the memory
+_VALUES_AT_A_TIME = 2**16  # as Python numbers, each in eight times the memory
 
 
 def fill_tensor(tensor, values, name: str):
@@ -207,7 +207,8 @@ def fill_tensor(tensor, values, name: str):
     Python's integers become int32 and its floats float32, as in TensorFlow; str is sent as UTF-8.
 
     Raises:
-        ValueError: the values are uneven, or of a type that tensors do not have; `name` says which input it was.
+        ValueError: the values are uneven, or of a type that tensors do not have; `name` is the input's name for the
+            message.
     """
     array = _as_array(values, name)
     write_array(tensor, array, _NUMBERS[array.dtype], as_content=array.dtype != object)
@@ -219,9 +220,9 @@ def write_array(tensor, array: np.ndarray, number: int, as_content: bool):
     Args:
         tensor: the message.
         array: of any shape; strings as objects of type bytes.
-        number: of its type in DataType, one of FIELDS where not `as_content`.
-        as_content: whether as raw bytes in `tensor_content`, where the lengths of all strings, as varints, come before
-            them; else a value per element in the field of its type, such as `float_val`.
+        number: its type in DataType, one of FIELDS unless `as_content`.
+        as_content: whether to write raw bytes into `tensor_content`, where the lengths of all strings, as varints,
+            precede them; otherwise, one value per element in the field of its type, such as `float_val`.
     """
     tensor.dtype = number
     for size in array.shape:
@@ -244,57 +245,57 @@ def wire_to_array(tensor, is_checked: bool = False, bfloat16: type | None = None
 
     Args:
         tensor: the message.
-        is_checked: whether it may leave out more repetitions of its last value than an answer has reason to: something
-            else has bounded its size.
+        is_checked: whether it may omit any number of repetitions of its last value, because something else has
+            bounded its size.
         bfloat16: numpy's type for it, which TensorFlow brings.
 
     Raises:
-        ValueError: it has a type that numpy has not, or values that do not fit its shape.
+        ValueError: its type does not exist in NumPy, or its values do not match its shape.
     """
     if tensor.dtype not in _DTYPES and not (bfloat16 and tensor.dtype == _BFLOAT16):
-        raise ValueError(f"An answer must be of a type that numpy knows. Received DataType {tensor.dtype}.")
+        raise ValueError(f"The response has a type that NumPy does not support: DataType {tensor.dtype}.")
     dtype, field = _DTYPES.get(tensor.dtype, (bfloat16, FIELDS[_BFLOAT16]))
     shape = _shape(tensor)
-    count = math.prod(shape)  # exact, where numpy's would overflow
+    count = math.prod(shape)  # exact, while NumPy's would overflow
     if tensor.tensor_content and tensor.dtype == STRING:
         return _read_strings(tensor.tensor_content, count).reshape(shape)
     if tensor.tensor_content:
         given = len(tensor.tensor_content) / np.dtype(dtype).itemsize
         if given != count:
-            raise ValueError(f"An answer must hold the values of its shape, {count}. Received {given:g}.")
+            raise ValueError(f"The response must have the {count} values of its shape; got {given:g}.")
         return np.frombuffer(tensor.tensor_content, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
     given = getattr(tensor, field)
     missing = count - len(given)
     if missing < 0 or missing > _MOST_REPEATS and not is_checked:
-        raise ValueError(f"An answer must hold the values of its shape, {count}. Received {len(given)}.")
+        raise ValueError(f"The response must have the {count} values of its shape; got {len(given)}.")
     if dtype is np.object_ and len(given) and missing * len(given[-1]) > _MOST_REPEATED_BYTES and not is_checked:
-        raise ValueError(f"An answer must hold the strings of its shape, {count}. Received {len(given)}.")
+        raise ValueError(f"The response must have the {count} strings of its shape; got {len(given)}.")
     try:
-        # Without a list of Python's numbers, which takes eight times the memory.
+        # Without a list of Python numbers, which takes eight times the memory.
         values = np.fromiter(given, np.uint16 if field == "half_val" else dtype, len(given))
     except OverflowError as error:
         name = np.dtype(dtype).name
-        raise ValueError(f"An answer must hold numbers of its type, {name}. Received larger ones.") from error
+        raise ValueError(f"The response has numbers that exceed its type, {name}.") from error
     if field == "half_val":
         values = values.view(dtype)  # it holds the bits
-    if missing:  # a sender may leave out repetitions of the last value, and zeros altogether
+    if missing:  # a sender may omit repetitions of the last value, and all zeros
         zero = b"" if dtype is np.object_ else 0
         values = np.pad(values, (0, missing), "edge") if values.size else np.full(shape, zero, dtype)
     return values.reshape(shape)
 
 
 def check_missing(tensors: Iterable):
-    """Raises ValueError where the tensors of one answer together leave out more values than a sender has reason to."""
+    """Raises ValueError if the tensors of one response together omit more values than is usual."""
     missing = 0
     for tensor in tensors:
         if not tensor.tensor_content and tensor.dtype in FIELDS:
             missing += max(0, math.prod(_shape(tensor)) - len(getattr(tensor, FIELDS[tensor.dtype])))
     if missing > _MOST_REPEATS:
-        raise ValueError(f"An answer must hold the values of its outputs. Received one without {missing} of them.")
+        raise ValueError(f"The response lacks {missing} of the values of its outputs.")
 
 
 def dtype_name(number: int) -> str:
-    """Returns what numpy calls a DataType, "string" for strings, and its number where numpy does not know it."""
+    """Returns NumPy's name of a DataType, "string" for strings, or its number if NumPy does not support it."""
     if number == STRING:
         return "string"
     return np.dtype(_DTYPES[number][0]).name if number in _DTYPES else f"DataType {number}"
@@ -304,8 +305,8 @@ def _shape(tensor):
     shape = [dim.size for dim in tensor.tensor_shape.dim[: _MOST_AXES + 1]]
     if tensor.tensor_shape.unknown_rank or len(shape) > _MOST_AXES or min(shape, default=0) < 0:
         raise ValueError(
-            f"An answer must have a shape of sizes from 0 on, {_MOST_AXES} at most. Received {shape}; is that a model "
-            "server?"
+            f"The response has an invalid shape: at most {_MOST_AXES} non-negative sizes are allowed; got {shape}. "
+            "Check that this is a model server."
         )
     return shape
 
@@ -323,7 +324,7 @@ def _read_strings(content, count):
     except IndexError:
         ends.append(len(content) + 1)
     if position + ends[-1] != len(content):
-        raise ValueError(f"An answer must hold all of its {count} strings. Received {len(content)} bytes of others.")
+        raise ValueError(f"The response must have {count} strings; got {len(content)} bytes that do not match.")
     texts = np.empty(count, object)
     texts[:] = [content[position + start : position + end] for start, end in itertools.pairwise(ends)]
     return texts
@@ -337,11 +338,13 @@ def _write_varint(number):
 
 
 def _as_array(values, name):
-    """Returns values as an array of a type that tensors have; strings as objects of type bytes."""
+    """Converts values to an array of a tensor type; strings as objects of type bytes."""
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"Input {name!r} must be an array or even lists. Received uneven ones: {error}.") from error
+        raise ValueError(
+            f"Input {name!r} must be an array or lists of equal lengths; got uneven ones: {error}."
+        ) from error
     if array.dtype.kind in "US":
         array = np.asarray(values, object)
     elif not isinstance(values, (np.ndarray, np.generic)):
@@ -349,11 +352,11 @@ def _as_array(values, name):
         cast = array.astype(narrow)
         if array.dtype.kind == "i" and (cast != array).any():
             raise ValueError(
-                f"Input {name!r} must fit int32. Received larger ones; pass numpy.int64 if they are meant."
+                f"Input {name!r} exceeds int32. Pass numpy.int64 for larger numbers."
             )
         array = cast
     if array.dtype not in _NUMBERS:
-        raise ValueError(f"Input {name!r} must be numbers or strings. Received numpy type {array.dtype}.")
+        raise ValueError(f"Input {name!r} must be numbers or strings. Got NumPy type {array.dtype}.")
     if array.dtype == object:
         texts = np.empty(array.size, object)
         texts[:] = [_as_bytes(value, name) for value in array.ravel().tolist()]
@@ -365,5 +368,5 @@ def _as_bytes(value, name):
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")  # bytes of a command line that are not UTF-8 stay as they were
-    raise ValueError(f"Input {name!r} must be strings throughout. Received a {type(value).__name__}.")
+        return value.encode("utf-8", "surrogateescape")  # bytes of a command line that are not UTF-8 are unchanged
+    raise ValueError(f"Input {name!r} must only have strings; got a {type(value).__name__}.")

@@ -1,4 +1,4 @@
-"""Replays an export's golden requests, on the model in its folder or on a server, and compares the outputs."""
+"""Replays an export's golden requests, on the exported files or on a server, and compares the outputs."""
 
 import dataclasses
 import os
@@ -31,10 +31,10 @@ from bert_tf.utils.tensorflow_internals import SavedModelLoader
 
 
 def find_export(model: str) -> str:
-    """Returns the folder of a SavedModel: `model` itself, or the newest of the numbered folders in it.
+    """Returns the directory of a SavedModel: `model` itself, or its newest version.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no SavedModel.
     """
     if os.path.isfile(os.path.join(model, SAVED_MODEL)):
         return model
@@ -42,32 +42,32 @@ def find_export(model: str) -> str:
     whole = {number: path for number, path in versions.items() if os.path.isfile(os.path.join(path, SAVED_MODEL))}
     if not whole:
         is_folder = os.path.isdir(model)
-        found = "a folder without either" if is_folder else "no folder"
+        found = "a directory without either" if is_folder else "not a directory"
         what = explain_no_versions(model) if is_folder else ""
-        what = what or f"which is {found}; `bert-tf export` makes one of a trained model"
+        what = what or f"which is {found}; create one from a trained model with `bert-tf export`"
         raise ValueError(
-            f"`model` must be a folder with {SAVED_MODEL}, or with numbered folders that hold one, as an export makes "
-            f"it. Received {model}, {what}."
+            f"`model` must be a directory with {SAVED_MODEL}, or with numbered versions of it, as written by an "
+            f"export; got {model}, {what}."
         )
     if len(whole) > 1:
-        logging.info("Version %d of %s is meant, the newest of %d.", max(whole), model, len(whole))
+        logging.info("Using version %d of %s, the newest of %d.", max(whole), model, len(whole))
     return whole[max(whole)]
 
 
 def open_export(path: str):
-    """Returns the `SavedModel` in a version's folder.
+    """Loads the `SavedModel` in a version's directory.
 
     Raises:
-        ValueError: it cannot be loaded: a file is missing, damaged or not of this model.
+        ValueError: it cannot be loaded: a file is missing, damaged, or belongs to another model.
     """
     try:
         return SavedModel(path)
     except (ServingError, OSError, ValueError, tf.errors.OpError) as error:
-        raise ValueError(f"{path} must be a whole SavedModel. Received: {error}; export it again.") from error
+        raise ValueError(f"{path} is not a complete SavedModel: {error}. Export it again.") from error
 
 
 # === Golden ===
-# Requests that an export brings along, with what the model answered then.
+# Requests stored in an export, with the model's responses at that time.
 
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)
@@ -79,13 +79,13 @@ Outputs = dict[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Golden:
-    """A request and the answer that is right.
+    """A golden request and its expected response.
 
     Attributes:
-        signature: its name.
+        signature: name of the signature.
         kind: "predict", "classify" or "regress".
         request: a PredictRequest, ClassificationRequest or RegressionRequest.
-        outputs: {output: array} of the answer; strings as objects of type bytes.
+        outputs: {output: array} of the response; strings as objects of type bytes.
     """
 
     signature: str
@@ -94,13 +94,13 @@ class Golden:
     outputs: Outputs
 
     def inputs(self, signature: Signature) -> dict[str, np.ndarray]:
-        """Returns {input: array} as the graph takes them; tf.Examples as serialized.
+        """Returns {input: array} for the graph; tf.Examples are serialized.
 
         Args:
-            signature: the one that is asked, which has inputs of these names.
+            signature: the signature, which has inputs of these names.
 
         Raises:
-            ServingError: the signature does not take such tensors; nothing of their size was made.
+            ServingError: the signature does not accept such tensors; no memory was allocated for them.
         """
         if self.kind == "predict":
             return {name: read_input(signature, name, proto) for name, proto in self.request.inputs.items()}
@@ -111,7 +111,7 @@ class Golden:
 
 
 def read_goldens(path: str) -> list[Golden]:
-    """Returns the golden requests of the version in the folder `path`, in the file's order.
+    """Returns the golden requests of the version in the directory `path`, in the file's order.
 
     Raises:
         ValueError: there are none, or their file is damaged.
@@ -119,8 +119,8 @@ def read_goldens(path: str) -> list[Golden]:
     file = os.path.join(path, FILE)
     if not os.path.exists(file):
         raise ValueError(
-            f"{path} must have golden requests, {FILE}. Received a version without; export the model again to have "
-            "them written."
+            f"{path} has no golden requests ({FILE}). Export the model again to "
+            "create them."
         )
     try:
         check_regular(file)
@@ -129,15 +129,15 @@ def read_goldens(path: str) -> list[Golden]:
     except (tf.errors.OpError, DecodeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"{file} must hold TFRecords of PredictionLog with responses. Received: {reason}; export the model again."
+            f"{file} does not hold TFRecords of PredictionLog with responses: {reason}. Export the model again."
         ) from error
     if not goldens:
-        raise ValueError(f"{file} must hold at least one request. Received an empty file; export the model again.")
+        raise ValueError(f"{file} is empty. Export the model again.")
     return goldens
 
 
 def golden_of(log: prediction_log_pb2.PredictionLog) -> Golden:
-    """Returns the golden request that a PredictionLog holds; raises ValueError for one of another kind."""
+    """Returns the golden request in a PredictionLog; raises ValueError for other kinds."""
     kind = (log.WhichOneof("log_type") or "").removesuffix("_log")
     if kind not in _METHODS:
         raise ValueError(f"a record of the kind {kind or 'none'!r}")
@@ -146,7 +146,7 @@ def golden_of(log: prediction_log_pb2.PredictionLog) -> Golden:
 
 
 def outputs_of(kind: str, response) -> Outputs:
-    """Returns what a response holds: {output: array}; of Classify `classes` and `scores`, of Regress `outputs` [n].
+    """Returns {output: array} from a response: for Classify `classes` and `scores`, for Regress `outputs` [n].
 
     Raises:
         ValueError: an output is malformed, or too large.
@@ -158,22 +158,22 @@ def outputs_of(kind: str, response) -> Outputs:
         return {"outputs": np.array([each.value for each in response.result.regressions], np.float32)}
     rows = [row.classes for row in response.result.classifications]
     if len({len(row) for row in rows}) > 1:
-        raise ValueError("An answer must have equally many classes for each example. Received uneven ones.")
+        raise ValueError("The response must have the same number of classes for each example.")
     labels = np.array([[each.label.encode() for each in row] for row in rows], object)
     return {"classes": labels, "scores": np.array([[each.score for each in row] for row in rows], np.float32)}
 
 
 def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float, str]:
-    """Compares an answer with the right one.
+    """Compares a response with the expected one.
 
     Args:
-        expected: the right one.
-        got: the one to judge.
-        tolerance: of numbers: the difference allowed, times the right number where that is over 1.
+        expected: the expected response.
+        got: the actual response.
+        tolerance: allowed difference of numbers, multiplied by the expected number if that is over 1.
 
     Returns:
-        the largest difference of a number, in the same measure, infinite where there is no number to compare; and what
-        is wrong in words, "" if nothing is.
+        the largest difference of a number, in the same measure, infinite if there is no number to compare; and the
+        problem in words, or "".
     """
     if set(expected) != set(got):
         names = [join_names(sorted(each)) for each in (got, expected)]
@@ -188,7 +188,7 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
 
 
 def _distance(expected, got):
-    """Returns the largest difference of two arrays, and what to say of it."""
+    """Returns the largest difference of two arrays, and its description."""
     if expected.shape != got.shape or (expected.dtype == object) != (got.dtype == object):
         return float("inf"), f"is {_type(got)} in place of {_type(expected)}"
     if expected.dtype == object or not np.issubdtype(expected.dtype, np.inexact):
@@ -220,7 +220,7 @@ def _type(array):
 
 
 # Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits; of int8, where the last
-# digit of a float32 decides how a number is rounded to 8 bits, which layer after layer adds to.
+# digit of a float32 decides how a number is rounded to 8 bits, which accumulates over layers.
 _TOLERANCE, _COARSE_TOLERANCES = 1e-4, {tf.int8: 0.1, tf.bfloat16: 2e-2, tf.float16: 5e-3}
 _REFUSALS = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 
@@ -231,7 +231,7 @@ _METHODS = {  # kind of a golden request: name, message of the answer
     "regress": ("Regress", regression_pb2.RegressionResponse),
 }
 
-# A golden request -> the answer to it now; raises ServingError where the request is refused.
+# A golden request -> its current response; raises ServingError if the request is rejected.
 Answer = Callable[[Golden], Outputs]
 
 
@@ -240,11 +240,11 @@ class Verdict:
     """Result of the golden requests of a signature.
 
     Attributes:
-        signature: its name.
-        requests: how many it was asked.
-        largest: the greatest difference of a number, as `difference` measures it; infinite where a request was
-            refused, or strings or integers differ.
-        problems: what was wrong, a sentence for each request that went wrong.
+        signature: name of the signature.
+        requests: number of requests.
+        largest: the largest difference of a number, as in `difference`; infinite if a request was
+            rejected, or strings or integers differ.
+        problems: one sentence per failed request.
     """
 
     signature: str
@@ -260,21 +260,21 @@ def verify(
     """Replays an export's golden requests and compares the outputs.
 
     Args:
-        model: the export's folder of numbered versions, of which the newest is meant, or one version's folder.
-        server: "host:port" of a model server's gRPC face that serves it; None: the model is loaded here.
-        model_name: its name there.
-        timeout: seconds that the server has for a request.
+        model: the export's directory of numbered versions, of which the newest is used, or one version's directory.
+        server: "host:port" of a model server's gRPC interface; None: the model is loaded in this process.
+        model_name: name of the model on the server.
+        timeout: seconds per request.
         tolerance: as in `difference`; None: 1e-4, or 0.02 if weights are bfloat16, 0.005 if float16, 0.1 if int8.
-        tls: how the connection is encrypted; None: it is not.
+        tls: encryption of the connection; None: no encryption.
 
     Returns:
-        a verdict for each signature, in the order in which they were asked.
+        One verdict per signature, in the order of the requests.
 
     Raises:
-        ValueError: `model` is no export, it has no golden requests, its files are damaged, or the server knows no such
-            model.
-        ConnectionError: no server answers.
-        TimeoutError: it takes too long.
+        ValueError: `model` is not an export, it has no golden requests, its files are damaged, or the server has no
+            such model.
+        ConnectionError: no server responds.
+        TimeoutError: a response takes too long.
     """
     path = find_export(model)
     goldens = read_goldens(path)
@@ -290,7 +290,7 @@ def verify(
 
 
 def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[Verdict]:
-    """Returns a verdict for each signature that `goldens` ask."""
+    """Returns one verdict per signature in `goldens`."""
     verdicts = {}
     for golden in goldens:
         verdict = verdicts.setdefault(golden.signature, Verdict(golden.signature))
@@ -298,7 +298,7 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
         try:
             largest, problem = difference(golden.outputs, answer(golden), tolerance)
         except ServingError as error:
-            largest, problem = float("inf"), f"refused: {error.cut_message(GRPC_BYTES)}"
+            largest, problem = float("inf"), f"rejected: {error.cut_message(GRPC_BYTES)}"
         verdict.largest = max(verdict.largest, largest)
         if problem:
             verdict.problems.append(f"{golden.signature}, request {verdict.requests}: {problem}")
@@ -306,19 +306,19 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
 
 
 def local_answer(model) -> Answer:
-    """Returns what asks a `SavedModel`."""
+    """Returns a function that queries a `SavedModel`."""
 
     compute = direct(model, Scheduler())
 
     def answer(golden):
         signature = model.signatures.get(golden.signature)
         if signature is None:
-            raise ServingError(grpc.StatusCode.NOT_FOUND, "there is no such signature")
+            raise ServingError(grpc.StatusCode.NOT_FOUND, "the signature does not exist")
         given = golden.request.inputs if golden.kind == "predict" else ("inputs",)
         if set(given) != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
             raise ServingError(grpc.StatusCode.INVALID_ARGUMENT, "the signature has other inputs or outputs")
         outputs = compute(signature, golden.inputs(signature), list(golden.outputs), INTERNAL)
-        if golden.kind == "regress":  # [n, 1] and [n] are one answer
+        if golden.kind == "regress":  # [n, 1] and [n] are equivalent
             return {name: np.ravel(array) for name, array in outputs.items()}
         return outputs
 
@@ -326,7 +326,7 @@ def local_answer(model) -> Answer:
 
 
 def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: float, path: str) -> Answer:
-    """Returns what asks a server; it says in the log where that serves another version than the one in `path`."""
+    """Returns a function that queries a server; logs a warning if its version is not the one in `path`."""
     calls = {kind: channel.unary_unary(f"{_SERVICE}/{name}") for kind, (name, _) in _METHODS.items()}
     seen = set()
 
@@ -342,7 +342,7 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
         response = parse_answer(data, _METHODS[golden.kind][1], MAX_ANSWER_BYTES)
         number, wanted = response.model_spec.version.value, os.path.basename(os.path.realpath(path))
         if number not in seen and wanted.isdecimal() and int(wanted) != number:
-            logging.warning("Version %d answers, and not version %s, whose golden requests these are.", number, wanted)
+            logging.warning("The server uses version %d, but the golden requests are for version %s.", number, wanted)
         seen.add(number)
         return outputs_of(golden.kind, response)
 
@@ -350,20 +350,20 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
 
 
 def default_tolerance(path: str) -> float:
-    """Returns the difference to allow by default: more where the SavedModel in `path` computes in 16 bits or int8."""
+    """Returns the difference to allow by default: more if the SavedModel in `path` computes in 16 bits or int8."""
     try:
         weights = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     except (tf.errors.OpError, ValueError) as error:
-        raise ValueError(f"{path} must have its weights. Received: {error}; export it again.") from error
+        raise ValueError(f"{path} has no readable weights: {error}. Export it again.") from error
     dtypes = {*weights.get_variable_to_dtype_map().values(), *_dtypes_of_constants(path)}
     return max((_COARSE_TOLERANCES.get(dtype, _TOLERANCE) for dtype in dtypes), default=_TOLERANCE)
 
 
 def _dtypes_of_constants(path):
-    """Returns the dtypes of the constants of an export, some or all of whose weights may be such."""
+    """Returns the dtypes of the constants of an export, which may be weights."""
     try:
         graph = SavedModelLoader(path).get_meta_graph_def_from_tags(["serve"]).graph_def
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"{path} must be a whole SavedModel. Received: {error}; export it again.") from error
+        raise ValueError(f"{path} is not a complete SavedModel: {error}. Export it again.") from error
     constants = (node for function in graph.library.function for node in function.node_def if node.op == "Const")
     return {tf.as_dtype(node.attr["dtype"].type) for node in constants}

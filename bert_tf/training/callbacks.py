@@ -1,4 +1,4 @@
-"""Callbacks of training: a line of progress, TensorBoard, scores on held-out examples, the best checkpoint kept."""
+"""Training callbacks: progress lines, TensorBoard, evaluation on held-out examples, and keeping the best checkpoint."""
 
 import math
 import os
@@ -10,15 +10,15 @@ from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.training.distribution import by_chief, is_chief, total
 from bert_tf.utils.progress import ProgressBar, clock
 
-# Results of a step that are no curves of their own.
+# Step results that are not plotted as curves.
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens", "broken"}
 _RATES = ("examples_per_second", "tokens_per_second")
-_NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
-_KEPT = 0.98  # how much earlier lines count at each new one; a line's steps may all have short rows, or all long ones
+_NO_PARTS = {"loss", "gradient_norm"}  # not loss components
+_KEPT = 0.98  # decay per line: the steps of one line may all have short sequences, or all long ones
 
 
 class Events:
-    """Scalars for TensorBoard in `output_dir`/`name`, written by the chief; nothing is made there before the first."""
+    """Writes TensorBoard scalars to `output_dir`/`name` on the chief; creates no file before the first value."""
 
     def __init__(self, output_dir, name):
         self.directory = os.path.join(output_dir, name)
@@ -35,20 +35,21 @@ class Events:
 
 
 class ProgressLog:
-    """Logs loss, rate and time left, and writes them for TensorBoard to `output_dir`/train.
+    """Logs loss, throughput and time left, and writes them for TensorBoard to `output_dir`/train.
 
-    On a terminal they stand next to a bar, and only the last line is logged.
+    On a terminal they appear next to a progress bar, and only the last line is logged.
 
     Args:
         run: a `RunConfig`.
-        every: steps between two lines; by default some fifty lines a run.
-        history: the run's `History`, which gets the same values, or None.
+        every: steps between two lines; by default about fifty lines per run.
+        history: the run's `History`, which records the same values, or None.
 
     `state.unreported` holds the results of the steps since the last line, including those before an interruption, so an
-    interrupted run logs the same lines, apart from rates and times. `loss`, its parts and `gradient_norm` are means
-    over these steps, not counting skipped ones; NaN if all were skipped. `skipped` (0 or 1), `examples` and `tokens`
-    (of the batch, without padding) are summed. Rates exclude the time spent saving and scoring. The time left includes
-    it; it is estimated from the mean pace since this process started, in which older lines count less.
+    interrupted run logs the same lines, apart from rates and times. `loss`, its components and `gradient_norm` are
+    means over these steps, not counting skipped ones; NaN if all were skipped. `skipped` (0 or 1), `examples` and
+    `tokens` (of the batch, without padding) are summed. Throughput excludes the time spent saving and evaluating. The
+    time left includes it; it is estimated from the mean pace since this process started, in which older lines count
+    less.
     """
 
     def __init__(self, run, every: int | None = None, history=None):
@@ -57,10 +58,10 @@ class ProgressLog:
         self.events = Events(run.output_dir, "train")
         self.bar, self.line = ProgressBar(), ""
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
-        self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
-        self.untimed = 0  # of the steps since the last line, how many
-        self.pace_seconds = self.pace_steps = 0.0  # sums over the lines so far, in which the older ones fade
-        self.saves = self.skipped = 0  # checkpoints, and steps skipped, since this process began
+        self.since = None  # seconds on the watch at the last line; the untimed first step builds the graph
+        self.untimed = 0  # how many of the steps since the last line
+        self.pace_seconds = self.pace_steps = 0.0  # sums over the lines so far, in which older lines fade
+        self.saves = self.skipped = 0  # checkpoints, and steps skipped, since this process started
 
     def __call__(self, step, results, state):
         self.saves += self.run.saves_at(step)
@@ -101,7 +102,7 @@ class ProgressLog:
         state.unreported = []  # last: if a signal comes before, they are saved, and `resume` reports them
 
     def _pace(self, step, timed, watch):
-        """Returns the rates of the timed steps, and their text for the log; both are empty if no step was timed."""
+        """Returns the throughput of the timed steps and its log text; both are empty if no step was timed."""
         if not timed:
             return {}, ""
         now = watch.seconds()
@@ -123,19 +124,19 @@ def _means(steps):
 
 
 def _parts(means):
-    """Returns the parts of the loss for the log; nothing where there is but one, which is the loss."""
+    """Returns the loss components for the log; empty if there is only one, the loss itself."""
     parts = [f"{name} {value:.4f}" for name, value in means.items() if name not in _NO_PARTS]
     return f" ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
 class ScoreCheckpoints:
-    """Scores every checkpoint on held-out examples, for the log, the run's page and TensorBoard (`output_dir`/eval).
+    """Evaluates every checkpoint on held-out examples, for the log, the report and TensorBoard (`output_dir`/eval).
 
     Args:
         score: takes (step, model) and returns {metric: value}.
         run: a `RunConfig`.
         checkpoints: the run's `CheckpointManager`.
-        history: the run's `History`, which gets the scores too, or None.
+        history: the run's `History`, which records the metrics too, or None.
     """
 
     def __init__(self, score, run, checkpoints, history=None):
@@ -148,9 +149,9 @@ class ScoreCheckpoints:
                 self._score(step, state)
 
     def resume(self, step, state):
-        """Scores the checkpoint that the run continues from, if the run was stopped before its scores were recorded."""
+        """Evaluates the checkpoint that the run resumes from, if the run stopped before its metrics were recorded."""
         has_scores = self.history is not None and self.history.has("eval", step)
-        (missing,) = total([is_chief() and not has_scores])  # the chief decides: the history is its own
+        (missing,) = total([is_chief() and not has_scores])  # the chief decides: only the chief has the history
         if step and missing and self.run.saves_at(step):
             self._score(step, state)
 
@@ -162,45 +163,46 @@ class ScoreCheckpoints:
             self.history.evaluated(step, scores)
 
     def take(self, step, scores, state):
-        """Processes the scores; here, writes a line to the log."""
-        logging.info("step %d  held out: %s", step, "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+        """Processes the metrics; this class logs them."""
+        line = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+        logging.info("step %d  evaluation: %s", step, line)
 
 
 class KeepBest(ScoreCheckpoints):
-    """Records the best of the checkpoints that it scores, which is then protected from deletion.
+    """Evaluates every checkpoint, records the best one and protects it from deletion.
 
-    A score that is NaN or infinite is never the best. With `patience`, it ends the run early by setting
+    A metric that is NaN or infinite is never the best. With `patience`, it ends the run early by setting
     `state.ended_at`. This depends only on the step and on the best checkpoint recorded on disk, so a run that has
     stopped early stays stopped.
 
     Args:
-        score, run, checkpoints, history: as of `ScoreCheckpoints`.
+        score, run, checkpoints, history: as in `ScoreCheckpoints`.
         metric: "accuracy", "loss", ..., with or without "eval_".
         names: the metrics that `score` returns.
-        patience: the run ends after this many checkpoints in a row without improvement; 0: only at its last step.
+        patience: the run stops after this many checkpoints without improvement; 0: it never stops early.
 
     Raises:
-        ValueError: there is no such metric.
+        ValueError: `score` does not return this metric.
     """
 
     def __init__(self, score, run, checkpoints, history, metric, names, patience=0):
         super().__init__(score, run, checkpoints, history)
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
-            raise ValueError(f"`keep_best` must name one of {sorted(names)}. Received: {metric!r}.")
+            raise ValueError(f"`keep_best` must be one of {sorted(names)}; got {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.patience = patience
 
     def resume(self, step, state):
         super().resume(step, state)
-        if state.ended_at is None:  # else it has just been scored
+        if state.ended_at is None:  # otherwise it has just been evaluated
             self._end_if_due(step, state)
 
     def take(self, step, scores, state):
         value, best = scores[self.metric], self.checkpoints.best()
         better = best is None or (value > best.value if self.higher else value < best.value)
         better = better and math.isfinite(value)
-        by_chief(self._note, step, value, better)  # all must call it, though one may find it noted already
+        by_chief(self._note, step, value, better)  # all workers must call it, even if the value is recorded already
         logging.info("step %d  eval_%s = %.5f%s", step, self.metric, value, "  (best so far)" if better else "")
         self._end_if_due(step, state)
 
@@ -210,8 +212,8 @@ class KeepBest(ScoreCheckpoints):
         in_vain = sum(self.run.saves_at(later) for later in range(since + 1, step + 1))
         if self.patience and in_vain >= self.patience and step < self.run.num_train_steps:
             state.ended_at = step
-            logging.info("Stopped early after step %d: eval_%s was no better in %d checkpoints in a row, since step "
-                         "%d.", step, self.metric, in_vain, since)  # fmt: skip
+            logging.info("Stopped early after step %d: eval_%s has not improved for %d checkpoints in a row, since "
+                         "step %d.", step, self.metric, in_vain, since)  # fmt: skip
 
     def _note(self, step, value, better):
         if better:

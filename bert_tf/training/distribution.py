@@ -1,4 +1,4 @@
-"""Devices and machines: strategies by name, the chief that writes, sums over workers, a batch dealt to replicas."""
+"""Distribution strategies, the chief worker, sums over workers, and splitting a batch among replicas."""
 
 import functools
 import json
@@ -11,22 +11,22 @@ from absl import logging
 from bert_tf.utils.names import STRATEGIES
 
 # === Strategy ===
-# Which strategy a name stands for, and the devices it needs.
+# Strategy names and the devices that each needs.
 
 
 def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=()) -> tf.distribute.Strategy:
     """Returns the tf.distribute strategy called `name`.
 
-    "default" is one device; "mirrored" is every GPU of this machine (every CPU if it has no GPU); "multi_worker" is
-    those of several machines, and "tpu" the cores of a TPU. Create the last two before any other use of TensorFlow.
+    "default" is one device; "mirrored" uses every GPU of this machine (every CPU if it has no GPU); "multi_worker" uses
+    the GPUs of several machines, and "tpu" the cores of a TPU. Create the last two before any other use of TensorFlow.
 
     Args:
         name: one of STRATEGIES.
-        worker_hosts, task_index: of "multi_worker", as `multi_worker` takes them.
-        tpu: (name, zone, project) of "tpu", as `tpu_strategy` takes them.
+        worker_hosts, task_index: for "multi_worker"; see `multi_worker`.
+        tpu: (name, zone, project) for "tpu"; see `tpu_strategy`.
 
     Raises:
-        ValueError: no strategy has that name, or its machines cannot be had.
+        ValueError: the name is unknown, or its machines cannot be reached.
     """
     if name == "default":
         return tf.distribute.get_strategy()
@@ -35,15 +35,15 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
     if name == "tpu":
         return tpu_strategy(*tpu)
     if name != "mirrored":
-        raise ValueError(f"The distribution strategy must be one of {STRATEGIES}. Received: {name!r}.")
+        raise ValueError(f"The distribution strategy must be one of {STRATEGIES}; got {name!r}.")
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if len(devices) == 1:
-        logging.warning("`distribution_strategy=mirrored` has one device to mirror on: %s.", devices[0].name)
+        logging.warning("`distribution_strategy=mirrored` found only one device: %s.", devices[0].name)
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def xla_by_default() -> bool:
-    """Says whether XLA pays off on this machine: it does with a GPU; on a CPU, oneDNN is faster in bfloat16.
+    """Returns whether XLA pays off on this machine: it does with a GPU; on a CPU, oneDNN is faster in bfloat16.
 
     Call it after `make_strategy`, which must be the first to use TensorFlow.
     """
@@ -51,27 +51,27 @@ def xla_by_default() -> bool:
 
 
 def check_batch_size(batch_size: int, parts: int, flag: str):
-    """Raises ValueError where a global batch cannot be dealt out evenly."""
+    """Raises ValueError if a global batch cannot be split evenly."""
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if batch_size < 1 or batch_size % (replicas * parts):
         raise ValueError(
             f"{flag} must be a multiple of {replicas} (replicas) x {parts} (`gradient_accumulation_steps`). "
-            f"Received: {batch_size}."
+            f"Got {batch_size}."
         )
 
 
 def multi_worker(worker_hosts=(), task_index: int | None = None) -> tf.distribute.Strategy:
     """Joins the cluster, waits for all its workers, and returns the strategy over all their devices.
 
-    To be called before TensorFlow has been used for anything else. The cluster is that of the environment variable
-    TF_CONFIG, as TensorFlow's guide to multi-worker training has it, unless the arguments describe one.
+    Call it before any other use of TensorFlow. The cluster comes from the environment variable
+    TF_CONFIG, as described in TensorFlow's guide to multi-worker training, unless the arguments describe one.
 
     Args:
         worker_hosts: "host:port" of every worker, in the same order everywhere; the first is the chief.
-        task_index: which of them this one is, from 0.
+        task_index: this worker's index in `worker_hosts`, from 0.
 
     Raises:
-        ValueError: neither describes a cluster that this process is in.
+        ValueError: neither describes a cluster that includes this process.
     """
     if worker_hosts or task_index is not None:
         _check_hosts(worker_hosts, task_index)
@@ -85,14 +85,14 @@ def multi_worker(worker_hosts=(), task_index: int | None = None) -> tf.distribut
 def tpu_strategy(
     name: str | None = None, zone: str | None = None, project: str | None = None
 ) -> tf.distribute.Strategy:
-    """Connects to a TPU, initializes it (what it held is lost) and returns the strategy over its cores.
+    """Connects to a TPU, initializes it (erasing its state) and returns the strategy over its cores.
 
     Args:
-        name: of a Cloud TPU, or its address "grpc://host:port"; None: the TPUs of this machine, a TPU VM.
-        zone, project: of the Cloud TPU, where they are not this machine's own.
+        name: name of a Cloud TPU, or its address "grpc://host:port"; None: the TPUs of this machine, a TPU VM.
+        zone, project: of the Cloud TPU, if they differ from this machine's.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no TPU was found.
     """
     logging.info("Connecting to the TPU %s", name or "of this machine")
     try:
@@ -103,8 +103,8 @@ def tpu_strategy(
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ImportError, OSError, RuntimeError, ValueError) as error:
         raise ValueError(
-            f"`distribution_strategy=tpu` must find a TPU. Received {f'`tpu_name={name}`' if name else 'no `tpu_name`'}"
-            f", and: {str(error).splitlines()[0]}; start on a TPU VM, or name a TPU that can be reached."
+            f"No TPU found for `distribution_strategy=tpu` with {f'`tpu_name={name}`' if name else 'no `tpu_name`'}: "
+            f"{str(error).splitlines()[0]}. Start the command on a TPU VM, or name a TPU that can be reached."
         ) from error
 
 
@@ -113,7 +113,7 @@ def _check_hosts(hosts, index):
     if not hosts or not valid or index is None or not 0 <= index < len(hosts):
         raise ValueError(
             "`worker_hosts` must be different host:port pairs and `task_index` the index of one of them, from 0. "
-            f"Received: `worker_hosts={','.join(hosts)}` `task_index={index}`."
+            f"Got `worker_hosts={','.join(hosts)}` `task_index={index}`."
         )
 
 
@@ -122,22 +122,22 @@ def _check_config(text):
     try:
         cluster, task = (json.loads(text)[key] for key in ("cluster", "task"))
         jobs = {job: list(cluster.get(job, ())) for job in ("chief", "worker")}
-        jobs[task["type"]][task["index"]]  # is this process in it?
+        jobs[task["type"]][task["index"]]  # raises if this process is not in it
         return [*jobs["chief"], *jobs["worker"]]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise ValueError(
-            "`distribution_strategy=multi_worker` must know its cluster: by `worker_hosts` and `task_index`, or by the "
-            'environment variable TF_CONFIG, such as {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": '
-            f'"worker", "index": 0}}}}. Received TF_CONFIG={text!r}.'
+            "`distribution_strategy=multi_worker` requires `worker_hosts` and `task_index`, or the environment "
+            'variable TF_CONFIG, such as {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": '
+            f'"worker", "index": 0}}}}; got TF_CONFIG={text!r}.'
         ) from error
 
 
 # === Workers ===
-# Several processes of one run: the chief among them, and what all must agree on.
+# Several processes of one run: the chief, and values that must be equal on all.
 
 
 def num_workers() -> int:
-    """Returns how many processes the current strategy trains in."""
+    """Returns the number of worker processes of the current strategy."""
     strategy = tf.distribute.get_strategy()
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1
@@ -145,7 +145,7 @@ def num_workers() -> int:
 
 
 def is_chief(strategy: tf.distribute.Strategy | None = None) -> bool:
-    """Says whether this process is the one that writes, under the strategy given or else the current one."""
+    """Returns whether this process is the chief, which writes the files; by default under the current strategy."""
     return (strategy or tf.distribute.get_strategy()).extended.should_checkpoint
 
 
@@ -160,40 +160,40 @@ def by_chief(function, *args):
     """Lets the chief call function(*args) while the others wait until it is done; all must call it at the same point.
 
     Raises:
-        ValueError: in the others, where it failed in the chief, in which the function's own error is raised.
+        ValueError: on the other workers, if it failed on the chief; the chief raises the function's own error.
     """
     error = None
     if is_chief():
         try:
             function(*args)
-        except Exception as raised:  # whatever it is, the others must hear of it
+        except Exception as raised:  # any error: the other workers must be notified
             error = raised
     (failed,) = total([error is not None])
     if error is not None:
         raise error
     if failed:
-        raise ValueError("The chief of the workers must be able to write. Received an error there; see its log.")
+        raise ValueError("The chief worker could not write its output; see its log.")
 
 
 def check_equal_on_workers(value: int, what: str):
-    """Raises ValueError unless `value` is that of the chief in every worker; all must call it at the same point.
+    """Raises ValueError unless all workers have the chief's `value`; all must call it at the same point.
 
     Args:
         value: below 2^53.
-        what: says in the message what it is.
+        what: name of the value for the message.
     """
     (chiefs,) = total([value if is_chief() else 0])
     (differing,) = total([value != chiefs])
     if differing:
         raise ValueError(
-            f"All workers must have the same {what}. Received {value} here and {int(chiefs)} at the chief; give them "
-            "one `output_dir`, on a disk that all of them share, and the same flags and files."
+            f"All workers must have the same {what}: {value} here, {int(chiefs)} on the chief. Start all of them "
+            "with the same flags and files, and with one `output_dir` on a shared disk."
         )
 
 
 @functools.cache
 def _summing(strategy):
-    """Returns a tf.function of float64 [n] -> its sum over the workers; the first device of each speaks for it."""
+    """Returns a tf.function of float64 [n] -> its sum over the workers; only each worker's first device contributes."""
     devices = len(strategy.extended.worker_devices)
 
     def replica(values):
@@ -207,11 +207,11 @@ def _summing(strategy):
 
 
 # === Replicas ===
-# A global batch dealt to the replicas, and their results put together again.
+# Splitting a global batch among replicas, and joining their results.
 
 
 def replica_share(batch):
-    """Returns a replica's equal share of the rows of the global batch, in order; call it inside the replica.
+    """Returns a replica's equal share of the global batch, in order; call it inside the replica.
 
     Replicas are counted across all workers, and every worker gets the whole global batch.
     """
@@ -228,11 +228,11 @@ def replica_share(batch):
 
 
 def build_graphs(function, fixed_shapes=False):
-    """Returns a function that takes a batch and returns the tf.function of `function` for batches like it.
+    """Returns a function that maps a batch to the tf.function of `function` for batches with its structure.
 
-    One graph serves all batches, whatever their rows and width. By default, tf.function would make one graph for the
-    first batch's width, and another for all other widths. The two round differently, so a batch's results would depend
-    on which batch came first, and a resumed run would diverge from one that never stopped.
+    One graph serves all batches, regardless of batch size and width. By default, tf.function would make one graph for
+    the first batch's width, and another for all other widths. The two round differently, so a batch's results would
+    depend on which batch came first, and a resumed run would diverge from one that never stopped.
 
     On a TPU, each shape still gets its own graph, because XLA must know the shape. The same goes for `fixed_shapes`,
     for batches that are all alike: `models/layers.py` is faster in a graph with known shapes.
@@ -251,9 +251,9 @@ def build_graphs(function, fixed_shapes=False):
 
 
 def collect(values):
-    """Puts the replicas' rows back together, those of other workers too: the inverse of `replica_share`, as numpy.
+    """Joins the rows of all replicas, on all workers, as numpy arrays: the inverse of `replica_share`.
 
-    With several workers all must call it at the same point.
+    With several workers, all must call it at the same point.
     """
     strategy = tf.distribute.get_strategy()
     if num_workers() > 1:
@@ -266,7 +266,7 @@ def collect(values):
 def _gathering(strategy):
     """Returns a tf.function of per-replica rows [b, ...] -> all rows [replicas * b, ...] in the order of the replicas.
 
-    A sum, in which each has zeros at the others' indices: TensorFlow does not promise in what order it gathers.
+    Computed as a sum with zeros at the others' indices, because TensorFlow does not guarantee the order of a gather.
     """
 
     def replica(values):

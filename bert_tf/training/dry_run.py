@@ -1,4 +1,4 @@
-"""Estimates a training: the memory of its largest step, and its time by a few real ones. Nothing is written."""
+"""Dry run: estimates memory from the largest step and time from a few real steps, without writing files."""
 
 import dataclasses
 import itertools
@@ -15,21 +15,21 @@ from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig, first_state
 from bert_tf.utils.progress import clock
 
-_STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
-_WARM_UP = 2  # steps that are not: the graph is made, memory is reserved
+_STEPS, _SECONDS = 20, 20.0  # steps to time, within this many seconds
+_WARM_UP = 2  # untimed steps, in which the graph is built and memory is allocated
 
 
 @dataclasses.dataclass(frozen=True)
 class DryRun:
-    """The memory and the time that a run would take.
+    """Estimated memory and time of a run.
 
     Attributes:
-        step: the one that needs the most memory.
-        start: the step that the run goes on from; 0 for a new one.
-        num_train_steps: of the run.
-        warm_up: seconds of the first steps, which are slower; None: no step was made, for it would not fit.
-        timed: how many steps were timed.
-        expected: seconds of all steps to make.
+        step: the step that needs the most memory.
+        start: the step that the run resumes from; 0 for a new run.
+        num_train_steps: number of steps of the run.
+        warm_up: seconds of the first, slower steps; None: no step was run, because it would not fit.
+        timed: number of timed steps.
+        expected: estimated seconds for all remaining steps.
     """
 
     step: StepShape
@@ -40,7 +40,7 @@ class DryRun:
     expected: float = 0.0
 
     def lines(self, available: int) -> str:
-        """Returns what `--dry_run` prints of memory and time; `available` is in bytes on a device."""
+        """Returns the memory and time report that `--dry_run` prints; `available` is in bytes per device."""
         left = self.num_train_steps - self.start
         rows = [("steps", f"{left:,}" + (f", after {self.start:,} that are made" if self.start else ""))]
         if self.timed:
@@ -58,15 +58,15 @@ class DryRun:
 def try_training(
     task, run: RunConfig, examples, batching: BatchSettings, precision: str, rematerialize: bool
 ) -> DryRun:
-    """Makes the first steps of a run, where they fit, and throws what they learned away.
+    """Runs the first steps of a run, if they fit in memory, and discards the result.
 
-    To be called in the scope of a strategy.
+    Call it in the scope of a strategy.
 
     Args:
         task: see `tasks/base.py`.
         run: the run.
-        examples: to train on, in rows.
-        batching: how batches are made of them.
+        examples: the training examples, tokenized.
+        batching: how they are batched.
         precision, rematerialize: as in `StepShape`.
 
     Raises:
@@ -92,23 +92,23 @@ def try_training(
         return DryRun(step, start, run.num_train_steps)
     finite = FiniteSteps(run, state.model, run_schedule(run))
     warm_up, seconds = _time(state.step, enumerate(batching.training(examples, run)(start), start + 1), finite)
-    step = dataclasses.replace(step, accumulation=state.step.config.accumulation)  # more, where memory ran out
+    step = dataclasses.replace(step, accumulation=state.step.config.accumulation)  # larger if memory ran out
     tokens = (rows * widths)[start:]
     made = tokens[_WARM_UP : _WARM_UP + len(seconds)]
-    # The median, lest a step count in which a program was compiled for another width.
+    # The median, so that steps that compile a program for another width do not count.
     expected = np.median(np.array(seconds) / made) * tokens.sum() if seconds else 0.0
     return DryRun(step, start, run.num_train_steps, warm_up, len(seconds), float(expected))
 
 
 def _time(step, numbered, finite):
-    """Returns the seconds of the first steps together, and of each of those after them.
+    """Returns the total seconds of the first steps, and the seconds of each later step.
 
     Args:
         step: a `TrainStep`.
         numbered: pairs (number of a step, its batch).
-        finite: a `FiniteSteps`, which ends a trial whose run would end there.
+        finite: a `FiniteSteps`, which ends the trial where the run itself would end.
     """
-    logging.info("Trying %d steps, or as many as %.0f seconds allow.", _STEPS, _SECONDS)
+    logging.info("Timing %d steps, or as many as fit in %.0f seconds.", _STEPS, _SECONDS)
     numbered, seconds = iter(numbered), []
 
     def make(number, batch):

@@ -1,4 +1,4 @@
-"""Fine-tuning: how many steps a run makes, and the range test that `learning_rate.RangeTest` takes its rate from."""
+"""Fine-tuning: number of steps, layers to train, and the range test behind `learning_rate=auto`."""
 
 import contextlib
 import dataclasses
@@ -27,13 +27,13 @@ NUM_STEPS = 80  # of a range test
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningConfig:
-    """The length of fine-tuning, and which layers move how fast. Each number is also the flag of that name.
+    """Length of fine-tuning, and which layers train how fast. Each field is also the flag of that name.
 
     Attributes:
         num_train_epochs: passes over the examples.
-        warmup_proportion: share of the steps in which the learning rate rises.
-        freeze_layers, layerwise_lr_decay: as in `LayerRates`; the number may be written in digits.
-        unfreeze_epochs: after so many epochs each, one more layer from the top moves; 0: all move from the start.
+        warmup_proportion: share of the steps used for warmup.
+        freeze_layers, layerwise_lr_decay: as in `LayerRates`; the number may be a string.
+        unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0: all train from the start.
         reinit_layers: as in `RunConfig`.
     """
 
@@ -48,14 +48,14 @@ class FineTuningConfig:
 def fine_tuning_config(
     run: RunConfig, config: FineTuningConfig, num_layers: int, train, batching: BatchSettings
 ) -> RunConfig:
-    """Returns a run with its number of steps and the rates of its layers; what decides its result is in its settings.
+    """Returns a run with number of steps and layer-wise learning rates; the settings record what affects the result.
 
     Args:
-        run: without steps; its `learning_rate` is None where a range test is to find it.
-        config: how long, and which layers.
-        num_layers: the encoder's blocks.
+        run: without steps; its `learning_rate` is None if a range test is to choose it.
+        config: length and layers.
+        num_layers: number of encoder layers.
         train: the examples to train on, tokenized, or None.
-        batching: how batches are made of them.
+        batching: how they are batched.
 
     Raises:
         ValueError: there are too few examples for one step, or a setting is out of range for the model.
@@ -64,8 +64,8 @@ def fine_tuning_config(
     steps = int(num_examples / run.train_batch_size * config.num_train_epochs)
     if train is not None and not steps:
         raise ValueError(
-            f"Training must have a step at least. Received {num_examples} examples x {config.num_train_epochs} "
-            f"epochs, fewer than one batch of {run.train_batch_size}; lower `train_batch_size`."
+            f"Nothing to train: {num_examples} examples x {config.num_train_epochs} epochs are fewer than one batch "
+            f"of {run.train_batch_size}. Lower `train_batch_size`."
         )
     if run.learning_rate is None:
         _check_range_test(train is not None, config.unfreeze_epochs, steps)
@@ -86,74 +86,74 @@ def fine_tuning_config(
 
 
 def _check_range_test(do_train, unfreeze_epochs, steps):
-    """Raises ValueError where a range test would say nothing about the run."""
+    """Raises ValueError if a range test cannot be used for the run."""
     reasons = {
-        "come with `do_train`": None if do_train else "it without; leave it out",
-        "come without `unfreeze_epochs`": unfreeze_epochs
-        and "both: the layers that join later are not there to be tested; give a rate",
-        f"be for a run of at least {NUM_STEPS} steps, as many as the test makes": steps < NUM_STEPS
-        and f"one of {steps} steps; give a rate, such as `learning_rate=5e-5`",
+        "requires `do_train`; remove it": not do_train,
+        "cannot be combined with `unfreeze_epochs`, because layers that are unfrozen later cannot be tested; pass a "
+        "number": unfreeze_epochs,
+        f"requires at least {NUM_STEPS} steps, the length of its range test; this run has {steps}. Pass a number, such "
+        "as `learning_rate=5e-5`": steps < NUM_STEPS,
     }
-    for must, received in reasons.items():
-        if received:
-            raise ValueError(f"`learning_rate=auto` must {must}. Received {received}.")
+    for reason, applies in reasons.items():
+        if applies:
+            raise ValueError(f"`learning_rate=auto` {reason}.")
 
 
 # === Range test of the learning rate ===
-# `learning_rate=auto`, after Smith 2017 (arXiv 1506.01186, section 3.3). From the weights that the run starts from,
-# some steps are made on its own first batches, with its own optimizer, at a rate that rises by one factor from step
-# to step, on a model that is then thrown away: the run that follows is, to the bit, the one that is given that rate.
+# `learning_rate=auto`, after Smith 2017 (arXiv 1506.01186, section 3.3). Starting from the run's initial weights,
+# some steps are run on its first batches with its optimizer, at a learning rate that grows by a constant factor per
+# step. The model is then discarded: the run is bit-identical to one that is started with that learning rate.
 
 LOWEST, HIGHEST = 1e-6, 1e-1
-_LOST = 2.0  # the test ends early where the mean of the last losses is so many times the least one
+_LOST = 2.0  # the test ends early if the mean of the last losses exceeds the lowest one by this factor
 _LAST = 5  # losses
 
 
 def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig, dict]:
-    """Returns the run with a learning rate, and what its history shall keep of the test.
+    """Returns the run with a learning rate, and the range test's data for its history.
 
-    A run that goes on has the rate that it began with, whatever a test would say now. To be called in the scope of a
+    A resumed run keeps the learning rate that it started with, without a new test. Call it in the scope of a
     strategy.
 
     Args:
         task: see `tasks/base.py`.
-        run: one whose `learning_rate` is None.
-        batches: takes a step and returns the batches from there on, as `Trainer.fit` has it.
+        run: a run whose `learning_rate` is None.
+        batches: takes a step and returns the batches from there on, as in `Trainer.fit`.
 
     Raises:
-        ValueError: the run that is to go on began with a rate that was given, or as `measure_lr_range`.
+        ValueError: the run to resume started with an explicit learning rate, or as `measure_lr_range`.
     """
     made_for = _digest(run)
     kept = None if run.overwrite else _kept(run, made_for)
-    (is_kept,) = total([is_chief() and kept is not None])  # the history is the chief's
+    (is_kept,) = total([is_chief() and kept is not None])  # only the chief has the history
     if not is_kept:
         kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}
     (rate,) = total([kept["learning_rate"] if is_chief() else 0.0])
-    logging.info("`learning_rate=auto`: %.1e%s", rate, ", as the run began" if is_kept else "")
+    logging.info("`learning_rate=auto`: %.1e%s", rate, ", as at the start of this run" if is_kept else "")
     return dataclasses.replace(run, learning_rate=rate), kept or {}
 
 
 def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
-    """Makes the test. Nothing of it stays: no file, no weight, no random number drawn.
+    """Runs the test. It has no side effects on files, weights or random numbers.
 
     Args:
-        task, run, batches: as of `with_tested_rate`.
+        task, run, batches: as in `with_tested_rate`.
 
     Raises:
-        ValueError: the loss is no number at the lowest rates, or as `Trainer.fit` before its first step.
+        ValueError: the loss is NaN or infinite at the lowest rates, or as `Trainer.fit` before its first step.
     """
     with _kept_random_state():
         test = RangeTest(*_steps(task, run, batches))
-    gc.collect()  # the model's memory is wanted for the run's
+    gc.collect()  # frees the model's memory for the run
     logging.info(
-        "Range test of the learning rate: %d steps from %.1e to %.1e; the loss, least at %.4f, rose for good beyond "
+        "Learning-rate range test: %d steps from %.1e to %.1e; the loss, %.4f at its lowest, kept rising above "
         "%.1e.", len(test.losses), test.rates[0], test.rates[-1], test.smoothed.min(), test.edge,
     )  # fmt: skip
     return test
 
 
 def _steps(task, run, batches):
-    """Returns the rates and losses of the steps that were made."""
+    """Returns the learning rates and losses of the steps."""
     anew = dataclasses.replace(run, overwrite=True, average_weights=0.0)
     state, _ = first_state(task, anew, ExponentialRise(LOWEST, HIGHEST, NUM_STEPS))
     rates, losses = [], []
@@ -177,7 +177,7 @@ def _is_lost(losses):
 
 @contextlib.contextmanager
 def _kept_random_state():
-    """Lets what is drawn in a `with` block be drawn again behind it: Keras seeds new weights by Python's numbers."""
+    """Restores Python's random state after a `with` block, because Keras seeds new weights from it."""
     python, numpy = random.getstate(), np.random.get_state()
     try:
         yield
@@ -187,19 +187,19 @@ def _kept_random_state():
 
 
 def _kept(run, made_for):
-    """Returns what the run's history keeps of its test; None: it has not begun, or was another run."""
+    """Returns the range test in the run's history; None if the run has not started or is a different one."""
     lines = history.read_history(os.path.join(run.output_dir, history.HISTORY_FILE))
     tests = [line[history.RANGE_TEST] for line in lines if line.get(history.RANGE_TEST)]
-    if CheckpointManager(run.output_dir).steps():  # what else has changed since, the checkpoint says
+    if CheckpointManager(run.output_dir).steps():  # the checkpoint detects all other changes
         if not tests:
             raise ValueError(
-                "A run continues only with the learning rate that it began with. Received `learning_rate=auto` for "
-                f"one in {run.output_dir} that began with a given rate; give that one, or `overwrite_output_dir`."
+                "A run resumes only with the learning rate that it started with: `learning_rate=auto` was given, but "
+                f"the run in {run.output_dir} started with a number. Pass that number, or `overwrite_output_dir`."
             )
         return tests[-1]
     return tests[-1] if tests and tests[-1]["made_for"] == made_for else None
 
 
 def _digest(run):
-    """Returns a short hash of all that decides the result but the rate."""
+    """Returns a short hash of all settings that affect the result, except the learning rate."""
     return hashlib.sha256(json.dumps(run.identity(), sort_keys=True, default=str).encode()).hexdigest()[:16]

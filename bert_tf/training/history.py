@@ -114,7 +114,7 @@ class History:
         self._write("eval", step, scores)
 
     def has(self, kind: str, step: int) -> bool:
-        """Says whether there is a line of this kind, "train" or "eval", of this step."""
+        """Returns whether there is a line of this kind, "train" or "eval", of this step."""
         return self._find(kind, step) is not None
 
     def concluded(self, step: int, scores: dict):
@@ -136,7 +136,7 @@ class History:
         try:
             self._shown[name] = make()
         except Exception:
-            logging.exception("%s lacks its part %r, which could not be drawn.", self._page_path, name)
+            logging.exception("%s is missing its section %r, which could not be drawn.", self._page_path, name)
 
     def write_page(self):
         """Draws the page now. If that fails, the error is logged and the run continues."""
@@ -147,9 +147,9 @@ class History:
             lines = self._lines or read_history(self._path)
             write_text(self._page_path, build_history_page(lines, self._title, {**self._kept(), **self._shown}))
         except OSError as error:  # the disk is full: what needs no traceback
-            logging.warning("%s could not be written: %s. Training goes on.", self._page_path, error)
+            logging.warning("Could not write %s: %s. Training continues.", self._page_path, error)
         except Exception:
-            logging.exception("%s could not be written. Training goes on, and tries again later.", self._page_path)
+            logging.exception("Could not write %s. Training continues and will try again later.", self._page_path)
         end = time.monotonic()
         self._due = end + _PAUSE * max(_SECONDS, end - begin)
 
@@ -183,7 +183,7 @@ class History:
 
 
 def read_history(path: str | os.PathLike) -> list[dict]:
-    """Returns the lines of a history; none where there is no file. A last line that was cut short is left out.
+    """Returns the lines of a history, or none if the file does not exist. A last line that was cut short is left out.
 
     Raises:
         ValueError: another line is not one of a history.
@@ -204,8 +204,8 @@ def _parse(text, where):
     except (ValueError, KeyError) as error:
         problem = error
     raise ValueError(
-        f"{where} must be a JSON object with the kind and the step of a history. Received: {problem}; "
-        "delete the line, or the file to begin a new history."
+        f"{where}: expected a JSON object with `kind` and `step`; got {problem}. "
+        "Delete the line, or the file to start a new history."
     )
 
 

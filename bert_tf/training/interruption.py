@@ -1,4 +1,4 @@
-"""An orderly end: after SIGTERM or Ctrl-C the running step is finished, and the run is saved and stops."""
+"""Graceful stop: after SIGTERM or Ctrl-C, the current step is finished and the run is saved."""
 
 import contextlib
 import os
@@ -12,10 +12,10 @@ from bert_tf.training.distribution import num_workers, total
 from bert_tf.utils.signals import ONE_WISH
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_PATIENCE = 5  # seconds in which a second Ctrl-C must get through to Python, else the process is ended from outside it
+_PATIENCE = 5  # seconds for Python to handle a second Ctrl-C before the watching thread ends the process
 _WHAT_FOLLOWS = (
-    "the step in hand is finished and its checkpoint saved, then the run ends; the same command goes on from there. "
-    "Ctrl-C again ends now, and loses what was done since the last checkpoint."
+    "finishing the current step and saving its checkpoint; run the same command again to resume. "
+    "Press Ctrl-C again to stop now and lose the steps since the last checkpoint."
 )
 
 
@@ -24,11 +24,11 @@ def _cause(number):
 
 
 class Stopped(SystemExit):
-    """A run that was asked to stop: ends the program with status 128 + the signal's number, as shells count.
+    """Raised when a signal stops a run: exits with status 128 + the signal number, as shells do.
 
     Attributes:
         signal: the `signal.Signals`.
-        cause: what it is called in the log.
+        cause: its name in the log.
     """
 
     def __init__(self, number: int):
@@ -39,12 +39,12 @@ class Stopped(SystemExit):
 class Interruption:
     """A context in which SIGTERM and Ctrl-C raise `Stopped`, but never inside a `held` block.
 
-    With several workers, none may leave alone, because the others would wait for it. There a signal is only noted, and
-    `check` stops all of them at the same step, whichever one received it. A Ctrl-C after the first signal ends the
-    program at once, without saving, unless it comes within a second. In that case the two count as one request, since a
+    With several workers, none may leave alone, because the others would wait for it. A signal is then only recorded,
+    and `check` stops all of them at the same step, whichever one received it. A Ctrl-C after the first signal ends the
+    process at once, without saving, unless it comes within a second. In that case the two count as one request, since a
     terminal and a supervisor may each send a signal. A second SIGTERM does nothing, since senders often send two.
 
-    A thread acknowledges the first signal in the log at once: Python itself handles a signal only when the step is
+    A thread acknowledges the first signal in the log at once, because Python handles a signal only when the step is
     done, and the first step may take minutes to compile.
 
     Python handles signals only in the main thread; in any other thread this does nothing.
@@ -68,7 +68,7 @@ class Interruption:
         self._left.close()
 
     def _listen(self):
-        """Lets a thread hear of signals as they come: Python's C part writes their numbers to a pipe."""
+        """Starts a thread that sees signals as they arrive: Python's C code writes their numbers to a pipe."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         thread = threading.Thread(target=self._acknowledge, args=(reading,), daemon=True)
@@ -88,14 +88,14 @@ class Interruption:
                     logging.warning("%s: %s", _cause(number[0]), _WHAT_FOLLOWS)
                 elif number[0] == signal.SIGINT and time.monotonic() - first >= ONE_WISH:
                     self._insisted = True
-                    logging.warning("Ctrl-C again: ending now, without saving.")
+                    logging.warning("Ctrl-C again: stopping now without saving.")
                     if not self._over.wait(_PATIENCE):
                         logging.flush()
                         os._exit(128 + signal.SIGINT)
 
     @contextlib.contextmanager
     def held(self):
-        """Holds a signal back to the end of this block: in it the variables or the checkpoint are half changed."""
+        """Defers signals to the end of this block, in which variables or the checkpoint are half written."""
         self._held += 1
         try:
             yield
@@ -103,7 +103,7 @@ class Interruption:
             self._held -= 1
 
     def check(self):
-        """Raises `Stopped` where a signal came, here or at any worker; all must call it at the same step."""
+        """Raises `Stopped` if this or any other worker received a signal; all must call it at the same step."""
         came = total([self._noted == number for number in _SIGNALS])
         for number, count in zip(_SIGNALS, came, strict=True):
             if count:

@@ -1,4 +1,4 @@
-"""Estimates the memory of one training step by counting the tensors that it keeps."""
+"""Estimates the memory of one training step by counting the tensors that it stores."""
 
 import dataclasses
 import resource
@@ -13,18 +13,18 @@ from bert_tf.utils.tensorflow_internals import gpu_memory_limits
 
 FLOAT32 = 4  # bytes
 _MB = 2**20
-_SOFTENED = 3  # of each matrix that is compared: the softmax of either side, and a gradient
-_RUNTIME = 900 * _MB  # TensorFlow on a CPU: a fresh process has 640 MB, and graph, threads and scratch come to it
+_SOFTENED = 3  # per compared matrix: the softmax of both sides, and a gradient
+_RUNTIME = 900 * _MB  # TensorFlow on a CPU: a fresh process has 640 MB, plus graph, threads and scratch memory
 
 
 @dataclasses.dataclass(frozen=True)
 class TeacherShape:
-    """A frozen encoder that is asked in the step.
+    """A frozen teacher encoder that runs in the step.
 
     Attributes:
         config: of the encoder.
-        parameters: how many numbers it has.
-        matrices: how many matrices of S by S the loss compares in a row: of attention, or of relations among tokens.
+        parameters: number of parameters.
+        matrices: number of S by S matrices that the loss compares per sequence: of attention, or of token relations.
     """
 
     config: EncoderConfig
@@ -34,23 +34,23 @@ class TeacherShape:
 
 @dataclasses.dataclass(frozen=True)
 class StepShape:
-    """A training step, as far as it decides how much memory is needed.
+    """The properties of a training step that determine its memory.
 
     Attributes:
         config: of the encoder.
-        parameters: how many numbers the model has: `model.count_params()`.
-        batch_size: rows of the global batch.
-        max_seq_length: of every row, S.
-        max_predictions: of every row, M; left to right S - 1; 0: the loss is not over the vocabulary.
-        replicas, accumulation: what the batch is cut by.
+        parameters: number of parameters: `model.count_params()`.
+        batch_size: examples in the global batch.
+        max_seq_length: of every sequence, S.
+        max_predictions: of every sequence, M; S - 1 for a causal LM; 0: the loss is not over the vocabulary.
+        replicas, accumulation: how many ways the batch is split.
         precision: "float32", "mixed_bfloat16" or "mixed_float16".
         rematerialize: as in `Encoder`.
-        generator: of a second encoder that is trained in the same step, on the same rows, and whose alone the loss over
-            the vocabulary is; None: there is none.
-        averages_weights: a mean of the weights is kept in addition.
-        teacher: a second encoder that is asked on the same rows and not trained; None: there is none.
-        trainable: how many of the numbers training moves; None: all.
-        rows_per_example: rows that an example has, such as one for each choice.
+        generator: of a second encoder that is trained in the same step on the same sequences, and that alone has the
+            loss over the vocabulary; None: no second encoder.
+        averages_weights: a running mean of the weights is stored as well.
+        teacher: a second encoder that runs on the same sequences without training; None: no teacher.
+        trainable: number of trainable parameters; None: all.
+        rows_per_example: sequences per example, such as one per choice.
     """
 
     config: EncoderConfig
@@ -70,25 +70,24 @@ class StepShape:
 
     @property
     def micro_batch(self) -> int:
-        """Examples that a replica computes with at once, of `rows_per_example` rows each."""
+        """Number of examples that a replica processes at once, with `rows_per_example` sequences each."""
         return self.batch_size // (self.replicas * self.accumulation)
 
     def with_micro_batch(self, rows: int) -> "StepShape":
-        """Returns the step in which a replica computes with so many rows at once."""
+        """Returns the step with micro-batches of this many examples."""
         return dataclasses.replace(self, accumulation=self.batch_size // (self.replicas * rows))
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """Bytes on one device at the moment of a step that needs the most.
+    """Peak memory of a step on one device, in bytes.
 
     Attributes:
-        weights: in float32, their mean, the teacher's, and where the precision is mixed the copies that the products
-            take.
+        weights: in float32, their mean, the teacher's, and with mixed precision the copies for the matrix products.
         optimizer: the two float32 slots of AdamW and LAMB.
-        gradients: in float32, those being added up too.
-        activations: what the forward pass keeps for the backward pass, and what the backward pass needs in addition.
-        runtime: what TensorFlow itself takes.
+        gradients: in float32, including the accumulated ones.
+        activations: stored by the forward pass for the backward pass, and those of the backward pass.
+        runtime: TensorFlow's own memory.
     """
 
     weights: int
@@ -103,7 +102,7 @@ class Estimate:
 
 
 def encoder_parameters(config: EncoderConfig) -> int:
-    """Returns how many numbers the variables of an encoder have, without building it."""
+    """Returns the number of parameters of an encoder, without building it."""
     c, H, E = config, config.hidden_size, config.embedding_width
     tables = c.vocab_size + c.max_position_embeddings + c.type_vocab_size + c.task_type_vocab_size
     attention = 4 * _linear(H, H) + 2 * H
@@ -119,15 +118,15 @@ def _linear(inputs, outputs):
 
 
 def estimate(step: StepShape) -> Estimate:
-    """Returns the memory of one step, counted from `models/`; on a CPU real peaks were 0.87 to 1.02 times it.
+    """Estimates the memory of one step from `models/`; on a CPU, measured peaks were 0.87 to 1.02 times as much.
 
-    It is for steps without XLA, which keeps fewer tensors.
+    It applies to steps without XLA, which stores fewer tensors.
     """
     c, mixed = step.config, step.precision != "float32"
     numbers = step.parameters * FLOAT32
     of_teacher = step.teacher.parameters * FLOAT32 if step.teacher else 0
     moved = numbers if step.trainable is None else step.trainable * FLOAT32
-    table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
+    table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: of the lookup, of the decoder, and their sum
     of_row = sum(map(_activations, _networks(step))) + _comparison(step)
     return Estimate(
         weights=numbers * (1 + step.averages_weights) + of_teacher + mixed * (numbers + of_teacher) // 2,
@@ -139,7 +138,7 @@ def estimate(step: StepShape) -> Estimate:
 
 
 def _networks(step):
-    """Returns the step of each network by itself: what one keeps, it keeps while the other computes."""
+    """Returns the step of each network by itself: the tensors of one stay in memory while the other computes."""
     if not step.generator:
         return [step]
     alone = dataclasses.replace(step, generator=None)
@@ -147,9 +146,9 @@ def _networks(step):
 
 
 def _comparison(step):
-    """Returns bytes a row of the teacher, of which nothing is kept but what it shows, and of what is compared with it.
+    """Returns bytes per sequence for the teacher, of which only its outputs are stored, and for their comparison.
 
-    While a block of it is computed, that has scores, inner states, and some of the width of the hidden ones.
+    While one of its layers is computed, it has scores, inner states, and some tensors of hidden width.
     """
     if not step.teacher:
         return 0
@@ -160,14 +159,14 @@ def _comparison(step):
 
 
 def _activations(step):
-    """Returns bytes a row.
+    """Returns bytes per sequence.
 
-    The most is needed either where the gradient of the logits is computed or where that of the last block is.
+    The peak is at the gradient either of the logits or of the last layer.
     """
     c, S, half = step.config, step.max_seq_length, 2 if step.precision != "float32" else FLOAT32
     hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size, c.num_attention_heads * S * S
     storage = _kept_by_block(c, hidden, inner, scores, half)
-    # Of a block's backward pass: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
+    # The backward pass of a layer: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
     backward = 2 * scores * half + (3 * inner + 4 * hidden) * FLOAT32
     embeddings = 4 * hidden * FLOAT32
     logits = 4 * step.max_predictions * c.vocab_size * FLOAT32  # logits, softmax, their gradient and its share
@@ -177,11 +176,11 @@ def _activations(step):
 
 
 def _kept_by_block(c, hidden, inner, scores, half):
-    """Returns the bytes that a Transformer block keeps of a row; `half` are those of a number that may be halved.
+    """Returns the bytes that a Transformer layer stores per sequence; `half`: bytes of a number in mixed precision.
 
-    scores      softmax's result; where there is dropout its mask and their product
-    hidden      float32: input, centred and normalized, of both LayerNorms. Others: query, key, value, the mixed values
-                and the same with heads joined, the two outputs; where there is dropout two masks
+    scores      the softmax's result; with dropout, its mask and their product
+    hidden      float32: input, centered and normalized, of both LayerNorms. Others: query, key, value, the mixed values
+                and the same with heads joined, the two outputs; with dropout, two masks
     inner       before and after the activation
     """
     attention = (3 if c.attention_probs_dropout_prob else 1) * scores * half
@@ -190,36 +189,36 @@ def _kept_by_block(c, hidden, inner, scores, half):
 
 
 def largest_micro_batch(step: StepShape, available: int) -> int:
-    """Returns the most rows that a replica's share can be cut into evenly and that fit; 0 where not even one does."""
+    """Returns the largest micro-batch that divides a replica's share and fits; 0 if not even one sequence fits."""
     sizes = micro_batches(step.batch_size // step.replicas)
     return next((rows for rows in sizes if estimate(step.with_micro_batch(rows)).peak <= available), 0)
 
 
 # === Will it fit ===
-# Will it fit? What a step needs, and what the device has: `--dry_run`, and the warning when training begins.
+# Memory needed against memory available: `--dry_run`, and the warning when training starts.
 
 
 _LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
 
 
 def available_memory() -> int:
-    """Returns the bytes that training may take on one device, counted as `memory.estimate` counts them.
+    """Returns the bytes available for training on one device, comparable with `memory.estimate`.
 
-    Of GPUs the least that TensorFlow reserved on one. Of a CPU the least of what Linux has free or would free, of what
-    the control group (a container) allows and of RLIMIT_AS; what this process has already is counted in, as it is in
-    the estimate. Several devices made of one CPU share it.
+    For GPUs, this is the least that TensorFlow reserved on one. For a CPU, it is the least of what Linux has free or
+    would free, the limit of the control group (a container) and RLIMIT_AS. The memory that this process already uses is
+    included, as in the estimate. Several logical devices on one CPU share it.
     """
     if tf.config.list_logical_devices("GPU"):
         return min(gpu_memory_limits())
     limits = [free_memory(), *group_limits()]
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:  # of addresses, of which a process has more than it uses
+    if limit != resource.RLIM_INFINITY:  # of address space, of which a process has more than it uses
         limits.append(limit - kilobytes("/proc/self/status", "VmSize") + kilobytes("/proc/self/status", "VmRSS"))
     return min(limits) // len(tf.config.list_logical_devices("CPU"))
 
 
 def describe_memory(step: StepShape, available: int) -> str:
-    """Returns the lines that `--dry_run` prints.
+    """Returns the memory report that `--dry_run` prints.
 
     Args:
         available: bytes on a device, of `available_memory`.
@@ -254,7 +253,7 @@ def _fitting(step, available):
 
 
 def check_weights(config: EncoderConfig, available: int):
-    """Raises ValueError where the encoder's weights alone are more than the memory, before anything is built.
+    """Raises ValueError, before anything is built, if the encoder's weights alone exceed the memory.
 
     Args:
         config: of the encoder.
@@ -264,17 +263,18 @@ def check_weights(config: EncoderConfig, available: int):
     if numbers * FLOAT32 > available:
         fields = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size", "max_position_embeddings")
         raise ValueError(
-            f"The weights of a model must fit the memory, of which {_size(available)} are available. Received a "
-            f"configuration of {numbers:,} numbers, {_size(numbers * FLOAT32)}: "
-            f"{', '.join(f'{name} {getattr(config, name)}' for name in fields)}; correct it, or take a larger machine."
+            f"The model does not fit in memory: {_size(available)} are available, but its "
+            f"{numbers:,} parameters take {_size(numbers * FLOAT32)}: "
+            f"{', '.join(f'{name} {getattr(config, name)}' for name in fields)}. Correct the "
+            "configuration, or use a larger machine."
         )
 
 
 def warn_if_too_large(step: StepShape, available: int):
-    """Warns before the first step of a training on a CPU that will hardly fit.
+    """Warns before the first step if training on a CPU will probably not fit in memory.
 
-    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`TrainStep`); Linux
-    kills the process instead, without a word.
+    When a GPU is full, TensorFlow raises an error, and the step is split (`TrainStep`); Linux
+    instead kills the process without a message.
     """
     needed = estimate(step).peak
     if tf.config.list_logical_devices("GPU") or needed <= available:
@@ -288,6 +288,6 @@ def warn_if_too_large(step: StepShape, available: int):
 
 
 def _size(count):
-    """Returns bytes as a person reads them: "87 MB", "2.8 GB"."""
+    """Formats bytes for people: "87 MB", "2.8 GB"."""
     megabytes = count / 2**20
     return f"{megabytes / 1024:,.1f} GB" if megabytes >= 1000 else f"{megabytes:.0f} MB"

@@ -12,8 +12,8 @@ import tensorflow as tf
 # BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer).
 
 
-# Pattern of the variable's path -> is it decayed? The first that matches decides, and one must: a pattern that matches
-# nothing, or a variable that nothing matches, is how weight decay goes wrong unnoticed.
+# Pattern of the variable's path -> is it decayed? The first match decides, and one must match: a pattern that matches
+# nothing, or a variable that nothing matches, is how weight decay silently goes wrong.
 DECAY_RULES = (
     (r".*/LayerNorm/(gamma|beta)", False),
     (r".*/layer_sum/(layer_weights|gamma)", False),
@@ -32,15 +32,15 @@ def is_decayed(path, rules=DECAY_RULES) -> bool:
         if re.fullmatch(pattern, path):
             return decayed
     raise ValueError(
-        f"Every trainable variable must be covered by a weight-decay rule. Received {path!r}, which none of "
-        f"{[pattern for pattern, _ in rules]} matches; pass decay_rules that cover it."
+        f"No weight-decay rule covers the trainable variable {path!r}: none of "
+        f"{[pattern for pattern, _ in rules]} matches it. Pass decay_rules that cover it."
     )
 
 
 def pace_of(path, rules) -> tuple[float, int]:
-    """Returns (factor of the rate, first step in which it moves) of the variable at `path`: of the first that matches.
+    """Returns (learning-rate factor, first step with updates) of the variable at `path`, from the first matching rule.
 
-    Where none matches, as for the head, they are 1 and 0.
+    If no rule matches, as for the head, they are 1 and 0.
     """
     return next(((factor, first) for pattern, factor, first in rules if re.fullmatch(pattern, path)), (1.0, 0))
 
@@ -54,14 +54,14 @@ class AdamW(keras.optimizers.Optimizer):
     Args:
         learning_rate: a number or a schedule.
         weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
-        beta_1, beta_2, epsilon: as above.
+        beta_1, beta_2, epsilon: as in the formula.
         decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
-        layer_rules: triples (pattern of the whole variable path, factor of `rate` above, number of the first step in
-            which weight and moments move); see `learning_rate.LayerRates`. What no pattern matches: 1 and 0.
-        bias_correction: in the step t = 1, 2, ... of a variable take m / (1 - b1^t) and v / (1 - b2^t) instead, as
+        layer_rules: triples (pattern of the whole variable path, factor of `rate` above, first step in
+            which weight and moments are updated); see `learning_rate.LayerRates`. Without a match: 1 and 0.
+        bias_correction: in step t = 1, 2, ... of a variable, use m / (1 - b1^t) and v / (1 - b2^t) instead, as
             Kingma and Ba 2015 do (arXiv 1412.6980, section 3): the decoupled form of Loshchilov and Hutter 2019.
 
-    Works in `compile` as any Keras optimizer; our own loop calls `apply_reduced`.
+    It works in `compile` like any Keras optimizer; the training loop calls `apply_reduced`.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class AdamW(keras.optimizers.Optimizer):
         ]
 
     def update_step(self, gradient, variable, learning_rate):
-        """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+        """Updates a variable with its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
         index = self._get_variable_index(variable)
         m, v = (moment.value for moment in self._moments[index])
         variable = variable.value if isinstance(variable, keras.Variable) else variable
@@ -110,7 +110,7 @@ class AdamW(keras.optimizers.Optimizer):
             first, second = self._correction(self.beta_1, index), tf.sqrt(self._correction(self.beta_2, index))
             rate, epsilon = rate * second / first, epsilon * second
         # TensorFlow's fused kernel, one pass over memory. Its own bias correction counts the steps of all variables
-        # alike, and is none when it is given 0 for both powers.
+        # alike, and is disabled by passing 0 for both powers.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.handle,
@@ -125,9 +125,10 @@ class AdamW(keras.optimizers.Optimizer):
         )
 
     def _paced(self, index, rate):
-        """Returns (rate, beta_1, beta_2) of a variable in this step: 0, 1 and 1, with which nothing moves, too early.
+        """Returns (rate, beta_1, beta_2) of a variable in this step; before its first step, 0, 1 and 1: no change.
 
-        Numbers, and no condition around the update: a graph with a branch for each variable is slow to make and to run.
+        Numbers instead of a condition around the update: a graph with a branch per variable is slow to build and to
+            run.
         """
         factor, first = self._paces[index]
         rate = rate if factor == 1 else rate * factor
@@ -137,28 +138,28 @@ class AdamW(keras.optimizers.Optimizer):
         return tf.where(moves, rate, 0.0), tf.where(moves, self.beta_1, 1.0), tf.where(moves, self.beta_2, 1.0)
 
     def _correction(self, beta, index):
-        """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: by expm1, since 1 - 0.999 keeps four digits."""
+        """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: with expm1, because 1 - 0.999 has only four digits."""
         if beta == 0:
             return tf.ones([])
         step = tf.cast(self.iterations.value, tf.float32) + 1
         if first := self._paces[index][1]:
-            step = tf.maximum(step - first, 1.0)  # before it nothing moves, but 0 / 0 would be NaN
+            step = tf.maximum(step - first, 1.0)  # before that nothing is updated, but 0 / 0 would be NaN
         return -tf.math.expm1(step * math.log(beta))
 
     def moving(self, gradients, variables):
-        """Returns the gradients [same shapes] with zeros for variables that do not move yet, as if they were frozen."""
+        """Returns the gradients [same shapes] with zeros for variables that are not unfrozen yet."""
         firsts = [self._paces[self._get_variable_index(v)][1] for v in variables]
         step = self.iterations.value
         masked = zip(gradients, firsts, strict=True)
         return [tf.where(step >= first, g, tf.zeros_like(g)) if first else g for g, first in masked]
 
     def apply_reduced(self, gradients, variables, when=None):
-        """Applies gradients that are already summed over the replicas; to be called in a replica, outside XLA.
+        """Applies gradients that are already summed over the replicas; call it in a replica, outside XLA.
 
         Args:
-            gradients: a dense tensor for each variable.
-            variables: the Keras variables that `build` got.
-            when: bool [], the same on every replica; where False nothing moves. None means True.
+            gradients: one dense tensor per variable.
+            variables: the Keras variables passed to `build`.
+            when: bool [], the same on every replica; False: nothing is updated. None means True.
         """
 
         def update(strategy, gradients):
@@ -201,28 +202,28 @@ class AdamW(keras.optimizers.Optimizer):
 
 
 # === Lamb ===
-# LAMB: Adam whose step is, variable by variable, as long as the variable (You et al. 2020, arXiv 1904.00962).
+# LAMB: Adam with the step of each variable scaled to the variable's norm (You et al. 2020, arXiv 1904.00962).
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Lamb(AdamW):
-    """Layer-wise adaptive moments, algorithm 2 of the paper, with phi(z) = z.
+    """LAMB optimizer (layer-wise adaptive moments), algorithm 2 of the paper with phi(z) = z.
 
         m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
         u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon) + decay w
         w = w - rate (|w| / |u|) u
 
-    Bias correction and weight decay stand inside the trust ratio |w| / |u|, as in the paper; where either norm is 0 the
-    ratio is 1. The variables that `decay_rules` spare from decay, LayerNorm and biases, have no trust ratio either.
-    Algorithm 2 does not say so, but it is what the implementations that trained BERT do: in TensorFlow Addons (hence in
-    NVIDIA's TF2 recipe) exclude_from_layer_adaptation is exclude_from_weight_decay where nobody sets it.
+    Bias correction and weight decay are inside the trust ratio |w| / |u|, as in the paper; if either norm is 0, the
+    ratio is 1. The variables that `decay_rules` exempt from decay, LayerNorm and biases, have no trust ratio either.
+    Algorithm 2 does not state this, but the implementations that trained BERT do it: in TensorFlow Addons (and so in
+    NVIDIA's TF2 recipe), exclude_from_layer_adaptation defaults to exclude_from_weight_decay.
 
     Args:
         learning_rate: a number or a schedule.
         weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
-        beta_1, beta_2, epsilon: as above.
+        beta_1, beta_2, epsilon: as in the formula.
         decay_rules: pairs (pattern of the whole variable path, whether decayed and scaled by the trust ratio).
-        layer_rules: as of `AdamW`; t is counted from a variable's own first step.
+        layer_rules: as in `AdamW`; t is counted from a variable's own first step.
 
     Slots and their names are those of `AdamW`.
     """
@@ -243,7 +244,7 @@ class Lamb(AdamW):
         super().__init__(*numbers, decay_rules, name, layer_rules, True, **kwargs)
 
     def update_step(self, gradient, variable, learning_rate):
-        """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+        """Updates a variable with its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
         index = self._get_variable_index(variable)
         m, v = (moment.value for moment in self._moments[index])
         variable = variable.value if isinstance(variable, keras.Variable) else variable
@@ -260,7 +261,7 @@ class Lamb(AdamW):
 
     def get_config(self):
         config = super().get_config()
-        del config["bias_correction"]  # which is no choice here
+        del config["bias_correction"]  # which cannot be chosen here
         return config
 
 
@@ -273,22 +274,22 @@ def _trust_ratio(variable, update):
 # === Optimizers ===
 
 
-# Name on the command line -> class, made with a learning rate or schedule and the numbers of `AdamConfig`.
+# Name on the command line -> class, constructed from a learning rate or schedule and the fields of `AdamConfig`.
 OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}
 
 
 @dataclasses.dataclass(frozen=True)
 class AdamConfig:
-    """The numbers of BERT's Adam, and of LAMB. Each is also the program's flag of that name.
+    """Hyperparameters of AdamW and LAMB. Each is also the flag of that name.
 
     Attributes:
         weight_decay_rate: decoupled from the gradient; not for LayerNorm and biases.
-        adam_beta1, adam_beta2: how much of the two moments stays from step to step.
-        adam_epsilon: what keeps the second moment's root from 0.
-        bias_correction: whether the moments are corrected for having begun at 0; LAMB's always are.
+        adam_beta1, adam_beta2: decay rates of the two moments.
+        adam_epsilon: keeps the square root of the second moment from 0.
+        bias_correction: whether the moments are corrected for starting at 0; LAMB always does so.
 
     Raises:
-        ValueError: one is out of range.
+        ValueError: a value is out of range.
     """
 
     weight_decay_rate: float = 0.01
@@ -301,24 +302,25 @@ class AdamConfig:
         for name in ("adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
-                    f"`{name}` must be from 0 to below 1. Received: {getattr(self, name)}; at 1 no step would move."
+                    f"`{name}` must be at least 0 and below 1; got {getattr(self, name)}. At 1, the weights would "
+                    "never change."
                 )
         if not self.adam_epsilon > 0:
             raise ValueError(
-                f"`adam_epsilon` must be above 0. Received: {self.adam_epsilon}; a weight without a gradient would "
+                f"`adam_epsilon` must be above 0; got {self.adam_epsilon}. A weight without a gradient would "
                 "become 0 / 0."
             )
         if not self.weight_decay_rate >= 0:
-            raise ValueError(f"`weight_decay_rate` must not be below 0. Received: {self.weight_decay_rate}.")
+            raise ValueError(f"`weight_decay_rate` must not be negative; got {self.weight_decay_rate}.")
 
 
 def make_optimizer(name: str, rate, config: AdamConfig, layer_rules=()) -> AdamW:
-    """Returns an optimizer that is not built yet.
+    """Returns an optimizer, not yet built.
 
     Args:
         name: in `OPTIMIZERS`.
         rate: a number or a schedule.
-        config: its numbers.
+        config: its hyperparameters.
         layer_rules: as `AdamW` takes them.
     """
     numbers = (rate, config.weight_decay_rate, config.adam_beta1, config.adam_beta2, config.adam_epsilon)
@@ -328,33 +330,33 @@ def make_optimizer(name: str, rate, config: AdamConfig, layer_rules=()) -> AdamW
 
 
 def always_corrects(name: str) -> bool:
-    """Says whether bias correction is part of an optimizer, and no choice."""
+    """Returns whether an optimizer always has bias correction."""
     return issubclass(OPTIMIZERS[name], Lamb)
 
 
 # === Weight average ===
-# The mean of a model's weights over the last steps, which is a run's result while training goes on from the others.
+# The mean of a model's weights over the last steps: the result of a run, while training continues from the weights.
 
 
 class WeightAverage:
-    """A running mean of the weights in which later steps count more.
+    """Running mean of the weights in which later steps count more.
 
         mean += k / (t + k - 1) * (weights - mean)        after step t = 1, 2, ...
 
     That is polynomial-decay averaging (Shamir and Zhang 2013, arXiv 1212.1824, section 4): the weights after step s
     count approximately as s ** (k - 1); Karras et al. 2024 (arXiv 2312.02696, section 3.1) describe the same curve.
-    Unlike a plain mean over the last steps, it need not know where the run ends, so the mean in every checkpoint is
-    usable; unlike an exponential mean of fixed length, it forgets the random start however long the run is. On the flat
-    part of a trapezoid schedule it gives part of the gain that the decay will bring (Hägele et al. 2024, arXiv
+    Unlike a plain mean over the last steps, it does not depend on where the run ends, so the mean in every checkpoint
+    is usable; unlike an exponential mean of fixed length, it phases out the random start in runs of any length. On the
+    flat part of a trapezoid schedule it brings part of the gain of the later decay (Hägele et al. 2024, arXiv
     2405.18392, section 4). Create it in the strategy's scope.
 
     Args:
-        variables: Keras variables, float32: those that training moves.
-        share: above 0, up to 1. It sets k = 2 / share - 1, which makes the mean on average as old as a plain one over
+        variables: the trainable Keras variables, float32.
+        share: above 0, up to 1. It sets k = 2 / share - 1, which makes the mean as old on average as a plain mean over
             the last `share` of the steps made, that is, share / 2 of them. 1: the plain mean over all steps.
 
     Attributes:
-        means: a variable for each of the model's.
+        means: one variable for each of the model's.
     """
 
     def __init__(self, variables, share: float):
@@ -364,7 +366,7 @@ class WeightAverage:
         self.means = [tf.Variable(v.numpy(), trainable=False, name="mean") for v in self.variables]
 
     def begin(self):
-        """Lets the means be the weights: of a run that has made no step yet."""
+        """Sets the means to the weights, before the first step of a run."""
         for variable, mean in zip(self.variables, self.means, strict=True):
             mean.assign(variable.value)
 
@@ -373,7 +375,7 @@ class WeightAverage:
 
         Args:
             strategy: the current one.
-            step: int [], steps made, including this one.
+            step: int [], number of steps, including this one.
             moved: float32 [], 1, or 0 if this step was skipped and so does not count.
         """
         share = moved * self.power / (tf.maximum(tf.cast(step, tf.float32), 1.0) + self.power - 1)
@@ -389,7 +391,7 @@ class WeightAverage:
 
     @contextlib.contextmanager
     def in_place(self):
-        """Inside, the model computes with the means."""
+        """Context manager in which the model has the mean weights."""
         self.exchange()
         try:
             yield

@@ -1,6 +1,6 @@
-"""The record of a run (OUTPUT_DIR/run.json), and of the files that it was scored on.
+"""The record of a run (OUTPUT_DIR/run.json), and of the files that it was evaluated on.
 
-run.json has everything a reader needs to repeat the run. It describes the latest start; earlier ones are in
+run.json has everything needed to repeat the run. It describes the latest start; earlier ones are in
 history.jsonl, with their flags, versions and commits.
 """
 
@@ -31,26 +31,26 @@ from bert_tf.utils.manifest import check_same
 from bert_tf.utils.resources import cores, package_versions
 
 RUN_FILE = "run.json"
-_KIND, _REMEDY = "the record of a run, in JSON", "take it away, and the run's settings must be given again"
+_KIND, _REMEDY = "the record of a run, in JSON", "remove it, then pass the run's settings again"
 
 PACKAGES = (
     "tensorflow", "keras", "numpy", "tensorflow-text", "ml-dtypes", "h5py", "protobuf", "pyarrow", "safetensors",
     "scikit-learn", "scipy", "absl-py",
 )  # fmt: skip
-_MOST_HASHED = 2 * 2**30  # bytes of data that are read to be hashed: seconds
+_MOST_HASHED = 2 * 2**30  # bytes of data to hash, which takes seconds
 
 
 class RunRecord:
-    """The record of a run as far as it is known before the start; `write` adds the others.
+    """The part of a run's record that is known before the start; `write` adds the rest.
 
     Args:
-        task: its name.
-        settings: {name: value} of all the program's flags.
-        given: names of those that the user gave.
+        task: name of the task.
+        settings: {name: value} of all flags of the command.
+        given: names of the flags that the user set.
         config: the model's configuration as JSON values.
         tokenizer: the model's.
-        files: of the data: split -> paths.
-        identity: of the `RunConfig`: what a continuation must have alike.
+        files: data files: split -> paths.
+        identity: of the `RunConfig`: the settings that must be equal when the run resumes.
     """
 
     def __init__(
@@ -74,33 +74,33 @@ class RunRecord:
         self._files = {split: list(paths) for split, paths in files.items()}
 
     def check(self, output_dir: str | os.PathLike, step: int):
-        """Compares the data files with the record of the previous start, if the run continues after `step`.
+        """Compares the data files with the record of the previous start, if the run resumes after `step`.
 
-        A file may join or leave, as one to be scored on does; one that stays must be as it was, or the steps and scores
-        before and after would be of different things. A run that has made all its steps may be scored on anything.
+        Files may be added or removed, such as files to evaluate; the others must be unchanged, or the steps and metrics
+        before and after would not be comparable. A finished run may be evaluated on any file.
 
         Raises:
-            ValueError: one is not, or the record is no JSON object.
-            OSError: a file of the data cannot be read.
+            ValueError: a file has changed, or the record is not a JSON object.
+            OSError: a data file cannot be read.
         """
         path = os.path.join(output_dir, RUN_FILE)
         if not 0 < step < self._known["identity"].get("num_train_steps", math.inf) or not os.path.isfile(path):
             return
         then, now = _by_file(read_object(path, _KIND, _REMEDY).get("data", {})), _by_file(self._hashes["data"])
         both = [file for file in then if now.get(file, {}).keys() == then[file].keys()]  # hashed in the same way
-        remedy = "Bring them back, name another `output_dir`, or pass `overwrite_output_dir` to start over."
+        remedy = "Restore them, use another `output_dir`, or pass `overwrite_output_dir` to start over."
         check_same(path, {file: then[file] for file in both}, {file: now[file] for file in both}, remedy, "files")
 
     def write(self, output_dir: str | os.PathLike, step: int, origin: str | None):
-        """Writes run.json, whole or not at all.
+        """Writes run.json atomically.
 
         Args:
-            output_dir: where.
-            step: that is done when the run starts.
+            output_dir: directory of the run.
+            step: the number of steps done when the run starts.
             origin: the checkpoint that it starts from, or None.
 
         Raises:
-            OSError: it cannot be written, or a file of the data cannot be read.
+            OSError: it cannot be written, or a data file cannot be read.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
@@ -113,10 +113,10 @@ class RunRecord:
 
 
 def recorded_settings(directory: str | os.PathLike) -> dict[str, Any]:
-    """Returns the settings of the run whose record lies in a directory, JSON values by name; {}: there is no record.
+    """Returns the settings of the run recorded in a directory, JSON values by name; {} if there is no record.
 
     Raises:
-        ValueError: the file is no JSON object.
+        ValueError: the file is not a JSON object.
     """
     path = os.path.join(directory, RUN_FILE)
     settings = read_object(path, _KIND, _REMEDY).get("settings") if os.path.isfile(path) else None
@@ -124,10 +124,10 @@ def recorded_settings(directory: str | os.PathLike) -> dict[str, Any]:
 
 
 def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
-    """Returns {"commit", "dirty": whether files differ from it, or are new}; None where there is no git checkout.
+    """Returns {"commit", "dirty": whether files differ from it or are new}; None outside a git checkout.
 
     Args:
-        folder: its top; None: the one that holds this package.
+        folder: its top directory; None: the checkout that contains this package.
     """
     folder = pathlib.Path(bert_tf.__file__).parents[1] if folder is None else pathlib.Path(folder)
     if not (folder / ".git").exists():
@@ -141,15 +141,15 @@ def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
 
     try:
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
-    except (OSError, subprocess.SubprocessError):  # no git, a checkout of somebody else's, one without a commit
+    except (OSError, subprocess.SubprocessError):  # no git, another user's checkout, or one without a commit
         return None
 
 
 def fingerprints(files: Mapping[str, Iterable[str]], most: int = _MOST_HASHED) -> dict[str, list[dict[str, Any]]]:
     """Returns split -> {"file", "bytes" and "sha256"} of each of its files.
 
-    Where all files together have more than `most` bytes, it is "sha256_of_ends" instead, of the first and the last MiB.
-    What is no file, such as a pipe, cannot be read twice: only its name is there.
+    If all files together exceed `most` bytes, it is "sha256_of_ends" instead, of the first and the last MiB.
+    A pipe or another non-file cannot be read twice, so only its name is recorded.
 
     Raises:
         OSError: a file cannot be read.
@@ -168,7 +168,7 @@ def fingerprints(files: Mapping[str, Iterable[str]], most: int = _MOST_HASHED) -
 
 
 def _by_file(data):
-    """Returns {path: what its content is known by} of what `fingerprints` returned."""
+    """Returns {path: fingerprint of its content} from the result of `fingerprints`."""
     entries = [entry for several in data.values() for entry in several]
     return {entry["file"]: {name: value for name, value in entry.items() if name != "file"} for entry in entries}
 
@@ -193,28 +193,28 @@ def _machine():
 
 
 # === Scored files ===
-# Which files a model was scored on, and the suffix of each one's results.
+# Which files a model was evaluated on, and the suffix of each one's results.
 #
-# The first file's scores are in eval_results.txt, its answers in eval_predictions.tsv and so on; those of another file,
-# such as test.tsv, are in eval_results_test.txt and eval_predictions_test.tsv. Scoring a file again replaces its old
-# results, and scores from a later training step replace those from an earlier one.
+# The first file's metrics are in eval_results.txt, its predictions in eval_predictions.tsv etc.; those of another file,
+# such as test.tsv, are in eval_results_test.txt and eval_predictions_test.tsv. Evaluating a file again replaces its old
+# results, and metrics from a later training step replace those from an earlier one.
 
 
 FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
 _PREDICTIONS_FILE = "eval_predictions.tsv"
-_SCORES_REMEDY = "take it away, and the scores next to it"
-_MOST_BYTES_OF_SCORED = 2**28  # bytes, as of `fingerprints`
+_SCORES_REMEDY = "remove it and the results next to it"
+_MOST_BYTES_OF_SCORED = 2**28  # bytes, as in `fingerprints`
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoredFiles:
-    """The files that are scored now.
+    """The files being evaluated.
 
     Attributes:
         directory: of the model.
         suffix: goes before the extension in the names of the result files: "", or for example "_test".
         files: their fingerprints, as `fingerprints` returns them.
-        precision: the one they are scored in, from `names.PRECISIONS`.
+        precision: the precision of the evaluation, from `names.PRECISIONS`.
     """
 
     directory: str
@@ -224,17 +224,17 @@ class ScoredFiles:
 
     @property
     def is_another(self) -> bool:
-        """Whether eval_results.txt holds another file's scores, and is kept."""
+        """Whether eval_results.txt holds another file's metrics and is kept."""
         return bool(self.suffix)
 
     def note(self):
-        """Writes which files these scores are of, and in which precision; raises OSError if it cannot."""
+        """Records which files the metrics belong to, and in which precision; raises OSError if writing fails."""
         known = {**_known(self.directory), self.suffix: {"precision": self.precision, "files": self.files}}
         write_text(os.path.join(self.directory, FILES_FILE), json.dumps(known, indent=2) + "\n")
 
 
 def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike], step: int) -> ScoredFiles:
-    """Returns what to name the scores of some files, and logs it if eval_results.txt holds another file's scores.
+    """Returns the file names for the metrics of some files, and logs them if eval_results.txt holds another file's.
 
     Two files count as the same if their paths match, whatever has changed in them, or if their contents match.
 
@@ -244,7 +244,7 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
         step: of the model's training.
 
     Raises:
-        ValueError: the note of earlier scores, or one of them, is not as it was written.
+        ValueError: the record of earlier metrics, or one of the files, is invalid.
     """
     directory, before = os.fspath(directory), read_results(directory)
     precision = keras.config.dtype_policy().name
@@ -257,28 +257,28 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
         suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
     if suffix:
         others = known.get("", {}).get("files")
-        logging.info("%s is of %s: the scores of %s go to %s.", RESULTS_FILE, _names(others), _names(files),
-                     with_suffix(RESULTS_FILE, suffix))  # fmt: skip
+        logging.info("%s holds the metrics of %s: those of %s are written to %s.", RESULTS_FILE, _names(others),
+                     _names(files), with_suffix(RESULTS_FILE, suffix))  # fmt: skip
     return ScoredFiles(directory, suffix, files, precision)
 
 
 def precision_of_scores(directory: str | os.PathLike) -> str | None:
-    """Returns the precision in which the scores in eval_results.txt were computed; None: unknown.
+    """Returns the precision in which the metrics in eval_results.txt were computed; None: unknown.
 
     Raises:
-        ValueError: the note of the scores is not as it was written.
+        ValueError: the record of the metrics is invalid.
     """
     return _known(directory).get("", {}).get("precision")
 
 
 def _known(directory):
-    """Returns which files the existing scores are for; if that was not recorded, what run.json says about them."""
+    """Returns which files the existing metrics are for; if that was not recorded, the files in run.json."""
     note, run = (os.path.join(directory, name) for name in (FILES_FILE, RUN_FILE))
     if os.path.exists(note):
-        known = read_object(note, "what says which files were scored", _SCORES_REMEDY)
+        known = read_object(note, "the record of the evaluated files", _SCORES_REMEDY)
         if all(isinstance(each, dict) and isinstance(each.get("files"), list) for each in known.values()):
             return known
-        raise ValueError(f"{note} must say which files were scored. Received: {brief(known)}; {_SCORES_REMEDY}.")
+        raise ValueError(f"{note} must list the evaluated files; got {brief(known)}. {_SCORES_REMEDY}.")
     data = read_object(run, "the record of a run", _SCORES_REMEDY).get("data", {}) if os.path.exists(run) else {}
     files = [each for split, several in data.items() if split.startswith("dev") for each in several]
     return {"": {"files": files}} if files else {}
@@ -292,7 +292,7 @@ def _are_same(files, others):
 
 
 def _free_suffix(folder, known, path):
-    """Returns a suffix with the file's name that nothing in the folder has."""
+    """Returns a suffix with the file's name that no file in the directory has."""
     stem = re.sub(r"[^\w.-]+", "_", re.sub(r"(\.gz)?$", "", os.path.basename(path)).rsplit(".", 1)[0]) or "file"
     suffixes = itertools.chain([f"_{stem}"], (f"_{stem}_{number}" for number in itertools.count(2)))
     return next(
@@ -303,4 +303,4 @@ def _free_suffix(folder, known, path):
 
 
 def _names(files):
-    return ", ".join(os.path.basename(each["file"]) for each in files) if files else "a file that is not known"
+    return ", ".join(os.path.basename(each["file"]) for each in files) if files else "an unknown file"

@@ -1,4 +1,4 @@
-"""A model over examples that it is not trained on: what the task keeps of its outputs, and scores."""
+"""Evaluation and prediction: a model's outputs on examples, and the task's metrics."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -15,14 +15,14 @@ from bert_tf.training.state import RunConfig
 
 @dataclasses.dataclass(frozen=True)
 class Scoring:
-    """Examples as a model is asked about them, from memory or from a stream of records.
+    """Examples to evaluate or predict, from memory or from a stream of records.
 
     Attributes:
-        batches: returns the batches from the first one on, dicts of tensors [B, ...].
-        order: int [steps, B], the example at each position of a batch, or -1; None: they come as they are, and a row
-            whose `is_real_example` is 0 is none.
-        rows: what `Trainable.metrics` holds the outputs against, such as a `dataset.Tokenized`; None: what the task
-            keeps of the outputs says all.
+        batches: returns the batches from the first on, dicts of tensors [B, ...].
+        order: int [steps, B], the example at each position of a batch, or -1; None: they come in their own order, and a
+            row whose `is_real_example` is 0 is padding.
+        rows: what `Trainable.metrics` compares the outputs with, such as a `dataset.Tokenized`; None: the reduced
+            outputs are enough.
     """
 
     batches: Callable[[], Iterable[dict]]
@@ -46,13 +46,13 @@ class Scorer:
         self._graph_of = build_graphs(self._distributed)
 
     def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
-        """Returns what the task keeps of its outputs, and the losses; both in the examples' own order.
+        """Returns the outputs as the task reduces them, and the losses; both in the order of the examples.
 
-        The first is what `Trainable.reduce_outputs` gives, an array [n, ...] or a dict of them. The second is what
-        `Trainable.example_losses` gives, sums and weights, float32 [n] each; None where the batches have no targets.
+        The first is the result of `Trainable.reduce_outputs`, an array [n, ...] or a dict of them. The second is what
+        `Trainable.example_losses` gives, sums and weights, float32 [n] each; None if the batches have no targets.
 
         Raises:
-            ValueError: an output is NaN or infinite; -inf is none, for it stands for what cannot be chosen.
+            ValueError: an output is NaN or infinite; -inf is allowed, because it marks choices that are excluded.
         """
         parts, real = [], []
         for batch in scoring.batches():
@@ -65,7 +65,7 @@ class Scorer:
         return merged["outputs"], merged.get("losses")
 
     def scores(self, scoring: Scoring) -> dict[str, float]:
-        """Returns the task's metrics and, where the task knows the losses of examples, their mean as `loss`."""
+        """Returns the task's metrics and, if the task computes losses per example, their mean as `loss`."""
         outputs, losses = self.outputs(scoring)
         metrics = self.task.metrics(outputs, scoring.rows)
         return metrics if losses is None else {**metrics, "loss": mean_loss(losses)}
@@ -83,27 +83,27 @@ class Scorer:
 
 
 def _check_finite(outputs):
-    """Raises ValueError where there are no answers in outputs: softmax or a maximum would make some of NaN."""
+    """Raises ValueError if outputs are NaN or infinite, which softmax or a maximum would turn into predictions."""
     for array in tf.nest.flatten(outputs):
-        if not np.issubdtype(array.dtype, np.floating) or (array < np.inf).all():  # of NaN nothing holds
+        if not np.issubdtype(array.dtype, np.floating) or (array < np.inf).all():  # comparisons with NaN are False
             continue
         rows = np.flatnonzero(~(array < np.inf).reshape(len(array), -1).all(1))
         raise ValueError(
-            f"The model's outputs must be finite numbers. Received NaN or infinity for {len(rows):,} of {len(array):,} "
-            f"rows, the first of them row {rows[0]}, from 0: its weights are finite, but numbers within it grow too "
-            "large; pass `precision=float32`, or train again with a lower `learning_rate`."
+            f"The model outputs NaN or infinity for {len(rows):,} of {len(array):,} examples, the first of them "
+            f"example {rows[0]} (from 0). Its weights are finite, but activations overflow. Pass "
+            "`precision=float32`, or train again with a lower `learning_rate`."
         )
 
 
 def _joined(arrays):
-    """Joins arrays [b, ...]; where they are of different widths, the narrower ones are filled up with 0."""
+    """Joins arrays [b, ...]; if their widths differ, the narrower ones are padded with 0."""
     shape = np.max([array.shape[1:] for array in arrays], axis=0).astype(int)
     fill = [[(0, 0), *((0, wide - own) for wide, own in zip(shape, a.shape[1:], strict=True))] for a in arrays]
     return np.concatenate([np.pad(a, f) if np.any(f) else a for a, f in zip(arrays, fill, strict=True)])
 
 
 def _indices(real, order):
-    """int [n]: where in the row of all batches each example stands, in the examples' own order."""
+    """int [n]: the position of each example in the concatenated batches, in the order of the examples."""
     if order is None:
         return np.flatnonzero(real)
     examples = order.reshape(-1)
@@ -112,22 +112,22 @@ def _indices(real, order):
 
 
 # === Batching ===
-# Examples that lie tokenized in memory, as the batches that a job trains on and scores.
+# Batches of tokenized examples in memory, for training and evaluation.
 
 
-# XLA compiles a program for every shape: then a few widths are better than many.
+# XLA compiles a program for every shape: a few widths are then better than many.
 _XLA_WIDTHS = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchSettings:
-    """The widths and the order in which tokenized examples become batches.
+    """How tokenized examples are batched: their order and widths.
 
     Attributes:
-        max_seq_length: longest row.
-        by_length: batches of similar lengths, padded to their longest.
+        max_seq_length: longest sequence.
+        by_length: group sequences of similar lengths, and pad each batch to its longest.
         use_xla: a few widths only.
-        pool_batches: so many training batches are sorted by length together; None: `dataset.usual_pool`.
+        pool_batches: this many training batches are sorted by length together; None: `dataset.usual_pool`.
     """
 
     max_seq_length: int
@@ -136,12 +136,12 @@ class BatchSettings:
     pool_batches: int | None = None
 
     def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
-        """Returns the batches of the run from any step on, as `Trainer.fit` takes them."""
+        """Returns the batches of the run from any step on, for `Trainer.fit`."""
         order = self._training_order(examples, run)
         return lambda start: self._batches(examples, order[start:])
 
     def sizes(self, examples: dataset.Tokenized, run: RunConfig) -> tuple[np.ndarray, np.ndarray]:
-        """Returns how large the batches of the run are: int64 [steps] rows of each, and int64 [steps] their widths."""
+        """Returns the sizes of the run's batches: int64 [steps] rows, and int64 [steps] widths."""
         order = self._training_order(examples, run)
         rows, longest = examples.row_counts[order].sum(1), examples.longest_rows[order].max(1)
         step = self._width_step
@@ -155,13 +155,13 @@ class BatchSettings:
         return Scoring(lambda: self._batches(examples, order), order, examples)
 
     def sample(self, examples: dataset.Tokenized, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
-        """Returns some of the examples, or all where there are no more, in batches of similar lengths.
+        """Returns up to `most` examples, drawn at random, in batches of similar lengths.
 
         Args:
-            examples: to be drawn from.
-            most: how many at most.
+            examples: to draw from.
+            most: the maximum number.
             seed: of the draw.
-            batch_size: of a batch; the last one is filled up with the first examples again.
+            batch_size: the last batch is filled up with the first examples.
         """
         count = min(most, len(examples))
         drawn = dataset.training_order(examples.lengths, count, 1, seed, by_length=False)[0]

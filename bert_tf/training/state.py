@@ -1,4 +1,4 @@
-"""A run: its settings, its state in checkpoints, and its start: its own checkpoint, other weights, random ones."""
+"""A training run: its settings, its state in checkpoints, and the weights that it starts from."""
 
 import dataclasses
 import json
@@ -27,28 +27,28 @@ from bert_tf.utils.progress import Stopwatch
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """A training run.
+    """Settings of a training run.
 
     Attributes:
-        output_dir: where checkpoints and events go.
-        train_batch_size: examples a step, over all replicas and micro-batches.
-        num_train_steps: steps in all, those before an interruption counted in.
-        num_warmup_steps: steps over which the rate rises.
-        learning_rate: its peak; None: it is to be found, before `fit`, by `fine_tuning.with_tested_rate`.
+        output_dir: directory of checkpoints and TensorBoard events.
+        train_batch_size: examples per step, over all replicas and micro-batches.
+        num_train_steps: total number of steps, including those before an interruption.
+        num_warmup_steps: number of warmup steps.
+        learning_rate: its peak; None: `fine_tuning.with_tested_rate` must choose it before `fit`.
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
-        keep_checkpoints: how many of the last ones stay.
-        keep_optimizer: the finished run's result keeps the optimizer's state, which only further steps need.
-        overwrite: do not continue the run that lies in output_dir.
+        keep_checkpoints: how many of the last checkpoints to keep.
+        keep_optimizer: keep the optimizer's state in the result of the finished run; only further steps need it.
+        overwrite: start over instead of resuming the run in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
-        adam: the optimizer's numbers.
-        step: how a step is made.
-        rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
-        layer_rates: which layers move and how fast, or how fast word embeddings do; None: all alike.
-        reinit_layers: this many of the top blocks, and the pooler, start from random weights rather than from
+        adam: the optimizer's hyperparameters.
+        step: settings of a step.
+        rollback: when to roll back to a checkpoint; None: never. It requires a guard in `step`.
+        layer_rates: learning-rate factors of layers or of word embeddings; None: all alike.
+        reinit_layers: this many of the top layers, and the pooler, start from random weights rather than from
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
-        average_weights: the run's result, in checkpoints too, is a running mean of the weights, on average as old as a
-            plain mean over the last steps, this share of all; 0: the weights themselves. See `WeightAverage`.
+        average_weights: the run's result, also in checkpoints, is a running mean of the weights, as old on average as a
+            plain mean over the last steps, this share of all steps; 0: the weights themselves. See `WeightAverage`.
         first_weights: returns {variable path: array} to start from instead of random weights; called only if the run
             starts without `init_checkpoint`. None: no such weights.
         settings: anything else that affects the result, such as the names and hashes of the data files; JSON values.
@@ -80,20 +80,20 @@ class RunConfig:
 
     @property
     def report_steps(self) -> int:
-        """Returns the number of steps between two readings of the steps' results: about fifty readings a run."""
+        """Returns the number of steps between two readings of the steps' results: about fifty readings per run."""
         return max(1, min(100, self.num_train_steps // 50))
 
     def saves_at(self, step: int) -> bool:
-        """Says whether a checkpoint is written after `step`."""
+        """Returns whether to write a checkpoint after `step`."""
         return step % self.save_checkpoints_steps == 0 or step == self.num_train_steps
 
     def saves_after(self, step: int) -> int:
-        """Returns how many checkpoints are written after `step`, up to the end of the run."""
+        """Returns the number of checkpoints between `step` and the end of the run."""
         every, last = self.save_checkpoints_steps, self.num_train_steps
         return last // every - step // every + (last % every > 0 and step < last)
 
     def identity(self) -> dict:
-        """Returns what must be equal for a run to be continued: all that changes what a step computes."""
+        """Returns the settings that must be equal for a run to resume: all that affect what a step computes."""
         rates = None if self.layer_rates is None or self.layer_rates.is_default else self.layer_rates
         return {
             "train_batch_size": self.train_batch_size,
@@ -121,26 +121,26 @@ class RunConfig:
 
 _SETTINGS = "training/settings"
 _UNAVERAGED = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
-_UNREPORTED = "training/unreported"  # JSON: what the steps returned that no line of the history is of yet
-_ENDED = "training/ended"  # is there where the run has ended, and what only more steps would need is gone
+_UNREPORTED = "training/unreported"  # JSON: results of steps that are not in the history yet
+_ENDED = "training/ended"  # present if the run has ended and the state for further steps was dropped
 _SLOTS = ("/adam_m", "/adam_v")
-_REMEDY = "Name another `output_dir`, or pass `overwrite_output_dir` to start over."
+_REMEDY = "Use another `output_dir`, or pass `overwrite_output_dir` to start over."
 
 END = {_ENDED: np.int64(1)}
 
 
 @dataclasses.dataclass
 class TrainingState:
-    """The variables of a run: the model's, the optimizer's, the step's; by google-research/bert's names in a file.
+    """The state of a run: variables of the model, optimizer and step, under google-research/bert's names in a file.
 
     Attributes:
         model, optimizer, step: of the run.
-        settings: what must not change between a run and its continuation, for the same steps to follow.
+        settings: settings that must be equal when the run resumes.
         ended_at: the step after which the run ends early, or had already ended when it was restored; None: neither.
             Callbacks set it.
-        watch: runs while steps are made, and not while checkpoints are saved and scored.
-        unreported: what `TrainStep` returned for the steps since the last line of the history, which is a mean over
-            them: it must come out the same wherever the run was interrupted.
+        watch: runs during steps, but not while checkpoints are saved and evaluated.
+        unreported: results of the steps since the last line of the history, which is a mean over
+            them and must not depend on interruptions.
     """
 
     model: object
@@ -152,10 +152,10 @@ class TrainingState:
     unreported: list[dict] = dataclasses.field(default_factory=list)
 
     def tensors(self, ended: bool = False) -> dict:
-        """Returns {name: variable or tensor}, as `CheckpointManager.save` takes it.
+        """Returns {name: variable or tensor}, for `CheckpointManager.save`.
 
         Args:
-            ended: no step will follow, and what only the next one would need is left out; False: everything.
+            ended: leave out the state that only further steps need; False: include everything.
         """
         named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
@@ -169,7 +169,7 @@ class TrainingState:
         return {name: value for name, value in named.items() if is_of_model(name)} | END if ended else named
 
     def _weights(self):
-        """Returns {name: variable} of the model; of averaged weights, the means: whoever reads a model wants them."""
+        """Returns {name: variable} of the model; with averaged weights, the means, which readers of a model need."""
         named = {name_maps.TF1.from_ours(v.path): v for v in self.model.variables}
         if average := self.step.average:
             paths = [name_maps.TF1.from_ours(v.path) for v in average.variables]
@@ -178,26 +178,26 @@ class TrainingState:
         return named
 
     def restore(self, saved: dict, path: str):
-        """Assigns what `tensors` saved; where that is the end of the run, `ended_at` says so.
+        """Restores the state that `tensors` saved, and sets `ended_at` if the run had ended.
 
         Raises:
-            ValueError: the run had other settings, or another model, or a number of it is not finite.
+            ValueError: the run had other settings, or another model, or a value is not finite.
         """
         if _SETTINGS not in saved:
             raise ValueError(
-                f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no "
-                "settings of a run; name another `output_dir`, or pass `overwrite_output_dir`."
+                f"A run resumes only from a checkpoint that it wrote itself. {path} holds no "
+                "run settings. Pass another `output_dir`, or pass `overwrite_output_dir`."
             )
         check_same(path, json.loads(saved[_SETTINGS]), self.settings, _REMEDY)
         of_run = {_SETTINGS, _UNREPORTED, _ENDED}
         here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in of_run}
         if missing := sorted(here.keys() - saved.keys()):
             raise ValueError(
-                f"{path} must hold the whole state of this run. Received one without {missing[:10]}; give back a newer "
+                f"{path} does not hold the complete state of this run: {missing[:10]} are missing. Restore a newer "
                 "checkpoint, or pass `overwrite_output_dir` to start over."
             )
         if extra := sorted(saved.keys() - here.keys() - of_run):
-            raise ValueError(f"{path} must hold the state of this run's model and no more. Received also {extra[:10]}.")
+            raise ValueError(f"{path} holds more than this run's model: {extra[:10]}.")
         for name in here:
             check_finite(saved[name], name, path)
         for name, variable in here.items():
@@ -208,7 +208,7 @@ class TrainingState:
 
 
 def is_of_model(name: str) -> bool:
-    """Says whether a run that has ended still needs what its checkpoints have under this name."""
+    """Returns whether a run that has ended still needs the tensor with this name."""
     return not name.endswith(_SLOTS) and not name.startswith(_UNAVERAGED)
 
 
@@ -229,7 +229,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
     Args:
         task: see `tasks/base.py`.
         run: the run.
-        schedule: of the learning rate; None: the run's own.
+        schedule: the learning-rate schedule; None: the run's own.
 
     Raises:
         ValueError: a checkpoint does not fit, its configuration does not describe it, there are fewer than
@@ -263,7 +263,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
 
 
 def _build_optimizer(run, model, schedule):
-    """Freezes the layers that the run says to freeze, and returns the optimizer of the remaining variables."""
+    """Freezes layers according to the run's settings, and returns the optimizer of the remaining variables."""
     rules = ()
     if run.layer_rates:
         run.layer_rates.freeze_in(model.variables)
@@ -275,9 +275,9 @@ def _build_optimizer(run, model, schedule):
 
 
 def _load_initial(variables, checkpoint, task, reinit_layers):
-    """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with.
+    """Loads all but the top `reinit_layers` and the pooler, which keep their random initial weights.
 
-    Adapters start from scratch: those of the checkpoint, if any, are in the kernels that they were made for.
+    Adapters start from scratch; those of the checkpoint, if any, are merged into the kernels.
     """
     new = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]

@@ -18,17 +18,18 @@ _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Mici
 
 @dataclasses.dataclass(frozen=True)
 class StepConfig:
-    """The settings of a training step that no task decides.
+    """Settings of a training step that do not depend on the task.
 
     Attributes:
-        seed: of every dropout mask; masks are a function of (seed, step, replica, micro-batch).
-        accumulation: micro-batches that one step is cut into; the step's result does not depend on it but for rounding.
-        clip_norm: the gradients' global norm is at most this (BERT: 1.0); 0: they are taken as they are.
-        use_xla: compile forward and backward, as one XLA program inside each replica.
-        scale_loss: multiply the loss so that float16 gradients do not vanish, and skip the steps where they overflow.
-        fixed_shapes: batches are all of one shape, or of a few, and the graph may be made for it.
-        guard: which losses are so bad that their step is skipped; None: every step is made.
-        pack_examples: encoders put the short texts of a batch into common rows, where a fifth of it is padding.
+        seed: of all dropout masks, which are a function of (seed, step, replica, micro-batch).
+        accumulation: number of micro-batches per step; apart from rounding, it does not affect the step's result.
+        clip_norm: maximum global norm of the gradients (BERT: 1.0); 0: no clipping.
+        use_xla: compile the forward and backward pass as one XLA program inside each replica.
+        scale_loss: multiply the loss so that float16 gradients do not vanish, and skip steps in which they overflow.
+        fixed_shapes: batches have one shape, or a few, and graphs may be specialized for them.
+        guard: which losses are bad, so that their step is skipped; None: no step is skipped.
+        pack_examples: encoders pack the short texts of a batch into shared sequences if at least a fifth of it is
+            padding.
     """
 
     seed: int = 0
@@ -42,31 +43,31 @@ class StepConfig:
 
 
 class TrainStep:
-    """Calls `task.loss` on the model and moves the variables; an instance is called with a batch.
+    """One training step: computes the task's loss and updates the variables; call the instance with a batch.
 
     Args:
-        task: gives `loss_normalizers(batch)` and `loss(outputs, batch, normalizers)`, or `loss_weights` and
+        task: has `loss_normalizers(batch)` and `loss(outputs, batch, normalizers)`, or `loss_weights` and
             `loss_parts` instead; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
-        average: a `WeightAverage` that takes the weights in after each step, or None.
+        average: a `WeightAverage` that is updated after each step, or None.
 
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`, its
-    parts by their names where the task has some, `gradient_norm` before clipping, `skipped` (1 where nothing moved:
-    gradients overflowed, or the guard found the step bad), and with a guard `skipped_in_a_row` (its count); and int32
-    scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what
-    `loss_spike_guard.first_broken` gives.
+    components by name if the task has any, `gradient_norm` before clipping, `skipped` (1 if nothing was updated:
+    gradients overflowed, or the guard found the step bad), and, with a guard, `skipped_in_a_row` (its count); and int32
+    scalars: `examples` and `tokens` of the batch, without padding, and `broken`, the result of
+    `loss_spike_guard.first_broken`.
 
     If the first step does not fit in memory, it is retried with micro-batches of half the size. The global batch stays
     the same: apart from rounding and dropout masks, a step's result does not depend on how it is split. When such a run
     is resumed, its first step runs out of memory and is split again, so with the same memory it makes the same steps.
-    No variable has moved when a step is retried: everything that a step assigns waits for its gradients.
+    No variable has changed when a step is retried, because all assignments wait for the gradients.
 
     Raises:
-        ValueError: not even micro-batches of one row fit.
-        tf.errors.ResourceExhaustedError: memory ran out on one of several workers, which must all split alike, while
-            variables were moving, or after the first step.
+        ValueError: not even micro-batches of one sequence fit.
+        tf.errors.ResourceExhaustedError: memory ran out on one of several workers, which must all split alike; while
+            variables were being updated; or after the first step.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig, average=None):
@@ -89,37 +90,37 @@ class TrainStep:
     def __call__(self, batch):
         if self._is_compiled:
             return self._graph_of(batch)(batch)
-        logging.info("Compiling the first step; the others take a small part of its time.")
+        logging.info("Compiling the first step; later steps take a fraction of its time.")
         begin = time.perf_counter()
         while not self._is_compiled:
             try:
                 results = self._graph_of(batch)(batch)
-                float(results["loss"])  # waits for the device, whose errors come late
+                float(results["loss"])  # waits for the device, whose errors arrive late
                 self._is_compiled = True
             except tf.errors.ResourceExhaustedError as error:
                 if num_workers() > 1 or self.has_moved():
                     raise
                 rows = next(iter(batch.values())).shape[0]
                 self.accumulate(_more_parts(rows, self.strategy.num_replicas_in_sync, self.config.accumulation, error))
-        logging.info("Compiled, and the first step made, in %.1f s.", time.perf_counter() - begin)
+        logging.info("Compiled and ran the first step in %.1f s.", time.perf_counter() - begin)
         return results
 
     def accumulate(self, parts: int):
-        """Cuts the steps from here on into so many micro-batches; all variables stay as they are."""
+        """Splits later steps into this many micro-batches; no variable changes."""
         self.config = dataclasses.replace(self.config, accumulation=parts)
         self._graph_of = build_graphs(self._global_step, self.config.fixed_shapes)
 
     def has_moved(self) -> bool:
-        """Says whether a step has ever begun to move variables, even if it did not end."""
+        """Returns whether any step has started to update variables, even if it did not finish."""
         return bool(self._moving.numpy())
 
     def variables(self):
-        """Returns {name: variable}: what a resumed run needs besides the model's and the optimizer's variables."""
+        """Returns {name: variable}: the state that a resumed run needs besides model and optimizer."""
         scaling = {"loss_scale": self.loss_scale, "finite_steps": self.finite_steps}
         return scaling | (self.guard.variables() if self.guard else {})
 
     def _global_step(self, batch):
-        """All replicas, outside of each: the graph of a step."""
+        """Builds the graph of a step across all replicas."""
         results = self.strategy.run(self._replica_step, args=(batch,))
         results = {name: self.strategy.experimental_local_results(value)[0] for name, value in results.items()}
         if self.average:
@@ -128,7 +129,7 @@ class TrainStep:
         return results | {"examples": tf.shape(mask)[0], "tokens": tf.reduce_sum(mask)}
 
     def _replica_step(self, batch):
-        """One replica: forward and backward over its share of the batch, then a step with the gradients of all."""
+        """Runs one replica: forward and backward over its share of the batch, then an update with all gradients."""
         context, batch = tf.distribute.get_replica_context(), replica_share(batch)
 
         def over_replicas(values):
@@ -143,7 +144,7 @@ class TrainStep:
         losses, gradients = over_replicas(sums)
         gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
         squares = tf.stack([tf.nn.l2_loss(g) for g in gradients])
-        norm = tf.sqrt(2 * tf.reduce_sum(squares))  # tf.linalg.global_norm, to the bit
+        norm = tf.sqrt(2 * tf.reduce_sum(squares))  # bit-identical to tf.linalg.global_norm
         if self.config.clip_norm:
             shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
             gradients = [g * shrink for g in gradients]
@@ -151,9 +152,9 @@ class TrainStep:
         return losses | {"gradient_norm": norm, "broken": broken} | self._apply(gradients, losses["loss"], norm, broken)
 
     def _loss_and_gradients(self, batch, normalizers, seed, loss_scale):
-        """Forward and backward over one micro-batch: its share of the losses, by name, and of the gradients."""
+        """Runs forward and backward over one micro-batch; returns its share of losses, by name, and gradients."""
         variables = [v.value for v in self.model.trainable_variables]
-        # A tape that watched all variables would make a backward pass through the frozen ones too.
+        # A tape that watched all variables would also run a backward pass through the frozen ones.
         with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             outputs = self._forward({k: batch[k] for k in self.task.features}, training=True)
@@ -164,7 +165,7 @@ class TrainStep:
         return losses, [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
 
     def _losses(self, outputs, batch, normalizers):
-        """Returns the loss and its parts, by name."""
+        """Returns the loss and its components, by name."""
         weights = self.task.loss_weights
         if not weights:
             return {"loss": self.task.loss(outputs, batch, normalizers)}
@@ -173,7 +174,7 @@ class TrainStep:
         return {"loss": loss} | {name: parts[name] for name in weights}
 
     def _dropout_seed(self, context, parts):
-        """Returns index of a micro-batch -> the seed of its dropout masks, int32 [2]."""
+        """Returns a function from a micro-batch's index to the seed of its dropout masks, int32 [2]."""
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         replica_step = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
         seed = self.config.seed
@@ -181,7 +182,7 @@ class TrainStep:
         return lambda index: tf.stack([seed, replica_step * parts + index])
 
     def _accumulate(self, batch, parts, micro_step):
-        """Returns the sums of what micro_step(micro-batch, its index) gives for each of `parts`."""
+        """Returns the sums of micro_step(micro-batch, index) over all `parts` micro-batches."""
         split = {k: tf.reshape(v, tf.concat([[parts, -1], tf.shape(v)[1:]], 0)) for k, v in batch.items()}
         zeros = [tf.zeros(v.shape) for v in self.model.trainable_variables]
 
@@ -195,13 +196,13 @@ class TrainStep:
         return losses, gradients
 
     def _apply(self, gradients, loss, norm, broken):
-        """Applies the gradients, unless the step is to be skipped, and returns what the results say of that."""
+        """Applies the gradients unless the step is skipped, and returns the results that describe this."""
         finite, bad = tf.math.is_finite(norm), tf.constant(False)
         if self.guard:
             bad = self.guard.is_bad(loss, broken == -1)
         moved = finite & ~bad
         can_skip = self.guard or self.config.scale_loss
-        # Left alone, TensorFlow counts the step and decays the weights before it has the gradients, for they need none.
+        # Without this, TensorFlow counts the step and decays the weights before the gradients are known.
         with tf.control_dependencies(gradients):
             moving = self._moving.assign(True)
         with tf.control_dependencies([moving]):
@@ -224,37 +225,37 @@ class TrainStep:
 
 
 # === Out of memory ===
-# A first step that does not fit: the same batch, in smaller parts.
+# If the first step does not fit, the same batch is split into smaller micro-batches.
 
 
 def micro_batches(rows: int) -> list[int]:
-    """Returns the sizes that a replica's `rows` can be cut into evenly, the largest, `rows` itself, first."""
+    """Returns the micro-batch sizes that divide a replica's `rows`, largest first, starting with `rows` itself."""
     return [size for size in range(rows, 0, -1) if rows % size == 0]
 
 
 def _more_parts(batch_size, replicas, parts, error):
-    """Returns how many parts to split a replica's rows into instead: micro-batches become half as large or smaller.
+    """Returns the number of micro-batches for a retry, with micro-batches at most half as large.
 
     Raises:
-        ValueError: micro-batches already have only one row.
+        ValueError: micro-batches already have only one sequence.
     """
     rows = batch_size // replicas
     smaller = [size for size in micro_batches(rows) if size < rows // parts and size <= (rows // parts + 1) // 2]
     if not smaller:
         raise ValueError(
-            f"A step must fit in memory. Received: out of memory with one row at a time; {_how(error)}"
-            "shorten the rows, pass `rematerialize` or `precision=mixed_bfloat16`, or take a smaller model."
+            f"Out of memory even with one sequence at a time; {_how(error)}"
+            "shorten the sequences, pass `rematerialize` or `precision=mixed_bfloat16`, or use a smaller model."
         ) from error
     logging.warning(
-        "Out of memory in the first step, with %d rows at a time on each device (%s). Trying again with %d: as with "
-        "`gradient_accumulation_steps=%d` instead of %d. The global batch stays %d rows.",
+        "Out of memory in the first step, with %d sequences at a time on each device (%s). Trying again with %d, as "
+        "with `gradient_accumulation_steps=%d` instead of %d. The global batch size stays %d.",
         *(rows // parts, _how(error).rstrip("; "), smaller[0], rows // smaller[0], parts, batch_size),
     )
     return rows // smaller[0]
 
 
 def _how(error):
-    """Returns TensorFlow's own words, which name the tensor that did not fit, or nothing where it has none."""
+    """Returns TensorFlow's own message about the tensor that did not fit, or an empty string."""
     lines = [line.strip() for line in str(error.message).splitlines() if "OOM" in line or "ut of memory" in line]
     return f"{lines[0][:200]}; " if lines else ""
 
@@ -263,12 +264,12 @@ def _how(error):
 
 
 def _packing(encoder):
-    """Returns an encoder's training pass in which short texts share rows."""
+    """Returns an encoder's training pass in which short texts share sequences."""
 
     def encode(features):
         rows = lay_out(features)
         packed = {name: values for name, values in rows.features.items() if name != "position_ids"}
-        packed["sentence_ids"] += tf.zeros_like(packed["input_ids"])  # of rows with one text it is [R, 1]
+        packed["sentence_ids"] += tf.zeros_like(packed["input_ids"])  # for sequences of one text it is [R, 1]
         outputs = encoder(packed, training=True)
         outputs = tf.nest.map_structure(
             lambda x: rows.to_batch(tf.reshape(x, [-1, x.shape[-1]])) if x.shape.rank == 3 else x, outputs

@@ -1,7 +1,7 @@
-"""The history of a run in Weights & Biases or MLflow as well, by the package that the user has installed.
+"""Experiment tracking: also logs a run's history to Weights & Biases or MLflow, if installed.
 
-Metrics are called as in history.jsonl, behind the kind of its lines: train/loss, eval/accuracy. A run that is continued
-is continued there too: OUTPUT_DIR/tracking.json has its id.
+Metrics have the names of history.jsonl, prefixed with the kind of the line: train/loss, eval/accuracy. A resumed run
+also continues in the tracker: OUTPUT_DIR/tracking.json has its id.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class _Wandb:
 
     def begin(self, name, folder, run_id, flags):
         self._run = self._package.init(name=name, dir=folder, id=run_id, resume="allow", config=flags)
-        self._run.define_metric("*", step_metric="step")  # its own steps cannot go back, as a continued run may
+        self._run.define_metric("*", step_metric="step")  # its own steps cannot go back, as a resumed run may
         return self._run.id
 
     def log(self, step, values):
@@ -41,7 +41,7 @@ class _Mlflow:
 
     def begin(self, name, folder, run_id, flags):
         run = self._package.start_run(run_id=run_id, run_name=name)
-        if run_id is None:  # it takes them once
+        if run_id is None:  # params can be set only once
             self._package.log_params(flags)
         return run.info.run_id
 
@@ -52,21 +52,21 @@ class _Mlflow:
         self._package.end_run("FINISHED" if ended_well else "FAILED")
 
 
-TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # by the name of the package too
+TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # the key is also the package's name
 
 
 def check_tracking(tracker: str | None):
-    """Raises ValueError where the package of a tracker cannot be imported; None: there is none."""
+    """Raises ValueError if the package of `tracker` cannot be imported; None: no tracker."""
     if tracker:
         _package(tracker)
 
 
 def make_history(tracker: str | None, *args, **kwargs) -> History:
-    """Returns the `History` of a run; with a tracker, one that is written there too.
+    """Returns the `History` of a run; with a tracker, one that also logs to it.
 
     Args:
         tracker: a key of `TRACKERS`, or None.
-        args, kwargs: of `History`.
+        args, kwargs: arguments of `History`.
 
     Raises:
         ValueError: as `check_tracking`.
@@ -75,11 +75,11 @@ def make_history(tracker: str | None, *args, **kwargs) -> History:
 
 
 class TrackedHistory(History):
-    """A `History` that is written to a tracker too; where that cannot be reached later on, a warning says so.
+    """A `History` that also logs to a tracker; if the tracker becomes unreachable, a warning is logged.
 
     Args:
         tracker: a key of `TRACKERS`.
-        args, kwargs: of `History`.
+        args, kwargs: arguments of `History`.
     """
 
     def __init__(self, tracker: str, *args, **kwargs):
@@ -87,10 +87,10 @@ class TrackedHistory(History):
         self._name, self._tracker, self._begun = tracker, TRACKERS[tracker](_package(tracker)), False
 
     def start(self, step: int, origin: str | None):
-        """Does so there too; where the run went back, it is the same run.
+        """Also starts or continues the run in the tracker; a rolled-back run stays the same run.
 
         Raises:
-            ValueError: no run can be begun there, or as `History.start`.
+            ValueError: the tracker cannot start a run, or as `History.start`.
         """
         super().start(step, origin)
         if self._begun:
@@ -101,8 +101,8 @@ class TrackedHistory(History):
             known[self._name] = self._tracker.begin(name, self._directory, known.get(self._name), self._flags)
         except Exception as error:  # of whatever class that package has
             raise ValueError(
-                f"`tracking={self._name}` must be able to begin a run. Received: {error}; log in, or set where it "
-                "keeps its runs, as its own documentation says, or leave it out."
+                f"`tracking={self._name}` could not start a run: {error}. Log in, or set where it stores its "
+                "runs (see its documentation), or remove the option."
             ) from error
         write_text(path, json.dumps(known) + "\n")
         self._begun = True
@@ -116,7 +116,7 @@ class TrackedHistory(History):
         self._log("eval", step, scores)
 
     def end(self, ended_well: bool):
-        """Ends the run there, if it was begun."""
+        """Ends the run in the tracker, if it was started."""
         if self._begun:
             self._begun = False
             self._try(self._tracker.end, ended_well)
@@ -129,13 +129,13 @@ class TrackedHistory(History):
     def _try(self, function, *args):
         try:
             function(*args)
-        except Exception as error:  # a run of days does not end for want of its copy elsewhere
-            logging.warning("`tracking=%s` has missed something: %s. Training goes on.", self._name, error)
+        except Exception as error:  # a long run must not fail because a tracker does
+            logging.warning("`tracking=%s` failed to log: %s. Training continues.", self._name, error)
 
 
 @contextlib.contextmanager
 def tracked(history: History) -> Iterator[None]:
-    """Ends the run at the tracker, if there is one, with the block: well, or by an error or a signal."""
+    """Ends the tracker's run, if any, at the end of the block: as finished, or as failed after an error or a signal."""
     end = history.end if isinstance(history, TrackedHistory) else lambda ended_well: None
     try:
         yield
@@ -150,13 +150,13 @@ def _package(name):
         return importlib.import_module(name)
     except ImportError as error:
         raise ValueError(
-            f"`tracking={name}` must find the package {name}. Received: {error}; install it with "
-            f"`pip install {name}`, or leave `tracking` out."
+            f"`tracking={name}` requires the package {name}: {error}. Install it with "
+            f"`pip install {name}`, or remove `tracking`."
         ) from error
 
 
 def _read(path):
-    """Returns {tracker: id of the run there}."""
+    """Returns {tracker: id of its run}."""
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as file:
@@ -164,6 +164,6 @@ def _read(path):
             return dict(json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold the ids of the run's trackers as JSON. Received: {error}; delete it to begin new "
-                "runs there."
+                f"{path} must hold the tracker ids of the run as JSON: {error}. Delete it to start new tracked "
+                "runs."
             ) from error

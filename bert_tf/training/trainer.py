@@ -1,4 +1,4 @@
-"""Trains a task: the loop from the first step to the last, and what a program does with the model after it."""
+"""Trainer: the training loop of a task, and evaluation and prediction with its model."""
 
 import contextlib
 import dataclasses
@@ -27,10 +27,10 @@ from bert_tf.training.state import END, RunConfig, TrainingState, first_state, i
 from bert_tf.utils.folder_lock import alone_in
 
 # === Output directory ===
-# The output directory of a run: which files in it are the run's own.
+# The output directory of a run: which files in it belong to the run.
 
 
-# What every run writes, whatever its task. Anything else in the directory is somebody else's and stays.
+# Files that every run writes, for any task. All other files in the directory are left alone.
 _OWN = (
     "model.ckpt-*.index",
     "model.ckpt-*.data-*",
@@ -52,10 +52,10 @@ _OWN = (
 
 
 def prepare_directory(directory: str, overwrite: bool = False, others: tuple[str, ...] = ()):
-    """Makes the directory, and with `overwrite` removes what an earlier run left there, the files `others` too.
+    """Creates the directory, and with `overwrite` removes an earlier run's files, including the files `others`.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     os.makedirs(directory, exist_ok=True)
     paths = [path for pattern in (*_OWN, *others) for path in glob.glob(os.path.join(glob.escape(directory), pattern))]
@@ -70,16 +70,16 @@ def prepare_directory(directory: str, overwrite: bool = False, others: tuple[str
 
 @dataclasses.dataclass
 class Trainer:
-    """A task and its run: trains the task's model, restores it, scores it, predicts with it. Knows no concrete task.
+    """Trains, restores and evaluates a task's model, and predicts with it; independent of any concrete task.
 
-    Use it in the scope of a strategy. Of several workers, only the chief writes; all must see what it writes.
+    Use it in the scope of a strategy. With several workers, only the chief writes; all must see its files.
 
     Attributes:
         task: see `tasks/base.py`.
-        run: the training run; its output_dir is also where a trained model is sought.
-        history: of the training, or None; its page is drawn now and then, and at the end, however it comes.
-        model: what was trained or restored.
-        global_step: the step that it is of.
+        run: the training run; its output_dir is also searched for a trained model.
+        history: of the training, or None; its report is updated now and then, and when the run ends for any reason.
+        model: the trained or restored model.
+        global_step: the model's training step.
     """
 
     task: Any
@@ -90,7 +90,7 @@ class Trainer:
         self.checkpoints = CheckpointManager(self.run.output_dir, keep=self.run.keep_checkpoints)
         self.model = self._scorer = self._average = None
         self.global_step = 0
-        self._latest = (None, None, None)  # what was scored last: the `Scoring`, the step, the scores
+        self._latest = (None, None, None)  # the last evaluation: the `Scoring`, the step, the metrics
 
     def fit(
         self,
@@ -104,22 +104,22 @@ class Trainer:
         """Trains to the end of the run, starting from what `first_state` finds; returns the final state.
 
         After SIGTERM or Ctrl-C, the running step is finished, its checkpoint saved, and `Stopped` raised. Without
-        `run.rollback`, a step whose loss or gradients are not finite ends the run. This is checked at the first step of
-        the process, every `run.report_steps` and before every checkpoint, so that no checkpoint follows such a step.
+        `run.rollback`, a step whose loss or gradients are not finite ends the run. This is checked after the first step
+        of the process, every `run.report_steps` and before every checkpoint, so that no checkpoint follows such a step.
 
         Args:
             batches: takes the step to start at and returns the batches from there on, dicts of tensors [B, ...]. With
                 `run.rollback`, it also takes the number of rollbacks so far: a different number must give a different
-                order, for example by `loss_spike_guard.order_seed`.
+                order, for example with `loss_spike_guard.order_seed`.
             on_begin: called once, with the model, after the initial weights and the first batch have been loaded and
                 found valid; nothing is written before that.
             callbacks: each is called as callback(step, results, state) after every step, following those of
                 `callbacks.py`; its `resume(step, state)`, if it has one, is called before the first step and after a
                 rollback. Both may end the run early by setting `state.ended_at`.
-            held_out: examples to score at every checkpoint, or None.
-            keep_best: the metric on them by which the best model is chosen; None: the last step's model is the result.
-            early_stopping: with `keep_best`: the run ends after this many checkpoints in a row without improvement, and
-                counts as finished: training it again makes no step. 0: it goes on to its last step.
+            held_out: examples to evaluate at every checkpoint, or None.
+            keep_best: the metric that selects the best model; None: the last step's model is the result.
+            early_stopping: with `keep_best`: the run stops after this many checkpoints without improvement and
+                counts as finished: training it again does nothing. 0: it runs to its last step.
 
         Raises:
             ValueError: another run is training in the output directory, an argument does not fit, or the loss or
@@ -127,7 +127,7 @@ class Trainer:
         """
         assert (keep_best or not early_stopping) and (held_out or not keep_best)
         run = self.run
-        if early_stopping:  # they decide where the run ends
+        if early_stopping:  # the weights and data decide where the run ends
             ending = {"early_stopping": early_stopping, "keep_best": keep_best}
             run = dataclasses.replace(run, settings={**run.settings, **ending})
         check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
@@ -135,7 +135,7 @@ class Trainer:
         with contextlib.ExitStack() as stack:
             state, step = first_state(self.task, run)
             self._average = state.step.average
-            check_equal_on_workers(step, "step to begin at")
+            check_equal_on_workers(step, "first step")
             _log_if_over(step, state, run)
             finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
             saved = step
@@ -145,14 +145,14 @@ class Trainer:
                         step, state, batches, callbacks, lambda: self._begin(stack, on_begin, state.model)
                     )
                     if run.rollback and step == 0:
-                        self._save(step, state, finite)  # there must be one to go back to
+                        self._save(step, state, finite)  # a rollback needs a checkpoint
                     while step < run.num_train_steps and state.ended_at is None:
                         batch = next(stream, None)
                         if batch is None:
                             raise _too_few_batches(step, run)
                         with interruption.held():
                             results, step = state.step(batch), step + 1
-                            state.unreported.append(results)  # before a save, which keeps them
+                            state.unreported.append(results)  # before a save, which stores them
                             if finite:
                                 finite.note(step, results)
                             goes_back = run.rollback is not None and run.rollback.is_due(state)
@@ -173,7 +173,7 @@ class Trainer:
                     if saved != step:
                         self._save(step, state, finite)
                     cause = stopped.cause
-                    logging.warning("%s: stopped after step %d. The same command goes on from there.", cause, step)
+                    logging.warning("%s: stopped after step %d. Run the same command again to resume.", cause, step)
                     raise
         if self._average:
             self._average.exchange()
@@ -181,10 +181,10 @@ class Trainer:
         return state
 
     def restore(self):
-        """Loads this run's result, or where there is none the initial checkpoint, which must then have the head too.
+        """Loads this run's result, or, if there is none, the initial checkpoint, which must then have the task's head.
 
         Raises:
-            ValueError: neither is there, or the head is missing.
+            ValueError: neither exists, or the head is missing.
         """
         if latest := self.checkpoints.latest():
             best = self.checkpoints.best()
@@ -199,37 +199,37 @@ class Trainer:
         if init:
             check_shapes(init, self.task.config)
             self.model = self.task.build_model()
-        unused = heads.unused(self.task)  # which a checkpoint of its model may lack
+        unused = heads.unused(self.task)  # which a checkpoint of the model may lack
         if not init or not all(
             v.path in init.names or any(re.fullmatch(pattern, v.path) for pattern in unused)
             for v in self.model.variables
         ):
             raise ValueError(
-                f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
-                f"{f'{init.path}, which has no head for this task' if init else 'no `init_checkpoint`'}; train one "
+                f"No trained model found: {self.run.output_dir} holds no checkpoint, and "
+                f"{f'{init.path} has no head for this task' if init else '`init_checkpoint` is not set'}. Train one "
                 "with `do_train`."
             )
         self._load(init)
 
     def scores(self, scoring: Scoring) -> dict[str, float]:
-        """Returns the task's metrics and, where it knows the losses of examples, the mean loss."""
+        """Returns the task's metrics and, if it computes losses per example, the mean loss."""
         examples, step, scores = self._latest
         if examples is scoring and step == self.global_step:
             return scores
         return self._scorer_of(self.model).scores(scoring)
 
     def outputs(self, scoring: Scoring):
-        """Returns what the task keeps of the model's outputs, an array [n, ...] or a dict of them, in order."""
+        """Returns the model's outputs as the task reduces them, an array [n, ...] or a dict of arrays, in order."""
         return self.outputs_and_losses(scoring)[0]
 
     def outputs_and_losses(self, scoring: Scoring) -> tuple:
-        """Returns what `Scorer.outputs` returns."""
+        """Returns outputs and losses, as `Scorer.outputs`."""
         return self._scorer_of(self.model).outputs(scoring)
 
     # --- Parts of `fit` ---
 
     def _callbacks(self, run, held_out, keep_best, patience):
-        """Returns what is called after each step, in order; the page is drawn when all that it shows is there."""
+        """Returns the callbacks of a step, in order; the report is written last, when its data are complete."""
 
         def score(step, model):
             with self._average.in_place() if self._average else contextlib.nullcontext():
@@ -280,24 +280,24 @@ class Trainer:
             by_chief(self.checkpoints.save, step, state.tensors(ended))
 
     def _take_result(self, state, keep_best):
-        """Takes the run's result, which is its best or last model; the directory's `checkpoint` file points to it."""
+        """Loads the run's result, its best or last model; the directory's `checkpoint` file points to it."""
         last = state.ended_at or self.run.num_train_steps
         self.model, self.global_step = state.model, last
         if keep_best and (best := self.checkpoints.best()):
             self._load(self.checkpoints.prefix(best.step))
             self.global_step = best.step
-            logging.info("The best by %s is step %d: %.5f", best.metric, best.step, best.value)
+            logging.info("Best %s at step %d: %.5f", best.metric, best.step, best.value)
         if not self.run.keep_optimizer:
             by_chief(self._drop_optimizer, last)
         by_chief(self.checkpoints.point_to, self.global_step)
 
     def _drop_optimizer(self, last):
-        """Takes what only more steps would need out of the checkpoints of the last step and of the result."""
+        """Removes the state that only further steps need from the checkpoints of the last step and of the result."""
         for step in {last, self.global_step}:
             try:
                 self.checkpoints.shrink(step, is_of_model, END if step == last else {})
-            except ValueError as error:  # the disk is full: the run has its result all the same
-                logging.warning("%s The checkpoint keeps the optimizer's state.", error)
+            except ValueError as error:  # the disk is full: the run still has its result
+                logging.warning("%s The checkpoint keeps the optimizer state.", error)
 
     # --- The model ---
 
@@ -312,13 +312,13 @@ class Trainer:
 
 def _too_few_batches(step, run):
     return ValueError(
-        f"There must be a batch for each of the {run.num_train_steps} steps. Received none for step {step + 1}; make "
-        "`batches` go on, or lower `num_train_steps`."
+        f"`batches` ended before step {step + 1} of {run.num_train_steps}: make it yield a batch for "
+        "every step, or lower `num_train_steps`."
     )
 
 
 def _log_if_over(step, state, run):
     if step == run.num_train_steps:
-        logging.info("All %d steps of this run are made: there is nothing to train.", step)
+        logging.info("Training is already complete (%d steps); nothing to do.", step)
     elif state.ended_at is not None:
-        logging.info("This run has ended early, after step %d: there is nothing to train.", step)
+        logging.info("This run stopped early, after step %d; nothing to do.", step)

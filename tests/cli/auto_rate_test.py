@@ -21,7 +21,7 @@ def test_killed_and_continued_it_is_the_run_with_the_rate_given(tmp_path):
     assert "Range test of the learning rate: " in killed
     log = scripts.run(auto)
     scripts.check_continues(log, killed, 20)
-    assert "as the run began" in log and "Range test" not in log
+    assert "as at the start of this run" in log and "Range test" not in log
     record = json.loads((tested / "run.json").read_text())
     rate = record["identity"]["learning_rate"]
     assert record["settings"]["learning_rate"] == "auto" and f"--learning_rate=auto: {rate:.1e}, as" in log

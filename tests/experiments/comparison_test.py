@@ -119,7 +119,7 @@ def test_names_of_labels_may_hold_what_stands_between_labels(tmp_path):
 
 def test_labels_that_cannot_be_told_apart_are_refused(tmp_path):
     one = _several(tmp_path / "one", [("a;b", "c")], ["a", "a;b", "b", "c"])
-    with pytest.raises(ValueError, match="Received 'a;b', which may be .*; score the run again, with another `label"):
+    with pytest.raises(ValueError, match="are ambiguous: 'a;b' may be .*; evaluate the run again with another `label"):
         compare_runs(one, one, samples=10)
 
 
@@ -203,18 +203,18 @@ def test_every_table_that_is_written_can_be_compared(name, tmp_path):
 
 def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     one = classified(tmp_path / "one", "aabb", file="dev.tsv")
-    with pytest.raises(ValueError, match="must be the `output_dir` of one that was scored. Received .*/none, where no"):
+    with pytest.raises(ValueError, match="Not the `output_dir` of an evaluated run: .*/none, where no"):
         compare_runs(one, str(tmp_path / "none"))
     (tmp_path / "none").mkdir()
-    with pytest.raises(ValueError, match="which has no eval_predictions.tsv; score it with `do_eval`"):
+    with pytest.raises(ValueError, match="which has no eval_predictions.tsv. Evaluate it with `do_eval`"):
         compare_runs(one, str(tmp_path / "none"))
     tagger = classified(tmp_path / "tagger", "aabb", task="tagging")
-    with pytest.raises(ValueError, match="one task. Received .*/one, a run of classification, and .*/tagger, one of"):
+    with pytest.raises(ValueError, match="different tasks: .*/one of classification, .*/tagger of"):
         compare_runs(one, tagger)
     longer = classified(tmp_path / "longer", "aabba", golds="aabba", file="test.tsv")
     message = (
         r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_predictions.tsv \(5 examples of test"
-        r".tsv\), which differ from example 5 on: 'none' and '4 a text 4'"
+        r".tsv\) differ from example 5 on: 'none' and '4 a text 4'"
     )
     with pytest.raises(ValueError, match=message):
         compare_runs(one, longer)
@@ -222,10 +222,10 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="differ from example 2 on: '1 a text 1' and '1 b text 1'; score both"):
         compare_runs(one, other)
     three = classified(tmp_path / "three", "aabb", labels="abc")
-    with pytest.raises(ValueError, match="the same labels apart. Received .*/one with a, b and .*/three with a, b, c"):
+    with pytest.raises(ValueError, match="different labels: .*/one has a, b, .*/three has a, b, c"):
         compare_runs(one, three)
     mismatched = classified(tmp_path / "mismatched", "aabb", suffix="_mismatched")
-    with pytest.raises(ValueError, match="a file in common. Received .*eval_predictions.tsv and .*_mismatched.tsv; sc"):
+    with pytest.raises(ValueError, match="the same file: .*eval_predictions.tsv, .*_mismatched.tsv. Ev"):
         compare_runs(one, mismatched)
 
 
@@ -233,7 +233,7 @@ def test_a_broken_table_names_the_line(tmp_path):
     one = classified(tmp_path / "one", "aabb")
     path = tmp_path / "one" / "eval_predictions.tsv"
     path.write_text(path.read_text().replace("text 1\n", "text 1\tmore\n"))
-    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv:3: a table of answers must have a header with"):
+    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv:3: a predictions file needs a header with"):
         compare_runs(one, one)
 
 

@@ -56,7 +56,7 @@ def test_a_broken_file_does_not_stop_an_export(tmp_path, caplog):
     (tmp_path / "history.jsonl").write_text("no JSON\n")
     (tmp_path / "eval_results.txt").write_text("eval_accuracy = high\n")
     assert read_run(str(tmp_path), "model.ckpt-2") == RunFacts("model.ckpt-2", 2)
-    assert caplog.text.count("The model card says nothing of it.") == 2
+    assert caplog.text.count("The model card omits it.") == 2
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| examples, train | train.tsv, 6,920 rows |",
         "--learning_rate=3e-05\n--train_file=/data/train.tsv",
         "| eval_accuracy | 0.9375 |",
-        "Of dev.tsv, 872 rows.",
+        "Evaluated on dev.tsv, 872 rows.",
         "| `serving_default` | input | `text` | string | [?] |",
         f"| exported by | bert_tf {bert_tf.__version__}, tensorflow {tf.__version__}",
         "| trained by | python 3.12.1 |",
@@ -117,19 +117,19 @@ def test_a_card_leaves_out_what_is_not(card):
 
 def test_scores_of_other_weights_are_called_so(card):
     text = card(RunFacts("model.ckpt-9", 9, scores={"eval_accuracy": 0.5}, scored_step=7))
-    assert "The files do not say on which examples." in text
-    assert "These are the scores of step 7, and not of the exported weights." in text
+    assert "The evaluated examples were not recorded." in text
+    assert "These are the metrics of step 7, not of the exported weights." in text
 
 
 def test_the_precision_of_the_scores_is_said(card, tmp_path):
     scored = {"scores": {"eval_accuracy": 0.5}, "scored_step": 9}
     for precision, words in (
-        (None, "The files do not say in which precision they were computed."),
-        ("float32", "They were computed in float32, as this export computes."),
-        ("mixed_bfloat16", "They were computed in mixed_bfloat16; this export is in float32. What it scores in that "
-         "was not measured."),
+        (None, "The precision of the evaluation was not recorded."),
+        ("float32", "The metrics were computed in float32, the precision of this export."),
+        ("mixed_bfloat16", "The metrics were computed in mixed_bfloat16; this export is in float32. Its own metrics "
+         "were not measured."),
     ):  # fmt: skip
         assert words in card(RunFacts("model.ckpt-9", 9, scored_precision=precision, **scored))
     (tmp_path / "eval_files.json").write_text('{"": {"precision": "mixed_bfloat16", "files": []}}')
-    assert "They were computed in mixed_bfloat16;" in card(_run(tmp_path, [START, *TRAIN, EVAL]))
+    assert "The metrics were computed in mixed_bfloat16;" in card(_run(tmp_path, [START, *TRAIN, EVAL]))
     assert "precision" not in card(RunFacts("model.ckpt-9", 9))

@@ -143,18 +143,18 @@ def test_taggers_and_readers_explain_themselves(trained, exported, name):
 @pytest.mark.parametrize(
     ("name", "kinds", "dtype", "message"),
     [
-        ("embedding", ["attributions"], "float32", "a model that has a head for labels, tags or answers"),
+        ("embedding", ["attributions"], "float32", "requires a model with a head for labels, tags or answers"),
         ("choices", ["attention"], "float32", "a model that reads an example as one sequence"),
-        ("windows", ["attributions"], "float32", "a model whose answer is of one row"),
+        ("windows", ["attributions"], "float32", "averages over the windows"),
         ("classification", ["attributions"], "bfloat16", "`export_dtype=float32`"),
     ],
 )
 def test_models_that_cannot_be_explained_are_refused(trained, tmp_path, name, kinds, dtype, message):
-    with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
+    with pytest.raises(ValueError, match=f"`export_explanations.* {message}"):
         export_trained(str(trained(name)), str(tmp_path / "out"), ExportOptions(dtype, explanations=kinds))
     assert not (tmp_path / "out").exists()
 
 
 def test_constants_cannot_be_explained():
-    with pytest.raises(ValueError, match="must come with weights that are variables. Received `export_for=cpu` and"):
+    with pytest.raises(ValueError, match="`export_for=cpu` and `export_dtype=bfloat16` cannot be combined"):
         ExportOptions("bfloat16", "cpu", ("attention",))

@@ -83,7 +83,7 @@ def test_a_server_is_held_to_them(classifier):
         verdicts = verification.verify(base, f"localhost:{server.port}", "films")
         assert [each.signature for each in verdicts] == ["serving_default", "ids", "classify"]
         assert not any(each.problems for each in verdicts) and max(each.largest for each in verdicts) < 1e-5
-        with pytest.raises(ValueError, match="'other' must be one that localhost.* serves"):
+        with pytest.raises(ValueError, match="localhost.* does not serve a model 'other'"):
             verification.verify(base, f"localhost:{server.port}", "other")
 
 
@@ -108,7 +108,7 @@ def _fewer_rows(log):
     [
         (0, _other_label, "serving_default", r"request 1: label is '\w+' in place of 'worse' in row 0"),
         (2, _other_score, "classify", r"request 1: scores is [\d.]+ in place of [\d.]+ in row 0"),
-        (1, _other_signature, "gone", "request 1: refused: there is no such signature"),
+        (1, _other_signature, "gone", "request 1: refused: the signature does not exist"),
         (3, _fewer_rows, "serving_default", r"request 2: probabilities is float32 \[4, 2\] in place of .* \[0, 2\]"),
     ],
 )  # fmt: skip
@@ -162,14 +162,14 @@ def _cut(path):
 @pytest.mark.parametrize(
     ("damage", "file", "message"),
     [
-        (pathlib.Path.unlink, "assets.extra/golden_requests", "must have golden requests, assets.extra/golden_r"),
-        (_cut, "assets.extra/golden_requests", "must hold TFRecords of PredictionLog with responses"),
-        (_flip, "variables/variables.data-00000-of-00001", "must be a whole SavedModel"),
-        (_cut, "variables/variables.data-00000-of-00001", "must be a whole SavedModel"),
-        (pathlib.Path.unlink, "variables/variables.index", "must have its weights"),
-        (_cut, "saved_model.pb", "must be a whole SavedModel"),
-        (pathlib.Path.unlink, "assets/vocab.txt", "must be a whole SavedModel"),
-        (pathlib.Path.unlink, "saved_model.pb", "must be a folder with saved_model.pb, or with numbered"),
+        (pathlib.Path.unlink, "assets.extra/golden_requests", "has no golden requests (assets.extra/golden_r"),
+        (_cut, "assets.extra/golden_requests", "does not hold TFRecords of PredictionLog with responses:"),
+        (_flip, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
+        (_cut, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
+        (pathlib.Path.unlink, "variables/variables.index", "has no readable weights:"),
+        (_cut, "saved_model.pb", "is not a complete SavedModel:"),
+        (pathlib.Path.unlink, "assets/vocab.txt", "is not a complete SavedModel:"),
+        (pathlib.Path.unlink, "saved_model.pb", "must be a directory with saved_model.pb, or with numbered"),
     ],
 )  # fmt: skip
 def test_the_program_says_what_is_damaged(copy, damage, file, message):
@@ -199,4 +199,4 @@ def test_the_program_says_no(copy):
 
 def test_no_server(classifier):
     done = _verify([classifier, "--server=localhost:1", "--timeout=5"])
-    assert done["status"] == 1 and "A model server must answer at localhost:1" in done["log"], done["log"]
+    assert done["status"] == 1 and "No model server responded at localhost:1" in done["log"], done["log"]

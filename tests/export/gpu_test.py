@@ -97,7 +97,7 @@ def test_all_requests_are_computed_in_few_shapes_and_answered_in_their_own():
 
 def test_what_a_gpu_does_not_do_is_refused():
     with pytest.raises(
-        ValueError, match="`export_dtype=int8` must come with a graph for processors.* `export_for=gpu`"
+        ValueError, match="`export_dtype=int8` cannot be combined with `export_for=gpu`"
     ):
         ExportOptions("int8", "gpu")
 

@@ -95,7 +95,7 @@ def test_what_it_cannot_compute_is_refused_and_loses_nothing(server):
         with pytest.raises(urllib.error.HTTPError) as refused:
             ask_rest(server, {"inputs": body})
         said = json.load(refused.value)["error"]
-        assert said.startswith("LiteRT refuses these inputs: ") and said.count("out of bounds") < 2 and len(said) < 400
+        assert said.startswith("LiteRT rejects these inputs:") and said.count("out of bounds") < 2 and len(said) < 400
     assert ask_rest(server, {"inputs": right})["outputs"]
 
 

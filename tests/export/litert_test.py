@@ -144,7 +144,7 @@ def test_a_program_exports_what_it_trained_in_every_number(data, tmp_path):
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(found["eval_accuracy"], abs=0.05)
     assert float(rows["eval_loss, in int8 as exported"]) == pytest.approx(found["eval_loss"], abs=0.05)
     assert rows["eval_loss, in int8 as exported"] != rows["eval_loss"]
-    assert "| numbers | float32, int8 |" in card and "was not measured" not in card
+    assert "| numbers | float32, int8 |" in card and "were not measured" not in card
 
 
 def size_of_model(path):
@@ -169,18 +169,18 @@ def test_rows_are_scored_without_their_padding(trained, exported, tmp_path):
 
 def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
     for given, message in (
-        ({"dtype": "bfloat16"}, "must be float16. Received bfloat16; take float16."),
-        ({"explanations": ("attention",)}, "`export_explanations` must come with a SavedModel."),
+        ({"dtype": "bfloat16"}, "must be float16; got bfloat16."),
+        ({"explanations": ("attention",)}, "`export_explanations` and `export_for=litert` cannot be combined"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             ExportOptions(export_for="litert", **given)
-    with pytest.raises(ValueError, match=r"must be bfloat16\. Received float16; take bfloat16"):
+    with pytest.raises(ValueError, match=r"must be bfloat16; got float16"):
         ExportOptions("float16")
     for name, message in REFUSED.items():
         with pytest.raises(ValueError, match=f"a model that reads an example as one sequence.* {message}"):
             export_trained(str(trained(name)), str(tmp_path / "out"), LITERT)
     long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
-    with pytest.raises(ValueError, match="`export_for=litert` must come with a model"):
+    with pytest.raises(ValueError, match="`export_for=litert` requires a model"):
         run(**long, output_dir=str(tmp_path / "new"), train_file=data["train"],
             init_checkpoint=str(tiny.checkpoint(tmp_path / "start")))  # fmt: skip
     assert not (tmp_path / "out").exists() and not (tmp_path / "new").exists()
@@ -199,18 +199,18 @@ def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(
     for form, mine, other in ((ExportOptions(), "served", "phones"), (LITERT, "phones", "served")):
         form.check_folder(tmp_path / mine)
         form.check_folder(tmp_path / "new")
-        with pytest.raises(ValueError, match=f"{mine}/7, which is a version itself.*; name the folder above, "):
+        with pytest.raises(ValueError, match=f"{mine}/7, .* is itself a version .*Use its parent directory, "):
             form.check_folder(tmp_path / mine / "7")
-        with pytest.raises(ValueError, match="must hold versions of one kind, .* whose version 7 has a"):
+        with pytest.raises(ValueError, match="must hold versions of one kind, .* Version 7 in"):
             form.check_folder(tmp_path / other)
-    with pytest.raises(ValueError, match="saved_model.pb, where .*saved_model.pb is no folder"):
+    with pytest.raises(ValueError, match="saved_model.pb: .*saved_model.pb is not a directory"):
         ExportOptions().check_folder(tmp_path / "served" / "7" / "saved_model.pb")
 
 
 def test_the_folder_is_checked_before_the_model_is_read(tmp_path):
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(ValueError, match="`export_dir` must be a model's own folder, .* name the folder above"):
+    with pytest.raises(ValueError, match="`export_dir` must be a model's directory, .* Use its parent directory"):
         export_trained(str(tmp_path / "no model here"), str(tmp_path / "7"))
 
 

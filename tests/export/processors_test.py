@@ -106,7 +106,7 @@ def test_int8_answers_nearly_as_float32(exported, name):
     assert not any(each.problems for each in of_int8) and own > verification.default_tolerance(exact)
     assert _num_variables(int8) < _num_variables(exact) / 2  # kernels are integers now, and constants
     card = pathlib.Path(int8, "assets.extra", "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "| numbers | float32, int8 |" in card and "- What it scores in int8 was not measured." in card
+    assert "| numbers | float32, int8 |" in card and "- Its metrics in int8 were not measured." in card
 
 
 def _num_variables(path):
@@ -125,5 +125,5 @@ def _size(path):
 
 def test_more_than_a_graph_holds_is_refused():
     weights = [tf.TensorSpec([2**20, 1100], tf.bfloat16)]
-    with pytest.raises(ValueError, match=r"`export_for=cpu` must take at most 1\.94 GiB.*Received 2\.15 GiB; leave"):
+    with pytest.raises(ValueError, match=r"`export_for=cpu` is limited to 1\.94 GiB.*has 2\.15 GiB\. Remove"):
         cpu_model.with_constants(lambda features: features, [], weights)

@@ -49,7 +49,7 @@ def _published():
 def _batching(config, length):
     text = saved_model.server_files("/models/x", config, length)[saved_model.BATCHING]
     parameters = text_format.Parse(text, _published()["BatchingParameters"]())
-    assert not parameters.pad_variable_length_inputs and "must stay out" in text
+    assert not parameters.pad_variable_length_inputs and "Do not set" in text
     return {field.name: value.value for field, value in parameters.ListFields()}
 
 

@@ -33,7 +33,7 @@ BAD = {
     "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be layer indices from -2 to 1: there are 2"
                                              "Received: 2"),
     "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 requires a model with at least 4"),
-    "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling must come without --unit=word"),
+    "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling=mean and --unit=word cannot be"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),
     "no model": ([*BASE[1:], OUT], "Pass either --model or --init_checkpoint; got neither."),
     "two models": ([*BASE, "--init_checkpoint=x", OUT], "got both."),

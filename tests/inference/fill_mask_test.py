@@ -61,7 +61,7 @@ def test_the_mask_of_another_vocabulary(tmp_path):
         format_answer(answers[0], "<mask>").startswith("the <mask> ship\n")
         and read_masked_texts(texts, None, "<mask>") == texts
     )
-    with pytest.raises(ValueError, match="Each text must say <mask> where its blank is"):
+    with pytest.raises(ValueError, match="Each text must contain <mask>, spelled like this"):
         read_masked_texts(["a [MASK]"], None, "<mask>")
     served = tf.saved_model.load(filler.export(str(tmp_path / "export"))).signatures["serving_default"]
     given = served(text=tf.constant(texts))
@@ -107,24 +107,24 @@ def test_texts_come_from_arguments_a_file_or_standard_input(tmp_path, monkeypatc
     assert read_masked_texts([], None) == expected
     assert read_masked_texts(["\udcff[MASK]"], None) == ["[MASK]"]
     for arguments, input_file, message in (
-        (["[MASK]"], str(file), r"as arguments or from `input_file`\. Received both"),
-        (["[MASK]", "it is [mask] .", ""], None, r"Received 2 of 3 without, text 2 first: 'it is \[mask\] \.'"),
+        (["[MASK]"], str(file), "as arguments or with `input_file`, not both"),
+        (["[MASK]", "it is [mask] .", ""], None, r"missing in 2 of 3 texts, first in text 2: 'it is \[mask\] \.'"),
     ):
         with pytest.raises(ValueError, match=message):
             read_masked_texts(arguments, input_file)
     file.write_text("\n \n")
-    with pytest.raises(ValueError, match="must be a text with a blank to fill. Received none"):
+    with pytest.raises(ValueError, match="pass at least one text with a mask token"):
         read_masked_texts([], str(file))
 
 
 def test_a_model_without_the_head_is_refused(tmp_path):
     tiny.checkpoint(tmp_path)
-    with pytest.raises(ValueError, match=r"must have a masked-LM head: cls/pred.*bert_model\.ckpt has none"):
+    with pytest.raises(ValueError, match=r"masked-LM head is required .cls/pred.*bert_model\.ckpt has none"):
         Filler(tmp_path)
 
 
 def test_minilm_has_no_head(minilm):
-    with pytest.raises(ValueError, match=r"must have a masked-LM head.*model\.safetensors has none; it is an encoder"):
+    with pytest.raises(ValueError, match=r"masked-LM head is required.*model\.safetensors has none: it is a bare"):
         Filler(minilm)
 
 
@@ -140,7 +140,7 @@ def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(pretrained):
 def test_unknown_words_are_said(filler, caplog):
     caplog.set_level("WARNING")
     list(filler(["xyzzy [MASK] film"]))
-    assert "1 of 3 tokens are [UNK], not in the vocabulary. Is `do_lower_case`, true here" in caplog.text
+    assert "1 of 3 tokens are [UNK], not in the vocabulary. Check that `do_lower_case`, true here" in caplog.text
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def test_what_is_cut_off_is_said(pretrained, caplog):
     with caplog.at_level("WARNING"):
         scores = TextScorer(pretrained, max_seq_length=5)(["the film is good .", "the film is"])
     assert [score.pieces for score in scores] == [["the", "film", "is"]] * 2
-    assert "1 of 2 texts have more than the 5 tokens of `max_seq_length`" in caplog.text
+    assert "1 of 2 texts exceed `max_seq_length`, 5 tokens" in caplog.text
 
 
 def test_pairs_are_refused(scorer):

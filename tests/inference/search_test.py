@@ -57,10 +57,10 @@ def test_the_nearest_come_first(block, path, vectors, monkeypatch):
 def test_it_knows_its_model(model, path, tmp_path):
     index = SearchIndex(path)
     other = tiny.checkpoint(tmp_path / "other", num_hidden_layers=2)
-    message = "was made with. Received .*other, with other weights and tokenizer or configuration; name that model"
+    message = "was created with; .*other has different weights and tokenizer or configuration. Pass that model"
     with pytest.raises(ValueError, match=message):
         index.encoder(str(other))
-    with pytest.raises(ValueError, match="where nothing is; say where it lies now"):
+    with pytest.raises(ValueError, match=r"was created with\. Pass its current path as `model`\."):
         index.encoder(str(tmp_path / "gone"))
     assert index.encoder(model).recipe.poolings == ("max",)
     shutil.copytree(path, tmp_path / "index")
@@ -79,9 +79,9 @@ def test_whole_or_not_at_all(model, path, tmp_path):
         index_of(model, path.parent)
     shutil.copytree(path, tmp_path / "index")
     np.save(tmp_path / "index" / "text_splits.npy", np.arange(3))
-    with pytest.raises(ValueError, match="must be a whole index"):
+    with pytest.raises(ValueError, match="is not a complete index"):
         SearchIndex(tmp_path / "index")
-    with pytest.raises(ValueError, match="index.json must be what `bert-tf embed` wrote"):
+    with pytest.raises(ValueError, match="index.json must be the description of an index"):
         SearchIndex(tmp_path)
 
 
@@ -96,7 +96,7 @@ def test_makers_go_to_other_processes_and_say_what_decides(model):
 def test_blank_queries_are_refused():
     assert read_queries(["a", "\udcffb"]) == ["a", "b"]
     for words in ([], ["a", " "]):
-        with pytest.raises(ValueError, match="There must be a query"):
+        with pytest.raises(ValueError, match="Pass at least one query as an argument, and no empty ones"):
             read_queries(words)
 
 

@@ -140,7 +140,7 @@ def test_a_tagger_is_trained_and_served_left_to_right(home, rows):
     serve = tf.saved_model.load(str(home / "tagger" / "export" / "1")).signatures["ids"]
     _check(serve(**rows)["probability"].numpy())
     (card,) = (home / "tagger" / "export" / "1").rglob("MODEL_CARD.md")
-    assert "Its encoder reads from left to right" in card.read_text(encoding="utf-8")
+    assert "Its encoder is causal (left to right)" in card.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

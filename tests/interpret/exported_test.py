@@ -163,11 +163,11 @@ def _asked(explained, *texts):
     ("which", "texts", "target", "message"),
     [
         ("classifier", [["a"]], ["ugly"], r"must be a label of this model: bad, good; or empty"),
-        ("tagger", [["a film"]], ["film"], r"where a word lies in the text, such as 10:14, .* something else"),
-        ("tagger", [["a film"]], ["7:9"], r"Received a place where there is none"),
+        ("tagger", [["a film"]], ["film"], r"a word's offsets in the text, .* another value"),
+        ("tagger", [["a film"]], ["7:9"], r"got offsets without a word"),
         ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of this model: B-PER, I-PER, O;"),
-        ("reader", [["a"], ["film"]], ["4"], r"where an answer lies in the context, .* something else"),
-        ("reader", [["a"], ["film"]], ["4:6"], r"Received a place where nothing is"),
+        ("reader", [["a"], ["film"]], ["4"], r"an answer's offsets in the context, .* another value"),
+        ("reader", [["a"], ["film"]], ["4:6"], "Got offsets without a token."),
     ],
 )
 def test_targets_that_do_not_exist_are_refused(request, which, texts, target, message):
@@ -221,7 +221,7 @@ def test_attention_costs_no_more_than_the_layers_that_there_are(traced_attention
     assert long.shape == (1, 1, 4, 32, 32)  # one text is always answered: 8,192 weights, of which 4,096 are asked for
 
 
-_TWICE = "`layers` must name 2 layers of a text at most, as many as there are. Received"
+_TWICE = "`layers` must name at most 2 layers per text, the number of layers; got"
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ _TWICE = "`layers` must name 2 layers of a text at most, as many as there are. R
         (["bad"], [0] * 3, rf"{_TWICE}(?s:.*)3"),
         (["bad"], [0] * 100, rf"{_TWICE}(?s:.*)100"),
         (["bad bad"] * (_MANY + 1), [0],
-         rf"weights of all texts and layers must be {2**12} at most. Received(?s:.*){(_MANY + 1) * 2 * 4 * _S * _S}"),
-        (["bad " * 30], [0, 1], rf"asked for must be {2**12} at most(?s:.*){2**13}"),
+         rf"together may have at most {2**12} attention weights; got(?s:.*){(_MANY + 1) * 2 * 4 * _S * _S}"),
+        (["bad " * 30], [0, 1], rf"requested layers may have at most {2**12} attention(?s:.*){2**13}"),
     ],
     ids=["a layer too many", "many layers", "many texts", "a large answer"],
 )  # fmt: skip
@@ -241,7 +241,7 @@ def test_attention_is_refused_before_it_is_computed(traced_attention, texts, lay
 
 
 def test_attributions_are_for_a_few_texts_at_a_time(classifier):
-    message = r"An explanation must be asked for 16 texts at most. Received(?s:.*)17"
+    message = r"A request for explanations may have at most 16 texts; got(?s:.*)17"
     for targets in ([""] * 17, [""]):
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             classifier.attributions(tf.constant(["bad"] * 17), tf.constant(targets))
@@ -250,13 +250,13 @@ def test_attributions_are_for_a_few_texts_at_a_time(classifier):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        (EmbeddingTask, "Received one for embedding without; leave attributions out"),
-        (MultipleChoiceTask, "Received one for multiple_choice without"),
-        (lambda c: ClassificationTask(c, 2, lstm_units=4), "Received one for classification without"),
+        (EmbeddingTask, "a model for embedding has none. Remove attributions"),
+        (MultipleChoiceTask, "a model for multiple_choice has none"),
+        (lambda c: ClassificationTask(c, 2, lstm_units=4), "a model for classification has none"),
         (lambda c: ClassificationTask(c, 2, windows={"stride": 5, "max_windows": 4}), "averages over the windows"),
     ],
 )
 def test_models_without_attributions(task, message):
     task = task(tiny.config())
-    with pytest.raises(ValueError, match=f"`export_explanations=attributions` must come with .*{message}"):
+    with pytest.raises(ValueError, match=f"`export_explanations=attributions` requires .*{message}"):
         head_in(task.for_serving(task.build_model()), task)

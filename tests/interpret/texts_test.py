@@ -115,7 +115,7 @@ def test_pruned_heads_keep_their_numbers():
     assert row.weights.shape == (2, 4, 8, 8) and np.flatnonzero(row.heads[0]).tolist() == [0, 3]
     assert not row.weights[0, 1].any() and not row.query[0, 2].any() and row.weights[0, 3].any()
     assert not inspect.attention(inspect.heads_off(pruned, {0: [3]}), [TEXT])[0].weights[0, 3].any()
-    with pytest.raises(ValueError, match="Received: 2 of layer 0, which was pruned; choose another"):
+    with pytest.raises(ValueError, match="must not be pruned: head 2 of layer 0 was. Choose another"):
         inspect.heads_off(pruned, {0: [2]})
 
 
@@ -184,27 +184,27 @@ def test_a_left_to_right_model_does_not_look_ahead():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens each, .* Received 33 in text 1 of 1"),
+        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens, .* Text 1 of 1 has 33"),
         (lambda b: inspect.attention(b, [3]), "all strings, or all pairs of strings. Received int"),
         (lambda b: inspect.attention(b, ["a"], ["a", "b"]),
-         "`pairs` must have a second text for each of `texts`. Received 2 for 1"),
+         "`pairs` must have a second text for each of `texts`; got 2 for 1"),
         (lambda b: inspect.attention(b, [("a", "b"), ("c",)]), "Received tuple at position 1"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
          "`attention_mask`, which is called `input_mask` here"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),
          "`sentence_ids`, which this model does not use"),
-        (lambda b: inspect.attention(b.encoder, ["a"]), "a dict with `input_ids` for an encoder alone"),
-        (lambda b: inspect.attention("model", ["a"]), "`model` must be what `bert_tf.load` gives"),
-        (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Received: 2"),
-        (lambda b: inspect.heads_off(b, {0: [2]}), "Received: 0 and 2; choose others"),
+        (lambda b: inspect.attention(b.encoder, ["a"]), "`texts` must be a dict with `input_ids`"),
+        (lambda b: inspect.attention("model", ["a"]), "`model` must be a model from `bert_tf.load`"),
+        (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Got 2"),
+        (lambda b: inspect.heads_off(b, {0: [2]}), "Got 0 and 2"),
         (lambda b: inspect.neurons(b, ["a"])[0].products(0, 0, 3), "must be the position of a token, from 0 to 2"),
-        (lambda b: inspect.masked_words(b, ["a"]), "must have a masked-LM head for this. Received .*, which has none"),
-        (lambda b: inspect.attributions(dataclasses.replace(b, head=None), ["a"]), "must have a head for labels, tags"),
-        (lambda b: inspect.attributions(b.encoder, ["a"]), "Received an encoder alone, which has none"),
-        (lambda b: inspect.attributions(b, ["a"], "ugly"), "one of the model's labels, bad, good. Received: 'ugly'"),
+        (lambda b: inspect.masked_words(b, ["a"]), "must have a masked-LM head; .* has none"),
+        (lambda b: inspect.attributions(dataclasses.replace(b, head=None), ["a"]), "require a head for labels"),
+        (lambda b: inspect.attributions(b.encoder, ["a"]), "answers; an encoder alone has none"),
+        (lambda b: inspect.attributions(b, ["a"], "ugly"), "one of the model's labels, bad, good. Got 'ugly'"),
         (lambda b: inspect.attributions(b, ["a"], baseline="zero"), "`baseline` must be one of pad, mask"),
         (lambda b: inspect.attributions(b, ["a"], steps=0), "`steps` must be at least 1"),
-        (lambda b: inspect.attributions(b, ["a"], [1, 1]), "one for each of 1. Received a list of 2"),
+        (lambda b: inspect.attributions(b, ["a"], [1, 1]), "one for each of 1; got a list of 2"),
         (
             lambda b: inspect.attributions(dataclasses.replace(b, others={"recurrent/bias": 0}), ["a"]),
             "a BiLSTM between them",

@@ -70,7 +70,7 @@ def test_a_head_for_every_piece_is_not_taken_for_a_classifier_s(folder):
     assert bert_tf.load(folder).head.num_labels == 2 and bert_tf.load(folder).head.transform_act is None
     job = Trainer(ClassificationTask(load_description([str(folder)]).config, 2), RunConfig("/nowhere", 8, 1, 0, 1e-3,
               init_checkpoint=str(folder)))  # fmt: skip
-    with pytest.raises(ValueError, match="which has no head for this task"):
+    with pytest.raises(ValueError, match="has no head for this task"):
         job.restore()
     below = {"pre_classifier.weight": np.ones((24, 24), np.float32), "pre_classifier.bias": np.ones(24, np.float32)}
     _change(folder, lambda tensors: tensors.update(below))

@@ -104,7 +104,7 @@ def test_broken_messages_leave_no_traceback(film, log, capfd):
             with pytest.raises(grpc.RpcError) as caught:
                 call(b"\x0a\xff\xff\xff\xff")
             assert caught.value.code() == Code.INVALID_ARGUMENT
-            assert caught.value.details() == "The message is no PredictRequest"
+            assert caught.value.details() == "The message is not a valid PredictRequest"
     assert not log
     assert "Traceback" not in capfd.readouterr().err
 
@@ -117,7 +117,8 @@ def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeyp
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
-        check(stubs[1].GetModelStatus, request, Code.INTERNAL, "The server failed on this request; its log says why")
+        check(stubs[1].GetModelStatus, request, Code.INTERNAL,
+              "The server failed on this request; see its log for the cause")  # fmt: skip
     assert len([line for line in log if "GetModelStatus failed" in line]) == 1
 
 
@@ -154,7 +155,7 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
             for _ in range(2):
                 waiting.append(call.future(data))
                 assert entered.acquire(timeout=60)
-            check(call, data, Code.UNAVAILABLE, "The server answers as many requests as it can; try again later")
+            check(call, data, Code.UNAVAILABLE, "The server is at its limit of concurrent requests; try again later")
             asked = get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "film"})
             status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(asked, timeout=60)
             assert [each.version for each in status.model_version_status] == [3]
@@ -180,7 +181,7 @@ def test_more_large_messages_than_memory_is_meant_for_are_refused(film_path, mon
             waiting = call.future(large)
             assert entered.acquire(timeout=60)
             for _ in range(3):  # one that is refused is not held
-                check(call, large, Code.UNAVAILABLE, "The server holds as many messages as it may; try again later")
+                check(call, large, Code.UNAVAILABLE, "The server is at its limit of message memory; try again later")
             small = call.future(predict_request(text=["fine"]).SerializeToString())
             assert entered.acquire(timeout=60)
             leave.set()

@@ -44,10 +44,10 @@ def test_an_ipv6_address_stands_in_brackets(host, joined, is_ip, is_everywhere):
 
 @pytest.mark.parametrize("server", ["::1", "::1:8500", "2001:db8::7:8500", "fe80::1:8500"])
 def test_where_the_port_of_an_address_begins_must_be_plain(server):
-    with pytest.raises(ValueError, match=re.escape(f"must have an IPv6 address in brackets and a port behind it. "
-                                                   f"Received: {server!r}; write [::1]:8500")):  # fmt: skip
+    with pytest.raises(ValueError, match=re.escape(f"needs brackets, and a port after them; "
+                                                   f"got {server!r}. Write [::1]:8500")):  # fmt: skip
         Client(server, "film")
-    with pytest.raises(ValueError, match="must have an IPv6 address in brackets"):
+    with pytest.raises(ValueError, match="An IPv6 address in `server` needs brackets"):
         inputs_over_rest(server, "film", "", 60)
 
 
@@ -84,7 +84,7 @@ def test_a_port_that_is_taken_is_named_with_its_address(film_path):
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
         port = taken.getsockname()[1]
         for more in ({"port": port}, {"rest_api_port": port}):
-            with pytest.raises(ValueError, match=re.escape(f"Received [::1]:{port}")):
+            with pytest.raises(ValueError, match=re.escape(f"address [::1]:{port}")):
                 serve_quickly(film_path, host="::1", **more)
 
 

@@ -74,7 +74,7 @@ def test_a_tflite_model_is_served_only_where_it_is_preferred(tmp_path, half):
         assert _y(model) == [3.0]
         model.close()
     (tmp_path / "1" / "saved_model.pb").unlink()
-    assert _refusal(_served(tmp_path)).startswith("It has only a model.tflite; ")
+    assert _refusal(_served(tmp_path)).startswith("It only has a model.tflite; ")
 
 
 @pytest.mark.parametrize(("bundle", "runs"), [(DEFAULT, 2), (Bundle(num_request_iterations=3), 6),

@@ -131,7 +131,7 @@ def test_the_program_asks_questions(squad):
 
 def test_texts_without_names_need_inputs_whose_order_is_known(named, tmp_path):
     done = run(named, "--model_name=named", "s", "c")
-    message = "--inputs must say in which order the texts of an example come, for this model's are claim, source"
+    message = "--inputs is required: the inputs of this model are claim, source"
     assert done.returncode == 1 and message in done.stderr and not done.stdout
     done = run(named, "--model_name=named", "--inputs=source,claim", "s", "c")
     assert json.loads(done.stdout) == {"source": "s", "claim": "c", "joined": "c|s"}
@@ -157,7 +157,7 @@ def test_a_regression_gives_a_score(alike):
 
 
 def test_a_model_that_does_not_classify(alike):
-    message = "Received an answer without label, labels, probabilities but with score"
+    message = "lacks label, labels, probabilities and has score"
     with Client(f"localhost:{alike.port}", "alike") as client, pytest.raises(ValueError, match=message):
         client.classify(["x"], ["y"])
 
@@ -165,9 +165,9 @@ def test_a_model_that_does_not_classify(alike):
 @pytest.mark.parametrize(
     "model, inputs, message",
     [
-        ("squad", ["text"], "Model 'squad' must be asked with the inputs question, context. Received text; name them"),
-        ("alike", ["question", "context"], "must be asked with the inputs text_a, text_b. Received question, context;"),
-        ("alike", [], "Inputs must be lists of equally many texts. Received none."),
+        ("squad", ["text"], "Model 'squad' requires the inputs question, context; got text. Name them"),
+        ("alike", ["question", "context"], "requires the inputs text_a, text_b; got question, context."),
+        ("alike", [], "Inputs must be lists with the same number of texts; got none."),
     ],
 )
 def test_inputs_of_another_model(squad, alike, model, inputs, message):

@@ -99,7 +99,7 @@ def test_a_base_path_elsewhere_is_refused_also_by_a_link_and_nothing_is_read_the
         for path in (film_path, "/proc", link, f"{folder}/../{film_path.name}", f"{folder}-more"):
             code, message = refused(registry, request(entry("films", path)))
             assert code == grpc.StatusCode.PERMISSION_DENIED
-            assert message.startswith("The base path of model films must lie under the base paths")
+            assert message.startswith("The base path of model films must be under the base paths")
             assert "`model_config_reload_base_paths`" in message
     finally:
         link.unlink()
@@ -274,7 +274,7 @@ def test_a_server_of_one_model_offers_it_only_by_its_flag(folder, log):
     with serve_quickly(folder / "films", "films", rest_api_port=None) as server:
         code, message = _ask(server, asked)
         assert code == grpc.StatusCode.PERMISSION_DENIED and "`enable_model_config_reload`" in message
-    assert any(line.startswith("Refused to reload the config for ipv") for line in log)
+    assert any(line.startswith("Rejected a config reload from ipv") for line in log)
     options = {"enable_model_config_reload": True, "model_config_reload_base_paths": (str(folder),)}
     with serve_quickly(folder / "films", "films", rest_api_port=None, **options) as server:
         assert _ask(server, asked) == (0, "")

@@ -175,11 +175,11 @@ def test_the_page_is_where_the_file_says(tmp_path, film):
         assert metrics.read_path(str(file)) == path
     assert get(film, metrics.PATH)[0] == 404
     file.write_text('prometheus_config { enable: true path: "figures" }')
-    with pytest.raises(ValueError, match="`monitoring_config_file` must name a path that begins with /"):
+    with pytest.raises(ValueError, match="`monitoring_config_file` must have a path that starts with /"):
         metrics.read_path(str(file))
     file.write_text("prometheus { }")
     words = "the message MonitoringConfig. .*: Error parsing text-format tensorflow.serving.MonitoringConfig: 1:1 : "
-    with pytest.raises(ValueError, match=f"must be a file with the text form of {words}"):
+    with pytest.raises(ValueError, match=f"must be a file with {words}"):
         metrics.read_path(str(file))
     with pytest.raises(ValueError, match="`monitoring_config_file` must be a file.*No such file"):
         metrics.read_path(str(tmp_path / "none"))

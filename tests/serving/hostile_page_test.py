@@ -233,7 +233,7 @@ def test_a_page_from_elsewhere_reaches_nothing(hostile, film, asked):
     here, found, rebound, same = asyncio.run(work())
     assert here.startswith("http://evil.example:")
     assert not any("predictions" in each for each in found) and not asked
-    assert "it was asked as evil.example" in rebound and "it was asked as evil.example" in same
+    assert "the request was for evil.example" in rebound and "the request was for evil.example" in same
 
 
 async def _fetched(page_, url, options):

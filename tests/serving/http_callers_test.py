@@ -55,8 +55,8 @@ def test_a_request_for_another_name_is_refused(film, host):
     if status == 421:
         name = host.partition(":")[0]
         assert found == (
-            "This server must be asked by an address, as localhost, or by a name in its allowed_hosts; it was asked "
-            f"as {name}"
+            "Use this server's IP address, localhost, or a name in its allowed_hosts; the request was "
+            f"for {name}"
         )
     elif status == 200:
         assert found == [GOOD]
@@ -147,7 +147,7 @@ def test_where_they_may_ask_they_must_have_been_permitted(open_to_pages, who):
     assert status_of(open_to_pages, LOCAL, JSON, *FOREIGN[who]) == (200, [GOOD])
     for kind in ([TEXT], [FORM], []):
         status, message = status_of(open_to_pages, LOCAL, *kind, *FOREIGN[who])
-        assert status == 415 and "must send its question with Content-Type: application/json" in message
+        assert status == 415 and "Pages of other origins must send requests with Content-Type" in message
 
 
 @pytest.mark.parametrize("kind", [[JSON], [TEXT], [FORM], []], ids=["json", "text", "form", "nothing"])

@@ -217,7 +217,7 @@ def test_an_internal_error_is_logged_once_and_not_sent(film, monkeypatch, log):
     for _ in range(20):
         status, _, reply = send(film, post("Content-Length: 23"))
         assert status == 500
-        assert json.loads(reply) == {"error": "The server failed on this request; its log says why"}
+        assert json.loads(reply) == {"error": "The server failed on this request; see its log for the cause"}
     assert len([line for line in log if "predict failed" in line]) == 1
 
 

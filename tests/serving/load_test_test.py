@@ -119,7 +119,7 @@ def test_the_program_over_rest(film, tmp_path):
     [
         (["--rate=1", "--callers=2"], "--callers and --rate cannot be combined."),
         (["--rate=1,x"], "--rate must be positive numbers separated by commas, such as 50,100; got 1,x."),
-        (["--server=127.0.0.1:1"], "A model server must answer at 127.0.0.1:1."),
+        (["--server=127.0.0.1:1"], "No model server responded at 127.0.0.1:1"),
     ],
 )
 def test_the_program_says_what_is_wrong(flags, message, tmp_path):
@@ -130,5 +130,5 @@ def test_the_program_says_what_is_wrong(flags, message, tmp_path):
 
 
 def test_the_port_of_grpc_in_place_of_that_for_rest(film):
-    with pytest.raises(ConnectionError, match="must answer over HTTP at .* rather than the one for gRPC"):
+    with pytest.raises(ConnectionError, match="No model server responded over HTTP at .* rather than for gRPC"):
         load_test.inputs_over_rest(f"localhost:{film.port}", "film", "", 10.0)

@@ -133,7 +133,7 @@ def test_a_config_that_cannot_be_served(tmp_path, case):
 def test_a_file_that_is_no_config(tmp_path):
     (tmp_path / "models.config").write_text("models { }")
     words = "Error parsing text-format tensorflow.serving.ModelServerConfig: 1:1 : "
-    with pytest.raises(ValueError, match=f"`model_config_file` must be a ModelServerConfig .* Received: .*: {words}"):
+    with pytest.raises(ValueError, match=f"`model_config_file` must be a ModelServerConfig .* Cannot use .*: {words}"):
         read_model_config(str(tmp_path / "models.config"))
 
 
@@ -245,7 +245,7 @@ def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(regi
         file.poll()
     path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
     file.poll()
-    complaints = [line for line in log if "was not applied, the models stay as they were" in line]
+    complaints = [line for line in log if "was not applied, and the models are unchanged:" in line]
     assert len(complaints) == 2 and "absolute" in complaints[0] and "label to version 8" in complaints[1]
     assert ask(registry) == (5, 0.875)
     path.write_text(models(entry("others", folders / "others")))
@@ -265,7 +265,7 @@ def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(registry, fo
     path.unlink()
     file.poll()
     assert ask(registry, "others") == (3, 0.75)
-    complaints = [line for line in log if "was not applied, the models stay as they were" in line]
+    complaints = [line for line in log if "was not applied, and the models are unchanged:" in line]
     assert len(complaints) == 4 and "it sets nothing" in complaints[0] and "No such file" in complaints[3]
     path.write_text("model_config_list {}")
     file.poll()
@@ -290,7 +290,7 @@ def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fau
         with monkeypatch.context() as patch:
             patch.setattr(ModelRegistry, "apply", lambda *args: 1 / 0)
             path.write_text(models(entry("others", folders / "others")))
-            wait_for(lambda: any("Looking for a new config failed" in line for line in log), 20)
+            wait_for(lambda: any("Checking for a new config failed" in line for line in log), 20)
         path.write_text(models(entry("films", folders / "films")))
         wait_for(lambda: ask_rest(ready)[0] == 200, 60)
         assert ask_rest(ready) == (200, {"ready": True, "models": {"films": True}})
@@ -307,7 +307,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(registry, folde
     for _ in range(3):
         waiting.poll()
     refusals = [line for line in log if line.startswith("Refused version 1 of broken")]
-    assert len(refusals) == 1 and refusals[0].endswith("Nothing of broken is served.")
+    assert len(refusals) == 1 and refusals[0].endswith("No version of broken is served.")
     eager.poll(), eager.poll()
     assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
     assert registry.names() == ["films"]
@@ -359,11 +359,11 @@ def test_a_server_of_several_models_over_both_faces(folders, tmp_path):
 
 
 def test_either_a_path_or_a_config_says_what_is_served(folders, tmp_path):
-    with pytest.raises(ValueError, match="Either `model_base_path` or `model_config_file`"):
+    with pytest.raises(ValueError, match="Pass either `model_base_path` or `model_config_file` to select the models"):
         serve()
-    with pytest.raises(ValueError, match="Either `model_base_path` or `model_config_file`"):
+    with pytest.raises(ValueError, match="Pass either `model_base_path` or `model_config_file` to select the models"):
         serve(str(folders / "films"), model_config_file="models.config")
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
-    with pytest.raises(ValueError, match="`model_config_file` must give labels to versions .* version 8 of"):
+    with pytest.raises(ValueError, match="`model_config_file` must only assign labels to versions .* version 8 of"):
         serve(model_config_file=str(path))

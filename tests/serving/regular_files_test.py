@@ -21,7 +21,7 @@ def test_a_link_to_a_stored_file_is_one_and_what_is_not_there_is_an_error_of_the
     (tmp_path / "link").symlink_to(tmp_path / "file")
     (tmp_path / "other").symlink_to(pipe)
     check_regular(tmp_path / "link")
-    with pytest.raises(ValueError, match="other is a named pipe, and only stored files are read"):
+    with pytest.raises(ValueError, match="other is a named pipe, and only regular files are read"):
         check_regular(tmp_path / "other")
     with pytest.raises(ValueError, match="is a folder, and only"):
         check_regular(tmp_path)
@@ -30,7 +30,7 @@ def test_a_link_to_a_stored_file_is_one_and_what_is_not_there_is_an_error_of_the
 
 
 def test_a_pipe_is_no_configuration(pipe):
-    with pytest.raises(ValueError, match="`model_config_file` must be .* Received: .*pipe is a named pipe, and only"):
+    with pytest.raises(ValueError, match="`model_config_file` must be .* Cannot use .*pipe is a named pipe, and only"):
         read_model_config(str(pipe))
     with pytest.raises(ValueError, match="`monitoring_config_file` must be a file.*pipe is a named pipe"):
         metrics.read_path(str(pipe))
@@ -39,10 +39,10 @@ def test_a_pipe_is_no_configuration(pipe):
 def test_a_pipe_is_no_file_of_golden_requests_and_none_of_a_model(tmp_path):
     (tmp_path / FILE).parent.mkdir()
     os.mkfifo(tmp_path / FILE)
-    with pytest.raises(ValueError, match="must hold TFRecords .*is a named pipe"):
+    with pytest.raises(ValueError, match="does not hold TFRecords .*is a named pipe"):
         read_goldens(str(tmp_path))
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(ValueError, match="must be a whole SavedModel. Received: .*is a named pipe.*; export it again"):
+    with pytest.raises(ValueError, match="is not a complete SavedModel: .*is a named pipe.* Export it again"):
         open_export(str(tmp_path))
 
 

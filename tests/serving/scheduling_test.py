@@ -85,8 +85,8 @@ def test_a_sequence_must_fit_the_positions():
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        (([4096, 1], [1, 512]), "The inputs input_ids, segment_ids must have one number of rows. Received 4096, 1"),
-        (([3, 1], [3, 512]), r"The inputs input_ids, segment_ids must have one shape. Received \[3, 1\], \[3, 512\]"),
+        (([4096, 1], [1, 512]), "The inputs input_ids, segment_ids must have the same number of rows; got 4096, 1"),
+        (([3, 1], [3, 512]), r"The inputs input_ids, segment_ids must have the same shape; got \[3, 1\], \[3, 512\]"),
     ],
     ids=["rows", "widths"],
 )
@@ -100,7 +100,7 @@ def test_ids_that_the_graph_would_broadcast_are_refused(shapes, words):
 
 def test_a_context_without_choices_is_refused():
     wanted = signature({"choices": (tf.string, (None, None)), "context": (tf.string, (None,))}, {})
-    with pytest.raises(ServingError, match="The inputs choices, context must have one number of rows. Received 1, 2"):
+    with pytest.raises(ServingError, match="The inputs choices, context must have the same number of rows; got 1, 2"):
         Sequences(512, 64).check(wanted, several([9], [3, 3]) | {"context": texts(1, 1)["text"]})
 
 
@@ -110,12 +110,12 @@ def test_a_single_value_is_left_to_the_graph():
         sequences.check(BY_TEXT, value)
         assert sequences.plan(BY_TEXT, value).tokens == 2 and not sequences.plan(BY_TEXT, value).parts
     pair = signature({name: (tf.string, (None,)) for name in ("text_a", "text_b")}, {})
-    with pytest.raises(ServingError, match=r"must have one number of rows. Received a single value, 2"):
+    with pytest.raises(ServingError, match=r"must have the same number of rows; got a single value, 2"):
         Sequences(512, 64).check(pair, {"text_a": value["text"], "text_b": texts(1, 1)["text"]})
 
 
 def test_a_request_of_too_many_tokens_is_refused():
-    with pytest.raises(ServingError, match="A request may have 100 tokens and has some 101; send it in parts"):
+    with pytest.raises(ServingError, match="A request may have 100 tokens and has about 101; send it in parts"):
         Limits(max_request_tokens=100).check_tokens(101)
 
 
@@ -229,7 +229,7 @@ def test_of_large_runs_without_parts_one_is_computed_at_a_time():
     with scheduler.turn(INTERNAL, large):
         with scheduler.turn(INTERNAL, 1), scheduler.turn(INTERNAL, large - 128):  # others go by
             pass
-        passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
+        passed = pytest.raises(ServingError, match="The deadline passed before the model was run")
         with passed, scheduler.turn(soon(), large):
             pytest.fail("two at once")
     with scheduler.turn(INTERNAL, large):
@@ -266,7 +266,7 @@ def test_all_answers_that_are_being_sent_have_a_bound_in_elements():
     scheduler = Scheduler(max_pending_elements=100_000)
     with contextlib.ExitStack() as sent:
         sent.enter_context(scheduler.answers.take(90_000))
-        refused = pytest.raises(ServingError, match="answers of 90000 elements, and holds 100000 at a time")
+        refused = pytest.raises(ServingError, match="responses of 90000 elements and holds 100000 at a time")
         with refused as caught, scheduler.answers.take(20_000):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
@@ -303,7 +303,7 @@ def test_turns_come_in_order_and_those_who_leave_lose_theirs():
 
 def test_a_deadline_that_passes_while_waiting_is_told():
     scheduler = Scheduler(max_concurrent_runs=1)
-    passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
+    passed = pytest.raises(ServingError, match="The deadline passed before the model was run")
     with scheduler.turn(INTERNAL, 1), passed, scheduler.turn(soon(), 1):
         pytest.fail("two at once")
     with scheduler.turn(INTERNAL, 1):
@@ -315,7 +315,7 @@ def test_all_requests_together_have_a_bound_in_tokens():
     with scheduler.requests.take(60):
         with scheduler.requests.take(40):
             pass
-        refused = pytest.raises(ServingError, match="requests of 60 tokens to answer, and takes 100 at a time")
+        refused = pytest.raises(ServingError, match="requests of 60 tokens in progress and accepts 100 at a time")
         with refused as caught, scheduler.requests.take(41):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503

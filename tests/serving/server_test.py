@@ -45,9 +45,9 @@ def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch)
 
 
 def test_a_port_that_is_taken_is_an_error_that_says_so(film_path, film):
-    with pytest.raises(ValueError, match=rf"gRPC port must be free.*127\.0\.0\.1:{film.port}, which cannot be bound"):
+    with pytest.raises(ValueError, match=rf"Cannot bind the gRPC address 127\.0\.0\.1:{film.port}: "):
         serve(str(film_path), "film", port=film.port)
-    with pytest.raises(ValueError, match="REST port must be free"):
+    with pytest.raises(ValueError, match="Cannot bind the REST address"):
         serve(str(film_path), "film", rest_api_port=film.rest_port)
 
 
@@ -57,13 +57,13 @@ def test_a_base_path_must_be_there(tmp_path):
 
 
 def test_a_base_path_with_something_else_than_versions_is_refused(film_path, tmp_path):
-    message = rf"Received {film_path}/3, which is a version itself, .*; name the folder above, {film_path}\.$"
-    with pytest.raises(ValueError, match=f"`model_base_path` must be a model's own folder, .* {message}"):
+    message = rf"got {film_path}/3, which is a version itself, .*; use its parent directory, {film_path}\.$"
+    with pytest.raises(ValueError, match=f"`model_base_path` must be a model's directory, .* {message}"):
         serve(str(film_path / "3"), "film")
     (tmp_path / "films").symlink_to(film_path)
-    with pytest.raises(ValueError, match=f"in which models have a folder each; name one of them, {tmp_path}/films\\.$"):
+    with pytest.raises(ValueError, match=f"which has one directory per model; use one of them, {tmp_path}/films\\.$"):
         serve(str(tmp_path), "film")
-    with pytest.raises(ValueError, match="`model_name` must be the model's name in requests. Received ''; leave"):
+    with pytest.raises(ValueError, match="`model_name` must not be empty: requests use this name"):
         serve(str(film_path), "")
 
 
@@ -79,7 +79,7 @@ def test_the_program_says_what_is_wrong(tmp_path):
         port = taken.getsockname()[1]
         done = run_program("serve", f"--model_base_path={tmp_path}", f"--port={port}")
     assert done.returncode == 1
-    assert "Error: The gRPC port must be free" in done.stderr and "Traceback" not in done.stderr
+    assert "Error: Cannot bind the gRPC address" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_parameters_of_batches_come_with_batches(tmp_path):

@@ -205,7 +205,7 @@ JSON = {
     "inputs of 31 axes": ({"inputs": nested("x", 31)}, WANTS + ONES),
     "inputs of 32 axes": (
         {"inputs": nested("x", 32)},
-        "JSON Parse error: Lists and objects may nest 32 deep and nest deeper",
+        "JSON Parse error: Lists and objects may nest at most 32 deep",
     ),
     "another width": (
         {"signature_name": "numbers", "inputs": {"x": [[1, 2]], "scale": [1]}},
@@ -335,7 +335,7 @@ def test_a_sparse_input_is_not_fed():
     sparse = meta_graph_pb2.TensorInfo.CooSparse(values_tensor_name="x/values:0", indices_tensor_name="x/indices:0")
     definition.inputs["x"].CopyFrom(meta_graph_pb2.TensorInfo(dtype=FLOAT, coo_sparse=sparse))
     signature = read_signature(definition)
-    message = "Input x must be one tensor of the graph. Received a signature where it is several"
+    message = "Input x must be one tensor of the graph, but in this signature it is several"
     assert refused(read_input, signature, "x", tensor(FLOAT, [1], float_val=[1])) == (CODE.UNIMPLEMENTED, message)
     assert refused(predict_inputs, {"inputs": [1]}, signature) == (CODE.UNIMPLEMENTED, message)
 

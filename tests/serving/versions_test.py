@@ -94,7 +94,7 @@ def test_a_version_that_is_deleted_gives_way_to_an_older_one_but_not_to_none(mod
     assert ask(model) == (3, 0.75)
     assert [line for line in log if "No version" in line] == [
         f"No versions of servable film found under base path {base}. Did you forget to name your leaf directory as a "
-        "number (eg. '/1/')? Version 3 stays."
+        "number (eg. '/1/')? Version 3 is still served."
     ]
 
 
@@ -105,7 +105,7 @@ def test_a_base_path_that_is_something_else_is_explained_once(film_path, log):
     model.close()
     assert [line for line in log if "No version" in line] == [
         f"No versions of servable film found under base path {film_path / '3'}, which is a version itself, with a "
-        f"saved_model.pb; name the folder above, {film_path}. Nothing of film is served."
+        f"saved_model.pb; use its parent directory, {film_path}. No version of film is served."
     ]
 
 
@@ -114,14 +114,14 @@ def test_a_folder_without_versions_is_explained(film_path, tmp_path):
     for name in ("export", "other"):
         (tmp_path / name / "20").mkdir(parents=True)
     (tmp_path / "task.json").write_text("{}")
-    assert explain_no_versions(str(tmp_path)).startswith("which is a model that was not exported; `bert-tf")
+    assert explain_no_versions(str(tmp_path)).startswith("which is a model that was not exported")
     (tmp_path / "export" / "20" / "saved_model.pb").write_bytes(b"")
-    found = f"in which models have a folder each; name one of them, {tmp_path / 'export'}"
+    found = f"which has one directory per model; use one of them, {tmp_path / 'export'}"
     assert explain_no_versions(str(tmp_path)) == found
     (tmp_path / "other" / "20" / "saved_model.pb").write_bytes(b"")
     assert explain_no_versions(str(tmp_path)) == f"{found} or {tmp_path / 'other'}"
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    assert explain_no_versions(str(tmp_path)).endswith(f"with a saved_model.pb; move what it holds to {tmp_path}/1")
+    assert explain_no_versions(str(tmp_path)).endswith(f"with a saved_model.pb; move its contents to {tmp_path}/1")
 
 
 def _without_graph(folder):
@@ -204,7 +204,7 @@ def _check_refused(name, states, reasons, log):
     for number, reason in reasons.items():
         assert states[number].name == "END" and states[number].code and reason in states[number].message
         (line,) = [line for line in refused if line.startswith(f"Refused version {number} of {name}: ")]
-        assert states[number].message in line and "\n" not in line and line.endswith(". Version 3 stays.")
+        assert states[number].message in line and "\n" not in line and line.endswith(". Version 3 is still served.")
 
 
 def _repair(base, number):
@@ -393,7 +393,9 @@ def test_a_fault_in_one_model_is_logged_once_and_the_others_are_polled(two, log,
     for _ in range(3):
         two.poll()
     assert two.states("good") == {3: State("AVAILABLE")}
-    assert [line for line in log if "failed" in line] == ["Looking for versions of bad failed. Version 3 stays."]
+    assert [line for line in log if "failed" in line] == [
+        "Checking for versions of bad failed. Version 3 is still served."
+    ]
 
 
 def test_a_version_that_vanishes_after_the_listing_is_refused_alone(two, base, monkeypatch):
@@ -423,7 +425,7 @@ def test_a_file_that_is_not_stored_is_refused_before_it_is_opened(model, base, m
     wrong = {}
     for number, (file, kind) in enumerate(itertools.product(STORED, NOT_STORED), start=4):
         path = export(base, number, tag=0.875) / file
-        wrong[number] = f"{path} is {NOT_STORED[kind]}, and only stored files are read"
+        wrong[number] = f"{path} is {NOT_STORED[kind]}, and only regular files are read"
         path.parent.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)
         if kind == "pipe":
@@ -447,7 +449,7 @@ def test_an_asset_outside_of_the_folder_is_none_that_waits_either(model, base):
     (folder / "saved_model.pb").write_bytes(graph.SerializeToString())
     model.poll()
     assert ask(model) == (3, 0.75)
-    assert model.states()[4].message == f"{folder}/assets/../../pipe is a named pipe, and only stored files are read"
+    assert model.states()[4].message == f"{folder}/assets/../../pipe is a named pipe, and only regular files are read"
 
 
 def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_files_is_refused(tmp_path, monkeypatch):

@@ -193,5 +193,5 @@ def test_how_many_checkpoints_are_still_to_come(tmp_path, last, saves):
 
 
 def test_an_unknown_metric_is_refused_at_once(tmp_path):
-    with pytest.raises(ValueError, match=r"must name one of \['accuracy', 'loss'\]\. Received: 'eval_bleu'"):
+    with pytest.raises(ValueError, match=r"must be one of \['accuracy', 'loss'\]; got 'eval_bleu'"):
         KeepBest(None, _run(tmp_path), CheckpointManager(tmp_path), None, "eval_bleu", ("loss", "accuracy"))

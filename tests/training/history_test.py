@@ -105,7 +105,7 @@ def test_every_prefix_of_a_history_is_readable(tmp_path):
 def test_a_broken_line_before_the_last_is_named(tmp_path, line):
     path = tmp_path / "history.jsonl"
     path.write_text(f'{{"kind": "train", "step": 1}}\n{line}\n{{"kind": "train", "step": 2}}\n')
-    with pytest.raises(ValueError, match=r"history\.jsonl, line 2 must be a JSON object .* delete the line"):
+    with pytest.raises(ValueError, match=r"history\.jsonl, line 2: expected a JSON object .* Delete the line"):
         History(os.fspath(tmp_path), {}).start(1, None)
     assert path.read_text().count("\n") == 3
 
@@ -149,7 +149,7 @@ def test_a_page_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, mon
     monkeypatch.setattr("bert_tf.training.history.build_history_page", lambda *what: 1 / 0)
     with caplog.at_level(logging.ERROR, logger="absl"):
         _train(tmp_path, 1, 2, 3.0)
-    assert "report.html could not be written. Training goes on" in caplog.text and "ZeroDivisionError" in caplog.text
+    assert "report.html. Training continues" in caplog.text and "ZeroDivisionError" in caplog.text
     assert not (tmp_path / "report.html").exists() and len(read_history(tmp_path / "history.jsonl")) == 3
 
 
@@ -192,7 +192,7 @@ def test_a_part_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, cap
     with caplog.at_level(logging.ERROR, logger="absl"):
         history.show("eval", lambda: 1 / 0)
         history.concluded(2, {"loss": 1.0})
-    assert "lacks its part 'eval'" in caplog.text and "ZeroDivisionError" in caplog.text
+    assert "is missing its section 'eval'" in caplog.text and "ZeroDivisionError" in caplog.text
     assert (tmp_path / "report.html").exists()
 
 

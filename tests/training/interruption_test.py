@@ -81,7 +81,7 @@ def test_a_signal_is_acknowledged_while_the_step_is_still_made(monkeypatch):
             _send(signal.SIGINT)
             assert heard.wait(60)  # of the thread that hears of it
         entered.check()
-    assert len(said) == 1 and said[0].startswith("Ctrl-C: the step in hand is finished and its checkpoint saved, then")
+    assert len(said) == 1 and said[0].startswith("Ctrl-C: finishing the current step and saving its checkpoint;")
     assert signal.set_wakeup_fd(wakeup) == -1
 
 
@@ -142,8 +142,8 @@ def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
             if (match := STEP.search(line)) and int(match[1]) in (40, 48, 56):  # three: those who send it may send two
                 process.send_signal(signal.SIGTERM)
     assert process.returncode == 143, log
-    assert log.count("SIGTERM: the step in hand is finished and its checkpoint saved, then the run ends;") == 1
-    (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. The same command goes on", log))
+    assert log.count("SIGTERM: finishing the current step and saving its checkpoint;") == 1
+    (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. Run the same command again", log))
     assert 40 <= stopped < 400 and CheckpointManager(tmp_path / "parts").steps() == [stopped]
     with _start(parts) as process:
         log = process.stderr.read()

@@ -98,7 +98,7 @@ def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"`keep_best` must name one of \['accuracy', .*'loss'.*\]\. Received: 'bleu'"):
+    with pytest.raises(ValueError, match=r"`keep_best` must be one of \['accuracy', .*'loss'.*\]; got 'bleu'"):
         _train(_job(tmp_path / "out"), HELD_OUT, "bleu")
     assert not (tmp_path / "out").exists()
 
@@ -111,8 +111,8 @@ def test_two_runs_in_one_directory_are_not_mixed(tmp_path):
 
 
 def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
-    with pytest.raises(ValueError, match=r"There must be a trained model\. Received .*/out, which holds no checkpoint, "
-                       r"and no `init_checkpoint`; train one with `do_train`\."):  # fmt: skip
+    with pytest.raises(ValueError, match=r"No trained model found: .*/out holds no checkpoint, "
+                       r"and `init_checkpoint` is not set\. Train one with `do_train`\."):  # fmt: skip
         _job(tmp_path / "out").restore()
     assert not (tmp_path / "out").exists()
 
@@ -140,7 +140,7 @@ def test_a_disk_that_is_full_after_the_last_step_does_not_end_a_run_in_an_error(
     with caplog.at_level(logging.WARNING):
         job._drop_optimizer(6)
     assert sorted(caplog.messages) == [
-        f"The checkpoint {step} could not be written: no space. The checkpoint keeps the optimizer's state."
+        f"The checkpoint {step} could not be written: no space. The checkpoint keeps the optimizer state."
         for step in (4, 6)
     ]
 
@@ -159,7 +159,7 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
 def test_strategies_by_name():
     assert distribution.make_strategy("default").num_replicas_in_sync == 1
     with pytest.raises(
-        ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\)\. Received: 'horovod'\."
+        ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\); got 'horovod'\."
     ):
         distribution.make_strategy("horovod")
 

@@ -219,7 +219,7 @@ def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
 
 
 def test_more_layers_than_there_are_cannot_start_anew(tmp_path, init):
-    with pytest.raises(ValueError, match=r"`reinit_layers` must be at most the model's layers, 2\. Received: 3\."):
+    with pytest.raises(ValueError, match=r"`reinit_layers` must be at most 2, the number of layers; got 3\."):
         _fit(_run(tmp_path / "out", reinit_layers=3, init_checkpoint=os.fspath(init)))
     assert not (tmp_path / "out").exists()
 
@@ -228,9 +228,9 @@ def test_the_log_says_what_becomes_of_the_layers():
     assert LayerRates(12, 3).describe(100) == "Layers: frozen: the embeddings and 3 of the layers."
     assert LayerRates(2, "all").describe(100) == "Layers: frozen: the encoder."
     assert LayerRates(2, layerwise_lr_decay=0.5).describe(9) == (
-        "Layers: rates: times 0.5 from layer to layer, 0.125 at the embeddings."
+        "Layers: learning rate: times 0.5 per layer, 0.125 at the embeddings."
     )
-    thawing, never = "Layers: unfreezing: one more layer from the top each 10 steps", "1 of them, the lowest, NEVER in"
+    thawing, never = "Layers: unfreezing: one more layer from the top every 10 steps", "1 of them, the lowest, NEVER in"
     assert LayerRates(2, unfreeze_steps=10).describe(31) == f"{thawing}."
     assert LayerRates(2, unfreeze_steps=10).describe(30) == f"{thawing}; {never} these 30 steps."
     assert LayerRates(2, 1, unfreeze_steps=10).describe(10).endswith(f"{never} these 10 steps.")
@@ -249,12 +249,12 @@ def test_word_embeddings_move_by_their_share_and_nothing_else_changes(plain, fac
 
 def test_a_word_rate_says_what_it_does():
     assert WordRate().is_default and not WordRate().rules()
-    assert WordRate(0).describe(10) == "Word embeddings: they stay as they begin."
-    assert WordRate(0.5).describe(10) == "Word embeddings: rates times 0.5."
+    assert WordRate(0).describe(10) == "Word embeddings: frozen."
+    assert WordRate(0.5).describe(10) == "Word embeddings: learning rate times 0.5."
 
 
 def test_random_word_embeddings_must_move():
     assert word_rate(1.0, is_random=True) is None
     assert word_rate(0.0, is_random=False) == WordRate(0.0)
-    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` requires `start_embeddings=neighbours` or"):
         word_rate(0.0, is_random=True)

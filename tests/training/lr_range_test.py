@@ -93,14 +93,14 @@ def test_what_another_run_left_is_not_taken(tmp_path, measured):
 
 def test_a_run_that_began_with_a_given_rate_is_not_continued(tmp_path, measured):
     CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
-    with pytest.raises(ValueError, match="Received `learning_rate=auto` for one in .* that began with a given rate; g"):
+    with pytest.raises(ValueError, match="`learning_rate=auto` was given, but the run in .* started with a number"):
         with_tested_rate(TASK, _run(tmp_path), None)
     assert not measured
 
 
 def test_a_loss_that_is_no_number_ends_the_test(tmp_path, monkeypatch):
     monkeypatch.setattr(fine_tuning, "_steps", lambda *_: ([1e-6] * 4, [0.7] * 4))
-    with pytest.raises(ValueError, match="Received one that is none after 4 steps"):
+    with pytest.raises(ValueError, match="the loss was NaN or infinite after 4 steps"):
         fine_tuning.measure_lr_range(TASK, _run(tmp_path), None)
     assert not os.listdir(tmp_path)
 
@@ -113,9 +113,9 @@ def test_a_test_ends_where_the_loss_is_lost():
 @pytest.mark.parametrize(
     ("do_train", "unfreeze_epochs", "steps", "message"),
     [
-        (False, 0.0, 0, "must come with `do_train`. Received it without"),
-        (True, 0.5, 500, "must come without `unfreeze_epochs`. Received both"),
-        (True, 0.0, 79, r"must be for a run of at least 80 steps.* Received one of 79 steps; give a rate"),
+        (False, 0.0, 0, "requires `do_train`"),
+        (True, 0.5, 500, "cannot be combined with `unfreeze_epochs`"),
+        (True, 0.0, 79, r"requires at least 80 steps.* this run has 79\. Pass a number"),
         (True, 0.0, 80, None),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_loss_that_never_rises_is_good_up_to_the_highest_rate():
 
 
 def test_too_few_steps_say_nothing():
-    with pytest.raises(ValueError, match=r"`learning_rate=auto` must find rates .* Received one that is none after 3"):
+    with pytest.raises(ValueError, match=r"`learning_rate=auto` failed: the loss was .* after 3"):
         RangeTest([1e-6, 2e-6, 3e-6], [0.7, 0.7, 0.7])
 
 

@@ -138,9 +138,9 @@ def test_they_can_agree(workers):
     assert [w["total"] for w in workers] == [[3, 2**41]] * 2
     assert [w["failed"] for w in workers] == [
         "The disk is full.",
-        "The chief of the workers must be able to write. Received an error there; see its log.",
+        "The chief worker could not write its output; see its log.",
     ]
-    assert "have the same step. Received 6 here and 5 at the chief; give them" in workers[1]["differing"]
+    assert "have the same step: 6 here, 5 at the chief. Give all of them" in workers[1]["differing"]
 
 
 def test_one_worker_agrees_with_itself():
@@ -159,7 +159,7 @@ def test_one_worker_agrees_with_itself():
     ("names", "index"), [(["a:1", "b:2"], 2), (["a:1", "b:2"], None), (["a:1", "a:1"], 0), (["a", "b"], 0), ([], 0)]
 )
 def test_a_cluster_that_is_none_is_refused(names, index):
-    with pytest.raises(ValueError, match=r"^`worker_hosts` must be different host:port .* from 0\. Received: `worker"):
+    with pytest.raises(ValueError, match=r"^`worker_hosts` must be different host:port .* from 0\. Got `worker"):
         distribution.multi_worker(names, index)
 
 
@@ -170,7 +170,7 @@ def test_a_tf_config_that_says_nothing_is_refused(config, monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if config:
         monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(ValueError, match=r"multi_worker` must know its cluster: .* Received TF_CONFIG="):
+    with pytest.raises(ValueError, match=r"multi_worker` requires `worker_hosts` and .* got TF_CONFIG="):
         distribution.multi_worker()
 
 

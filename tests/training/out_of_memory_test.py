@@ -109,7 +109,7 @@ def test_the_micro_batch_is_halved_as_evenly_as_the_rows_allow(rows, tried):
 
 
 def test_a_row_that_does_not_fit_ends_the_run():
-    said = r"must fit in memory\. Received: out of memory with one row at a time; OOM when allocating tensor; shorten"
+    said = r"Out of memory even with one sequence at a time; OOM when allocating tensor; shorten"
     with pytest.raises(ValueError, match=said):
         Limited(0)({"input_ids": tf.zeros([4, 16])})
 

@@ -70,10 +70,10 @@ def test_lamb_always_corrects():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"adam_beta1": 1.0}, r"`adam_beta1` must be from 0 to below 1\. Received: 1\.0"),
-        ({"adam_beta2": -0.1}, r"`adam_beta2` must be from 0 to below 1\. Received: -0\.1"),
-        ({"adam_epsilon": 0.0}, r"`adam_epsilon` must be above 0\. Received: 0\.0"),
-        ({"weight_decay_rate": -1.0}, r"`weight_decay_rate` must not be below 0\. Received: -1\.0"),
+        ({"adam_beta1": 1.0}, r"`adam_beta1` must be at least 0 and below 1; got 1\.0"),
+        ({"adam_beta2": -0.1}, r"`adam_beta2` must be at least 0 and below 1; got -0\.1"),
+        ({"adam_epsilon": 0.0}, r"`adam_epsilon` must be above 0; got 0\.0"),
+        ({"weight_decay_rate": -1.0}, r"`weight_decay_rate` must not be negative; got -1\.0"),
     ],
 )
 def test_numbers_out_of_range(given, message):

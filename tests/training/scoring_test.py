@@ -115,7 +115,7 @@ def test_outputs_that_are_no_numbers_are_refused_by_row():
         return Scorer(_Task(), lambda features, training: tf.where(features["input_ids"] == 8, value, 0.5))
 
     for value in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="must be finite .* for 1 of 5 rows, the first of them row 2, from 0"):
+        with pytest.raises(ValueError, match="NaN or infinity for 1 of 5 examples, the first of them example 2"):
             scorer(value).outputs(_scoring(_batch(*range(5))))
     outputs, _ = scorer(-np.inf).outputs(_scoring(_batch(*range(5))))  # what cannot be chosen, as a span of no piece
     assert outputs["all"][2].tolist() == [0.5, -np.inf, 0.5]

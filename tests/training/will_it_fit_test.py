@@ -50,7 +50,7 @@ def test_a_dry_run_says_if_nothing_fits():
 def test_weights_that_no_memory_holds_are_refused():
     check_weights(STEP.config, GB)
     deep = dataclasses.replace(STEP.config, num_hidden_layers=9999)
-    with pytest.raises(ValueError, match=r"must fit the memory, of which 1.0 GB are .* GB: .*num_hidden_layers 9999"):
+    with pytest.raises(ValueError, match=r"does not fit in memory: 1.0 GB are .* GB: .*num_hidden_layers 9999"):
         check_weights(deep, GB)
 
 

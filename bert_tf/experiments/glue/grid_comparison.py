@@ -1,4 +1,4 @@
-"""Compares runs over GLUE: two runs, the best of two grids, or the same with several seeds."""
+"""Compares runs over GLUE: two runs, the best runs of two grids, or several seeds."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from bert_tf.experiments.glue.report import SettingScores, Spread, best_setting,
 from bert_tf.utils.files import read_text
 
 # === Runs ===
-# Two runs, or the best runs of two grids, held against each other on the dev examples that both answered.
+# Two runs, or the best runs of two grids, compared on the dev examples that both predicted.
 
 
 _ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv
@@ -28,10 +28,10 @@ class MetricComparison:
     """One metric of two runs.
 
     Attributes:
-        what: the task, or the folder's name where that is not known.
-        metric: as eval_results.txt names it.
-        here, there: the folders of the runs.
-        comparison: what the bootstrap says; its difference is here - there.
+        what: the task, or the directory's name if the task is unknown.
+        metric: as in eval_results.txt.
+        here, there: the directories of the runs.
+        comparison: result of the bootstrap; its difference is here - there.
     """
 
     what: str
@@ -63,11 +63,11 @@ class MetricComparison:
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """A comparison that was left out, for too few runs have learned anything.
+    """A comparison that was left out because too few runs learned anything.
 
     Attributes:
-        what: would have been compared.
-        here, there: of the two sides, how many runs give one answer to all examples, and how many runs there are.
+        what: what would have been compared.
+        here, there: for each side, the number of runs with a constant prediction, and the number of runs.
     """
 
     what: str
@@ -94,45 +94,45 @@ class LeftOut:
 
 
 def is_run(path: str | os.PathLike) -> bool:
-    """Returns whether a folder is that of one scored run, and not one with many below it."""
+    """Returns whether a directory is that of one evaluated run rather than of many."""
     return any(pathlib.Path(path).glob(f"{_ANSWERS}*.tsv"))
 
 
 def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[MetricComparison | LeftOut]:
-    """Compares all metrics of the best runs of the tasks that both folders have; a folder may also be one run.
+    """Compares all metrics of the best runs of the tasks in both directories; a directory may also be a single run.
 
-    A task of which a side's best run gives one answer to all examples is a `LeftOut`.
+    If a side's best run of a task has a constant prediction, the task is a `LeftOut`.
 
     Raises:
-        ValueError: a folder holds no run, they have no task in common, or their dev examples are not the same.
+        ValueError: a directory has no run, there is no common task, or the dev examples differ.
     """
     ours, theirs = best_runs(here), best_runs(there)
-    if None in {*ours, *theirs} and len(ours) == len(theirs) == 1:  # made by hand: its examples must say if they fit
+    if None in {*ours, *theirs} and len(ours) == len(theirs) == 1:  # not from run_glue: the examples are compared
         name = next(iter(ours)) or next(iter(theirs)) or pathlib.Path(here).name
         ours, theirs = ({name: folder} for side in (ours, theirs) for folder in side.values())
     common = [task for task in ours if task in theirs and task is not None]
     if not common:
         raise ValueError(
-            f"`compare` must name runs on a task that is here too. Received {there}, which has {_name_runs(theirs)}, "
-            f"and {here}, which has {_name_runs(ours)}; name the folder of one run, as `output_dir` as well."
+            f"The runs have no task in common: {there} has {_name_runs(theirs)}, {here} has {_name_runs(ours)}. "
+            f"Pass the directory of a single run as `compare`, and another as `output_dir`."
         )
     return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
 
 
 def _name_runs(runs):
-    return ", ".join(task or "one run on what it does not say" for task in runs)
+    return ", ".join(task or "one run of an unknown task" for task in runs)
 
 
 def best_runs(path) -> dict[str | None, pathlib.Path]:
-    """Returns task -> folder of its best run; the task is None for one that run_glue did not make."""
+    """Returns task -> directory of its best run; the task is None for a run that is not from run_glue."""
     if is_run(path):
         note = pathlib.Path(path, FINISHED_FILE)
         return {json.loads(read_text(note))["task"] if note.exists() else None: pathlib.Path(path)}
     runs = {task: best.folder for task, best in glue_runs.best(glue_runs.all_finished(path)).items()}
     if not runs:
         raise ValueError(
-            f"A comparison must be between scored runs. Received {path}, with no {_ANSWERS}.tsv and no run of run_glue "
-            "below it; name the `output_dir` of a run_classifier with `do_eval`, or of run_glue."
+            f"Nothing to compare in {path}: it has no {_ANSWERS}.tsv and no run of run_glue. "
+            "Pass the `output_dir` of run_classifier with `do_eval`, or of run_glue."
         )
     return runs
 
@@ -142,8 +142,8 @@ def _compare_runs(what, here, there):
     common = [key for key in scores[0] if key in scores[1]]
     if not common:
         raise ValueError(
-            f"Two runs must have a metric in common. Received {here} with {sorted(scores[0])} and {there} with "
-            f"{sorted(scores[1])}; score both with `do_eval`."
+            f"The two runs have no metric in common: {here} has {sorted(scores[0])}, {there} has "
+            f"{sorted(scores[1])}. Evaluate both with `do_eval`."
         )
     nothing = [int(only_answer_in(folder) is not None) for folder in (here, there)]
     if any(nothing):
@@ -154,12 +154,12 @@ def _compare_runs(what, here, there):
         metric, _, file = key.removeprefix("eval_").partition("_")
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
         if name not in of_file:
-            raise ValueError(f"Runs with {key} must have {name}. Received {here} and {there}; score both again.")
+            raise ValueError(f"Runs with {key} need {name}: {here} and {there}. Evaluate both again.")
         yield MetricComparison(what, key, here, there, of_file[name].scores[metric])
 
 
 # === Seeds ===
-# Two sets of seeds held against each other: the scores of each task's best setting, one for each seed.
+# Two sets of seeds compared: the scores of each task's best setting, one per seed.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,8 +168,8 @@ class ComparedSeeds:
 
     Attributes:
         what: the task.
-        here, there: its best setting in each, of those with at least two seeds that learned something.
-        comparison: what the permutation test says; its difference is here - there.
+        here, there: its best setting in each, among those with at least two seeds that learned something.
+        comparison: result of the permutation test; its difference is here - there.
     """
 
     what: str
@@ -210,10 +210,10 @@ class ComparedSeeds:
 
 
 def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
-    """Compares the tasks of which both folders of run_glue have a setting with two seeds at least; others are left out.
+    """Compares the tasks for which both run_glue directories have a setting with at least two seeds.
 
-    A task's score is its one number (`GlueResult.score`). Runs that give one answer to all examples are left out;
-    a task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
+    A task's score is its one number (`GlueResult.score`). Runs with a constant prediction are left out;
+    a task with too few other runs is a `LeftOut`. If a directory is that of a single run, the result is empty.
     """
     if is_run(here) or is_run(there):
         return []
@@ -232,7 +232,7 @@ def _compare_task_seeds(task, ours, theirs):
 
 
 def _list_repeated_settings(folder) -> dict[str, list[SettingScores]]:
-    """Returns task -> its rows of two runs at least."""
+    """Returns task -> its rows with at least two runs."""
     rows = summarize_results(glue_runs.all_finished(folder))
     several = {task: [row for row in group if len(row.values) > 1] for task, group in rows.items()}
     return {task: group for task, group in several.items() if group}

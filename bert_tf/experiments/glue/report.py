@@ -72,7 +72,7 @@ def read_score_tables(path: str | os.PathLike) -> dict[str, ScoreTable]:
     """
     tables = read_object(path, "tables", "give an object: each table's name, and its train_file and eval_file")
     if not tables:
-        raise ValueError(f"`tables={path}` must name a table. Received an empty object; leave the flag out.")
+        raise ValueError(f"`tables={path}` is an empty object. Add a dataset, or remove the flag.")
     return {name: _parse_table(os.fspath(path), name, values) for name, values in tables.items()}
 
 
@@ -83,7 +83,7 @@ def _parse_table(path, name, values):
             f"Received: {name!r}; give it another."
         )
     if not isinstance(values, dict) or any(key not in values for key in _FILES):
-        raise ValueError(f"{path}: a table must have train_file and eval_file. Received of {name!r}: {values!r:.200}.")
+        raise ValueError(f"{path}: {name!r} requires train_file and eval_file; got {values!r:.200}.")
     flags = {key: _parse_value(path, name, key, value) for key, value in values.items() if key != "metrics"}
     problem = flags.get("problem_type", "single_label")
     return ScoreTable(name, flags, _parse_metrics(path, name, values.get("metrics", list(_METRICS[problem]))))
@@ -95,15 +95,15 @@ def _parse_value(path, name, key, value):
     if key not in _KEYS:
         raise ValueError(
             f"{path}: a table may have metrics, {', '.join(_KEYS)}. Received {key!r} of {name!r}; what all runs have "
-            "alike comes behind `--`."
+            "in common goes after `--`."
         )
     good = isinstance(value, kinds) and isinstance(value, bool) == (kinds is bool)  # to Python true is a number too
     if not good or (key == "problem_type" and value not in _METRICS):
-        raise ValueError(f"{path}: {key} of a table must be {must}. Received of {name!r}: {value!r:.100}; correct it.")
+        raise ValueError(f"{path}: {key} of {name!r} must be {must}; got {value!r:.100}.")
     if key in _FILES:
         value = os.path.join(os.path.dirname(os.path.abspath(path)), value)
         if not os.path.isfile(value):
-            raise ValueError(f"{path}: {key} of {name!r} must be a file. Received {value}, where there is none.")
+            raise ValueError(f"{path}: {key} of {name!r} not found: {value}.")
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 

@@ -15,7 +15,7 @@ from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import name_of_flag
 
 GRID_FILE = "grid.json"  # the manifest of a grid
-# "paper": what Devlin et al. 2018, appendix A.3, search on every task.
+# "paper": the grid of Devlin et al. 2018, appendix A.3, for every task.
 AXES = {
     "single": {"train_batch_size": ["32"], "learning_rate": ["5e-5"], "num_train_epochs": ["3"]},
     "paper": {
@@ -62,12 +62,12 @@ class GlueResult:
     """A finished run.
 
     Attributes:
-        run: which.
-        folder: where it lies.
-        scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
-        seconds: that it took.
-        table: what a table of the user's own was (`ScoreTable.to_dict`); None: it is a task of GLUE.
-        one_answer: what the model answers to every dev example, so that it has learned nothing; None: it does not.
+        run: the run.
+        folder: its directory.
+        scores: official metrics on every dev file, with the names of eval_results.txt, from -1.0 to 1.0.
+        seconds: duration in seconds.
+        table: the user's own table (`ScoreTable.to_dict`); None: a GLUE task.
+        one_answer: the model's constant prediction, with which it learned nothing; None: predictions vary.
     """
 
     run: GlueRun
@@ -84,10 +84,10 @@ class GlueResult:
 
 
 def axis(name: str, values: Sequence[str], kind=float) -> list:
-    """Returns the different numbers of a setting, in order.
+    """Returns the distinct numbers of a setting, in order.
 
     Raises:
-        ValueError: there is none, or one that is no positive number; a seed may be 0.
+        ValueError: there are none, or one is not a positive number; a seed may be 0.
     """
     try:
         numbers = list(dict.fromkeys(map(kind, values)))
@@ -97,7 +97,7 @@ def axis(name: str, values: Sequence[str], kind=float) -> list:
         return numbers
     must = f"{'whole ' if kind is int else ''}numbers {'from 0 on' if name == 'seeds' else 'above 0'}"
     raise ValueError(
-        f"`{name}` must be {must} with commas between them. Received: {','.join(values) or 'nothing'}; correct it."
+        f"`{name}` must be comma-separated {must}; got {','.join(values) or 'nothing'}."
     )
 
 
@@ -108,15 +108,15 @@ def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> 
 
 
 def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
-    """Returns the names of the tasks as in `glue.TASKS`; without `names`, all whose training examples are there.
+    """Returns the names of the tasks as in `glue.TASKS`; without `names`, all with training examples.
 
     Args:
-        names: those that are wanted, or None.
-        glue_dir: GLUE's folders; None: there are only tables.
-        tables: names of the user's own, which may be among `names`, and without `names` come after GLUE's tasks.
+        names: the requested names, or None.
+        glue_dir: GLUE's data directory; None: there are only tables.
+        tables: names names of the user's tables, which may be in `names`; without `names`, they follow GLUE's tasks.
 
     Raises:
-        ValueError: no such task, no such folder, or no task at all.
+        ValueError: there is no such task, no such directory, or no task at all.
     """
     tables = list(tables)
     asked_tables = tables if names is None else [name for name in dict.fromkeys(names) if name in tables]
@@ -125,7 +125,7 @@ def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterab
         if not names:
             return asked_tables
     if glue_dir is None or not os.path.isdir(glue_dir):
-        raise ValueError(f"`glue_dir` must be a directory. Received {glue_dir!r}, where there is none; correct it.")
+        raise ValueError(f"`glue_dir` not found: {glue_dir!r} is not a directory.")
     return [*_find_glue_tasks(names, glue_dir), *asked_tables]
 
 
@@ -135,7 +135,7 @@ def _find_glue_tasks(names, glue_dir):
     if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
         raise ValueError(
             f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
-            f"Received a directory with {sorted(os.listdir(glue_dir))[:20]}; correct `glue_dir`, or name other `tasks`."
+            f"It holds {sorted(os.listdir(glue_dir))[:20]}. Correct `glue_dir`, or pass other `tasks`."
         )
     return asked
 
@@ -145,11 +145,11 @@ def _find_task(name):
         return glue.find_glue_task(name).name
     except ValueError as error:
         must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
-        raise ValueError(f"`tasks` must name some of {must}. Received: {name!r}; correct it.") from error
+        raise ValueError(f"`tasks` must be among {must}; got {name!r}.") from error
 
 
 def training_size(task: str, glue_dir: str) -> int:
-    """Returns how many bytes the training examples are, 0 where they are not there: says how long a run takes."""
+    """Returns the size of the training examples in bytes, 0 if missing, to estimate a run's duration."""
     row = glue.TASKS[task]
     files = [row.splits[name].file.format(language="*") for name in row.like("train")]
     folder = pathlib.Path(glue_dir, row.directory)
@@ -157,7 +157,7 @@ def training_size(task: str, glue_dir: str) -> int:
 
 
 def finished(folder: str | os.PathLike) -> GlueResult | None:
-    """Returns the result of the run in `folder`, or None where it has not ended well, as `read_finished` says."""
+    """Returns the result of the run in `folder`, or None if it has not succeeded; see `read_finished`."""
     folder = pathlib.Path(folder)
 
     def build(note, scores, one_answer):
@@ -169,9 +169,9 @@ def finished(folder: str | os.PathLike) -> GlueResult | None:
 
 
 def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
-    """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
+    """Returns every finished run below `output_dir`, including those of earlier commands, in the order of `grid`."""
     results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
-    order = {name: index for index, name in enumerate(glue.TASKS)}  # behind them the user's own, by name
+    order = {name: index for index, name in enumerate(glue.TASKS)}  # then the user's own, by name
 
     def sort_key(result):
         run = result.run
@@ -181,20 +181,20 @@ def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
 
 
 def note_of(run: GlueRun, seconds: float, table: dict | None = None) -> dict:
-    """Returns what FINISHED_FILE says of a run, JSON values."""
+    """Returns the contents of FINISHED_FILE for a run, JSON values."""
     return {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
 
 
 def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, float]:
-    """Returns those of `scores` that are of these metrics, of every dev file: f1 is eval_f1 and eval_f1_<file>."""
+    """Returns those of `scores` for these metrics on every dev file: f1 is eval_f1 and eval_f1_<file>."""
     keys = [f"eval_{metric}" for metric in metrics]
     return {k: v for k, v in scores.items() if any(k == key or k.startswith(f"{key}_") for key in keys)}
 
 
 def best(results: Iterable[GlueResult]) -> dict[str, GlueResult]:
-    """Returns the best run on dev of each task; of equal ones the first.
+    """Returns the best run on dev of each task; of equal ones, the first.
 
-    A run that gives one answer to all examples is the best only where all do.
+    A run with a constant prediction is the best only if all runs have one.
     """
     winners = {}
     for result in results:
@@ -211,7 +211,7 @@ def _rank(result):
 # === One run in a child process ===
 
 
-# What a grid of runs decides itself.
+# Flags that the grid sets itself.
 _OURS = (
     "task_name", "data_dir", "output_dir", "overwrite_output_dir", "init_checkpoint", "seed", "train_batch_size",
     "learning_rate", "num_train_epochs", "do_train", "do_eval", "do_predict", "train_file", "eval_file",
@@ -221,26 +221,26 @@ _NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "fit_abstention", "sort_p
 
 
 def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ()):
-    """Checks the flags of run_classifier that came behind `--`; whether they exist it says itself.
+    """Checks the flags of run_classifier given after `--`; run_classifier itself rejects unknown ones.
 
     Args:
         others: the flags.
-        of_tables: names of those that the user's tables decide.
+        of_tables: names of the flags that the user's tables set.
 
     Raises:
-        ValueError: one is not of the form --name or --name=value, or is a matter of the grid.
+        ValueError: a flag does not have the form --name or --name=value, or is set by the grid.
     """
     subprocesses.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
 
 
 def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
-    """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted.
+    """Returns the flags of a run, which trains and evaluates, or resumes where it was interrupted.
 
     Args:
-        run: which.
-        folder: its own.
+        run: the run.
+        folder: its directory.
         data: the flags that name its examples.
-        init_checkpoint: what it starts from.
+        init_checkpoint: the initial checkpoint.
         others: further flags.
     """
     values = {
@@ -258,7 +258,7 @@ def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: st
 
 
 def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) -> list[str]:
-    """Returns the flags by which the trained model in `folder` answers the test files of `task`."""
+    """Returns the flags for predicting the test files of `task` with the trained model in `folder`."""
     values = {"task_name": task, "data_dir": data_dir, "output_dir": folder, "do_predict": True}
     rest = [flag for flag in others if name_of_flag(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
     return [*command_line(values), *rest]

@@ -14,27 +14,27 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.progress import Countdown
 
 # === Confident ===
-# Which labels are likely wrong, by probabilities of models that had not seen them: confident learning.
+# Confident learning: finds labels that are probably wrong from the probabilities of held-out models.
 #
 # Northcutt, Jiang and Chuang 2021 (JAIR 70). A class j has a threshold t_j, the mean probability of j over the examples
-# labelled j: a model is sure of some classes more easily than of others. An example labelled i counts as a j where its
-# probability of j is at least t_j, and the highest of those that reach their thresholds. It must also be higher than
-# that of i, whether or not i reaches its own: of a class with few examples models are never sure, so that its threshold
-# is next to nothing, and by the threshold alone a large part of the other examples would count as it. No TensorFlow.
+# labeled j, because models are more confident about some classes than others. An example labeled i counts as a j if its
+# probability of j is at least t_j, and the highest of those that reach their thresholds. It must also exceed
+# that of i, whether or not i reaches its own: models are never confident about a rare class, so its threshold
+# is tiny, and with the threshold alone, many of the other examples would count as that class. No TensorFlow.
 
 
 @dataclasses.dataclass(frozen=True)
 class Suspicion:
-    """The verdict on n labels.
+    """Result of confident learning for n labels.
 
     Attributes:
         thresholds: float [L], t_j.
-        is_error: bool [n], whether the example counts as another class than that of its label.
-        likely: int [n], the class that such an example counts as; for the others their label.
-        margin: float [n]: how much more probable the label is than the most probable other class that reaches its
-            threshold; under 0 the label is suspect, the more so the lower.
-        joint: int [L, L], how many examples labelled i count as a j; those that count as no class are left out.
-        estimate: how many labels are wrong, by the joint scaled to the examples of each label.
+        is_error: bool [n], whether the example counts as a class other than its label.
+        likely: int [n], the class that such an example counts as; for others, their label.
+        margin: float [n]: the label's probability minus that of the most probable other class that reaches its
+            threshold; below 0, the label is suspect, and lower is more suspect.
+        joint: int [L, L], number of examples labeled i that count as a j, without those that count as no class.
+        estimate: estimated number of wrong labels, from the joint scaled to the examples of each label.
     """
 
     thresholds: np.ndarray
@@ -46,29 +46,29 @@ class Suspicion:
 
     @property
     def order(self) -> np.ndarray:
-        """int [n], the examples, the likeliest error first."""
+        """int [n], the examples, the most likely error first."""
         return np.argsort(self.margin, kind="stable")
 
 
 def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
-    """Returns what held-out probabilities say of labels.
+    """Finds probable label errors from held-out probabilities.
 
     Args:
         probabilities: float [n, L], of models that were not trained on the example; L > 1.
-        labels: int [n], as they were given; each class has an example.
+        labels: int [n], the given labels; each class has an example.
 
     Raises:
-        ValueError: arrays that do not match, a class without an example, or probabilities that are no numbers.
+        ValueError: arrays that do not match, a class without an example, or probabilities that are not finite.
     """
     probabilities, labels = np.asarray(probabilities, np.float64), np.asarray(labels)
     n, width = probabilities.shape if probabilities.ndim == 2 else (0, 0)
     if width < 2 or labels.shape != (n,) or set(np.unique(labels)) != set(range(width)):
         raise ValueError(
-            "Probabilities must be an array of shape [n, L] with L > 1, labels one of shape [n] in which each of the L "
-            f"classes occurs. Received the shapes {list(probabilities.shape)} and {list(labels.shape)}."
+            "Probabilities must have the shape [n, L] with L > 1, and labels the shape [n], in which each of the L "
+            f"classes occurs; got the shapes {list(probabilities.shape)} and {list(labels.shape)}."
         )
     if not np.isfinite(probabilities).all():
-        raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
+        raise ValueError("The probabilities contain NaN or infinity: training diverged. Lower the learning rate.")
     thresholds = np.array([probabilities[labels == j, j].mean() for j in range(width)])
     reached = np.where(probabilities >= thresholds, probabilities, 0)
     rows = np.arange(n)
@@ -86,20 +86,21 @@ def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
 
 
 # === Folds ===
-# A training file in k parts, each of which models trained on the others answer: which part a row is in, and files.
+# Cross-validation folds of a training file: the assignment of examples to folds, and the folds' files.
 
 
 TRAIN_FILE, HELD_OUT_FILE, ANSWERS_FILE = "train.jsonl", "held_out.jsonl", "held_out.npy"
 
 
 def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Returns int [n]: the fold of each example. Folds hold about as many of each label.
+    """Returns int [n]: the fold of each example. Folds have similar label counts.
 
     Args:
         labels: int [n].
-        groups: int [n]; those of one group share a fold: a model that has seen one would know the others' answer.
-        folds: how many, at least 2.
-        seed: of the order.
+        groups: int [n]; examples of one group share a fold, because a model trained on one would know the others'
+            label.
+        folds: number of folds, at least 2.
+        seed: seed of the order.
 
     Raises:
         ValueError: there are fewer groups than folds.
@@ -107,7 +108,7 @@ def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.
     names, first = np.unique(groups, return_index=True)
     if len(names) < folds:
         raise ValueError(
-            f"`folds` must be at most the number of different examples, {len(names)}. Received: {folds}; lower it."
+            f"`folds` must be at most {len(names)}, the number of different examples; got {folds}."
         )
     sizes = {name: size for name, size in zip(*np.unique(groups, return_counts=True), strict=True)}
     order = np.random.default_rng(seed).permutation(len(names))
@@ -115,7 +116,7 @@ def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.
     fold_of = {}
     for i in order:
         label = labels[first[i]]
-        # The fold with the fewest of this label, of those the one with the fewest of all.
+        # The fold with the fewest of this label; among those, the one with the fewest examples.
         fold = int(np.lexsort((np.arange(folds), filled.sum(0), filled[label]))[0])
         fold_of[names[i]] = fold
         filled[label, fold] += sizes[names[i]]
@@ -123,11 +124,11 @@ def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.
 
 
 def write_fold(folder: pathlib.Path, examples: LabeledTexts, is_held_out: np.ndarray):
-    """Writes what is trained on and what is held out, as run_classifier reads them.
+    """Writes the training and held-out examples of a fold for run_classifier.
 
     Args:
-        folder: of the fold; it is made.
-        examples: all n.
+        folder: directory of the fold, which is created.
+        examples: all n examples.
         is_held_out: bool [n].
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,19 +152,19 @@ def texts_of(examples: LabeledTexts, i: int) -> tuple[str, ...]:
 
 
 def answers_of(run: pathlib.Path, labels: list[str], count: int) -> np.ndarray:
-    """Returns what a run of run_classifier answered, float64 [count, L] in the order of `labels`.
+    """Returns the predictions of a run_classifier run, float64 [count, L] in the order of `labels`.
 
-    A label that the run's training did not see has probability 0.
+    A label that is not in the run's training data has probability 0.
 
     Raises:
-        ValueError: the run has not answered for so many examples.
+        ValueError: the run does not have predictions for this many examples.
     """
     own = read_text(run / "labels.txt").split("\n")[:-1]
     values = np.loadtxt(run / "test_results.tsv", delimiter="\t", ndmin=2)
     if values.shape != (count, len(own)):
         raise ValueError(
-            f"{run}/test_results.tsv must hold {count} x {len(own)} probabilities. Received {list(values.shape)}; "
-            "remove the folder, and the same command makes it again."
+            f"{run}/test_results.tsv must hold {count} x {len(own)} probabilities; got {list(values.shape)}. "
+            "Remove the directory and run the same command again."
         )
     answers = np.zeros([count, len(labels)])
     answers[:, [labels.index(name) for name in own]] = values
@@ -171,26 +172,26 @@ def answers_of(run: pathlib.Path, labels: list[str], count: int) -> np.ndarray:
 
 
 # === Frozen ===
-# Held-out probabilities without fine-tuning: logistic regressions on a frozen encoder's vectors and on words.
+# Held-out probabilities without fine-tuning: logistic regressions on a frozen encoder's features and on words.
 #
-# What a word means for a label the encoder may not have in its vectors, and a rare word's meaning only the encoder
-# knows: the geometric mean of both finds more than either.
+# An encoder's features may miss what a word means for a label, and only the encoder knows what a rare word
+# means: the geometric mean of both finds more errors than either.
 
 
 _CHUNK = 500  # texts
-_OF_VECTORS, _OF_WORDS = 0.005, 5.0  # the inverse strength of regularization: for standardized vectors, and for tf-idf
+_OF_VECTORS, _OF_WORDS = 0.005, 5.0  # the inverse strength of regularization: for standardized features, and for tf-idf
 _POOLING, _LEFT_TO_RIGHT = ("mean", "cls"), ("mean", "last_token")
 _ROUNDS = 1000
 
 
 def vectors(texts: Sequence, settings) -> np.ndarray:
-    """Returns each text's features, their mean and those of its first token side by side, float32 [n, D].
+    """Returns each text's features, float32 [n, D]: the mean over tokens concatenated with the first token's.
 
-    Of a model that reads from left to right those of its last token are taken instead.
+    For a causal model, the last token's are used instead of the first's.
 
     Args:
         texts: n texts, or pairs.
-        settings: `init_checkpoint`, `features`, `max_seq_length` and what `bert_tf.load` takes.
+        settings: `init_checkpoint`, `features`, `max_seq_length` and the arguments of `bert_tf.load`.
     """
     bert = load(settings.init_checkpoint, settings.do_lower_case, settings.bert_config_file, settings.vocab_file)
     pooling = _LEFT_TO_RIGHT if bert.config.is_decoder else _POOLING
@@ -207,11 +208,11 @@ def vectors(texts: Sequence, settings) -> np.ndarray:
 
 
 def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """Returns float64 [n, L]: each example's probabilities by models of the other folds.
+    """Returns float64 [n, L]: each example's probabilities from models of the other folds.
 
     Args:
         features: float [n, D].
-        texts: n, whose words are counted.
+        texts: n texts, for word counts.
         labels: int [n], of L classes.
         folds: int [n].
     """
@@ -222,7 +223,7 @@ def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, fol
     texts, probabilities = np.array(texts, object), np.zeros([len(labels), labels.max() + 1])
     for fold in np.unique(folds):
         train, test = folds != fold, folds == fold
-        if len(set(labels[train])) < 2:  # of rare labels one fold may hold all
+        if len(set(labels[train])) < 2:  # one fold may have all examples of a rare label
             probabilities[np.ix_(test, np.unique(labels[train]))] = 1
             continue
         means = 0

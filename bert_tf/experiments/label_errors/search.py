@@ -1,4 +1,4 @@
-"""The search for likely wrong labels of a training file, fold by fold; what is done is not done again."""
+"""Search for probable label errors in a training file, fold by fold and resumable."""
 
 import collections
 import dataclasses
@@ -26,7 +26,7 @@ from bert_tf.utils.manifest import check_manifest
 from bert_tf.utils.names import percent
 
 # === Listing ===
-# What is written of likely wrong labels: a table to correct the file by, all held-out probabilities, and a page.
+# Output files: a table of probable label errors, all held-out probabilities, and a report page.
 
 
 ERRORS_FILE, DUPLICATES_FILE, PROBABILITIES_FILE = "label_errors.tsv", "near_duplicates.tsv", "held_out.tsv"
@@ -36,14 +36,14 @@ _ON_PAGE = 200  # rows
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """The likely wrong labels and near-duplicates of a training file of n examples.
+    """Probable label errors and near-duplicates in a training file of n examples.
 
     Attributes:
-        examples: the file's.
+        examples: of the file.
         labels: the L names.
         given: int [n], the examples' labels.
         probabilities: float [n, L], held out.
-        suspicion: what they say.
+        suspicion: probable label errors according to these.
         groups: int [n], equal for near-duplicates.
     """
 
@@ -56,7 +56,7 @@ class Findings:
 
     @property
     def suspects(self) -> np.ndarray:
-        """int [m], the examples that count as another class than that of their label, the likeliest error first."""
+        """int [m], the examples predicted as a class other than their label, the most likely error first."""
         order = self.suspicion.order
         return order[self.suspicion.is_error[order]]
 
@@ -73,7 +73,7 @@ class Findings:
         return sorted(several, key=lambda each: (not self.has_several_labels(each), each[0]))
 
     def has_several_labels(self, indices: Sequence[int]) -> bool:
-        """Says whether these examples differ in their labels."""
+        """Returns whether these examples differ in their labels."""
         return len(set(self.given[list(indices)].tolist())) > 1
 
     def others(self, i: int) -> list[int]:
@@ -89,12 +89,12 @@ def write_findings(directory: str, findings: Findings):
     """Writes three tables and the page.
 
         label_errors.tsv      rank, line, label, likely_label, probability, likely_probability, near_duplicates, text:
-                              the examples that count as another class than that of their label
+                              the examples that count as a class other than their label
         near_duplicates.tsv   group, line, label, same_label, text
         held_out.tsv          line, label, and the probability of each label, of every example
 
     Raises:
-        OSError: one cannot be written; it is as it was before.
+        OSError: a file cannot be written; it is unchanged.
     """
     pairs = zip(findings.examples.lines, findings.given, findings.probabilities, strict=True)
     probabilities = ((line, findings.labels[given], *(f"{p:.6f}" for p in row)) for line, given, row in pairs)
@@ -112,7 +112,7 @@ def write_findings(directory: str, findings: Findings):
 
 
 def summarize_findings(findings: Findings) -> list[str]:
-    """Returns what was found in a few sentences."""
+    """Summarizes the findings in a few sentences."""
     n, suspicion, duplicates = len(findings.given), findings.suspicion, findings.duplicates()
     agree = float((findings.probabilities.argmax(1) == findings.given).mean())
     both = sum(map(findings.has_several_labels, duplicates))
@@ -157,7 +157,7 @@ def _page_row(findings, i):
 
 
 def change(findings: Findings, i: int) -> str:
-    """Returns the label of an example and its likely one, with their probabilities."""
+    """Returns an example's label and its likely label, with their probabilities."""
     given, likely = findings.given[i], findings.suspicion.likely[i]
     return (
         f"{findings.labels[given]} {findings.probabilities[i, given]:.3f} -> "
@@ -166,7 +166,7 @@ def change(findings: Findings, i: int) -> str:
 
 
 def _count_pairs(findings):
-    """Returns rows: two labels, how often the first was given where the second is likely, and of how many."""
+    """Returns rows: two labels, how often the second is likely if the first was given, and the number of the first."""
     joint, names = findings.suspicion.joint, findings.labels
     pairs = [(joint[a, b], a, b) for a, b in zip(*np.nonzero(joint), strict=True) if a != b]
     pairs = sorted(pairs, key=lambda each: (-each[0], each[1:]))[:_ON_PAGE]
@@ -191,10 +191,10 @@ def _duplicate_rows(findings):
 
 
 # === Near duplicates ===
-# Texts that are nearly the same: found by MinHash (Broder 1997), and then compared. No TensorFlow.
+# Near-duplicate texts: found with MinHash (Broder 1997), and then compared. No TensorFlow.
 
 
-LEAST = 0.8  # of the characters' windows that two near-duplicates share, by Jaccard
+LEAST = 0.8  # Jaccard similarity of the character windows of near-duplicates
 _WINDOW = 5  # characters
 _BANDS, _ROWS = 16, 4  # texts that share LEAST meet in a band with a probability of 0.9998
 _CHUNK = 5_000  # texts hashed at a time
@@ -203,21 +203,21 @@ _SPACE = re.compile(r"[\W_]+")
 
 
 def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
-    """Returns int [n]: the same number for texts that are nearly the same, the index of the first of them.
+    """Returns int [n]: for near-duplicates the same number, the index of the first of them.
 
-    Letter case, punctuation, white space and forms of a character do not count. Where a is near b, and b near c, all
-    three are one group.
+    Letter case, punctuation, white space and Unicode variants of a character are ignored. If a is near b, and b near c,
+    all three are one group.
 
     Args:
         texts: n of them.
-        least: the share of windows of five characters that two texts must have in common, of those of either.
+        least: the minimum Jaccard similarity of the texts' windows of five characters.
     """
     normalized = (_SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() for text in texts)
     plain = [short or text for short, text in zip(normalized, texts, strict=True)]
     first = {}
     for i, text in enumerate(plain):
         first.setdefault(text, i)
-    indices = np.array(list(first.values()), int)  # of each text that is different from those before
+    indices = np.array(list(first.values()), int)  # of each text that differs from all earlier ones
     leader = np.arange(len(indices))
     windows = [_hash_windows(text) for text in first]
     for a, b in _find_candidates(windows):
@@ -229,7 +229,7 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
 
 
 def _hash_windows(text):
-    """Returns the different windows of a text as numbers, uint64 ascending; a short text is one window."""
+    """Returns the distinct windows of a text as numbers, uint64 ascending; a short text is one window."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     width = max(1, min(_WINDOW, len(points)))
     hashed = np.zeros(max(1, len(points) - width + 1), np.uint64)
@@ -239,14 +239,14 @@ def _hash_windows(text):
 
 
 def _mix_bits(x):
-    """A number with its bits mixed (the end of SplitMix64), uint64."""
+    """Mixes the bits of a number (the end of SplitMix64), uint64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 def _find_candidates(windows) -> Iterator[tuple[int, int]]:
-    """Yields pairs of texts that share a band of least hashes; of many that share one, each and the one before it."""
+    """Yields pairs of texts that share a band of minimum hashes; if many share one, consecutive pairs."""
     signatures = [_compute_signatures(windows[start : start + _CHUNK]) for start in range(0, len(windows), _CHUNK)]
     signatures = np.concatenate(signatures) if signatures else np.zeros([0, _BANDS * _ROWS], np.uint64)
     for band in range(_BANDS):
@@ -260,7 +260,7 @@ def _find_candidates(windows) -> Iterator[tuple[int, int]]:
 
 
 def _compute_signatures(windows):
-    """Returns uint64 [len(windows), hashes]: the least of all windows' values under each of several hashes."""
+    """Returns uint64 [len(windows), hashes]: the minimum over all windows under each of several hashes."""
     flat = np.concatenate(windows)
     starts = np.cumsum([0, *map(len, windows)])[:-1]
     seeds = _mix_bits(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64))
@@ -282,17 +282,17 @@ def _find(leader, i):
 # === Search ===
 
 
-_FILE = "search.json"  # what the folds below a folder are made with
+_FILE = "search.json"  # the settings of the folds
 _FOLDS = "folds"
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """The labels of n examples, in k folds.
+    """A resumable search for label errors among n examples in k folds.
 
     Attributes:
-        directory: where folds and results go.
-        examples: the training file's, with one label each.
+        directory: directory of folds and results.
+        examples: of the training file, with one label each.
         labels: the L names, sorted.
         given: int [n].
         groups: int [n], equal for near-duplicates, which share a fold.
@@ -312,14 +312,15 @@ class Search:
         return int(self.folds.max()) + 1
 
     def answer_folds(self, answer: Callable[[pathlib.Path], pathlib.Path | None]) -> np.ndarray:
-        """Returns float64 [n, L]: each example's probabilities by a model of the other folds.
+        """Returns float64 [n, L]: each example's probabilities from a model of the other folds.
 
         Args:
-            answer: trains on the TRAIN_FILE of a fold's folder, answers HELD_OUT_FILE, and returns the folder of that
-                run, which is removed once its answers are kept; None where it failed: the other folds go on.
+            answer: trains on TRAIN_FILE in a fold's directory, predicts HELD_OUT_FILE, and returns the directory of
+                that run, which is removed after its predictions are stored; None if it failed: the other folds
+                continue.
 
         Raises:
-            ValueError: a run failed, or it does not give what it should.
+            ValueError: a run failed, or its predictions are invalid.
         """
         probabilities, failed = np.zeros([len(self.given), len(self.labels)]), []
         for fold in range(self.count):
@@ -331,9 +332,9 @@ class Search:
                 probabilities[is_held_out] = answers
         if failed:
             raise ValueError(
-                f"Every fold must be answered. Received {len(failed)} whose training failed: "
-                f"{', '.join(map(str, failed))}. Their logs, below {self.directory / _FOLDS}, say why; the same "
-                "command makes only them again."
+                f"Training failed in {len(failed)} folds: {', '.join(map(str, failed))}. "
+                f"See their logs in {self.directory / _FOLDS}; the same command repeats only "
+                "these folds."
             )
         return probabilities
 
@@ -341,21 +342,21 @@ class Search:
         folder = self.directory / _FOLDS / str(fold + 1)
         path = folder / folding.ANSWERS_FILE
         if path.exists():
-            logging.info("Fold %d of %d is there already.", fold + 1, self.count)
+            logging.info("Fold %d of %d is already done.", fold + 1, self.count)
             return np.load(path)
         folding.write_fold(folder, self.examples, is_held_out)
-        logging.info("Fold %d of %d: training on %d examples, to answer %d.",
+        logging.info("Fold %d of %d: training on %d examples, predicting %d.",
                      *(fold + 1, self.count, (~is_held_out).sum(), is_held_out.sum()))  # fmt: skip
         if (run := answer(folder)) is None:
             return None
         answers = folding.answers_of(run, self.labels, int(is_held_out.sum()))
         with atomic_open(path, "wb") as file:
             np.save(file, answers)
-        shutil.rmtree(run)  # a model for each fold, which is of no more use
+        shutil.rmtree(run)  # the fold's model, which is no longer needed
         return answers
 
     def findings(self, probabilities: np.ndarray) -> Findings:
-        """Returns what held-out probabilities, float [n, L], say of the labels."""
+        """Finds probable label errors from held-out probabilities, float [n, L]."""
         said = suspect(probabilities, self.given)
         return Findings(self.examples, self.labels, self.given, probabilities, said, self.groups)
 
@@ -363,24 +364,24 @@ class Search:
 def start_search(
     directory: str, examples: LabeledTexts, folds: int, seed: int, identity: Mapping[str, Any], overwrite: bool
 ) -> Search:
-    """Returns the search in a directory, which it makes, or takes up where it was.
+    """Opens the search in a directory, creating or resuming it.
 
     Args:
-        directory: where everything goes.
+        directory: directory of the search.
         examples: of the training file, with one label each.
-        folds: how many.
-        seed: of who is in which.
-        identity: what else decides the answers, JSON values.
-        again: remove what an earlier search left there.
+        folds: number of folds.
+        seed: seed of the assignment to folds.
+        identity: other settings that affect predictions, JSON values.
+        again: remove the files of an earlier search.
 
     Raises:
-        ValueError: what lies there was made with something else; there is only one label, or too few examples.
+        ValueError: the directory has a search with other settings; there is only one label, or too few examples.
     """
     labels = tables.list_labels(examples)
     if len(labels) < 2:
         raise ValueError(
-            f"{examples.path}: there must be two labels to mistake for each other. Received {labels[0]!r} in all "
-            f"{len(examples)} examples; check `label_column`."
+            f"{examples.path}: at least two labels are required, but all {len(examples)} examples have "
+            f"{labels[0]!r}. Check `label_column`."
         )
     given = np.array(tables.check_labels(examples, labels))
     folder = pathlib.Path(directory)
@@ -391,7 +392,7 @@ def start_search(
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
     content = "\0".join((*texts, *examples.labels)).encode("utf-8", "surrogatepass")
     made_with = {**identity, "folds": folds, "seed": seed, "examples": hashlib.sha256(content).hexdigest()}
-    check_manifest(folder / _FILE, made_with, "Name another `output_dir`, or start over with `overwrite_output_dir`.")
+    check_manifest(folder / _FILE, made_with, "Use another `output_dir`, or start over with `overwrite_output_dir`.")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))
@@ -401,6 +402,6 @@ def _warn_of_rare(labels, given, folds):
     counts = np.bincount(given)
     if rare := [name for name, count in zip(labels, counts, strict=True) if count < 2 * folds]:
         logging.warning(
-            "Labels with fewer than %d examples can hardly be learned from the other folds, and all of theirs may look "
-            "wrong: %s.", 2 * folds, ", ".join(rare[:20]),
+            "Labels with fewer than %d examples cannot be learned well from the other folds, so all of their examples "
+            "may look wrong: %s.", 2 * folds, ", ".join(rare[:20]),
         )  # fmt: skip

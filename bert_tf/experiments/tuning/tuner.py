@@ -13,7 +13,7 @@ from bert_tf.utils.progress import clock
 from bert_tf.utils.subprocesses import name_of_flag
 
 # === Report ===
-# What a search came to: trials.tsv and report.html.
+# Results of a search: trials.tsv and report.html.
 
 
 TABLE_FILE, PAGE_FILE = "trials.tsv", "report.html"
@@ -26,17 +26,17 @@ def write_tuning_report(
     best: TrialResult | None,
     command: str | None,
 ):
-    """Writes both files, each all of it or nothing.
+    """Writes both files, each atomically.
 
     Args:
-        folder: of the search.
-        trials: all that are wanted.
-        failed: (trial, stage) of those that did not end well.
+        folder: directory of the search.
+        trials: all requested trials.
+        failed: (trial, stage) of the failed ones.
         best: the best trial so far.
-        command: that makes it.
+        command: the command of the best trial.
 
     Raises:
-        OSError: one cannot be written; it is unchanged.
+        OSError: a file cannot be written; it is unchanged.
     """
     results = folder.results(trials)
     write_text(folder.path / TABLE_FILE, format_trials(results))
@@ -44,9 +44,9 @@ def write_tuning_report(
 
 
 def format_trials(results: Sequence[TrialResult]) -> str:
-    """Returns trials.tsv: a line for each finished trial and stage, its values and all its scores.
+    """Returns trials.tsv: one line per finished trial and stage, with its values and metrics.
 
-    `one_answer` holds the answer of a trial that gives the same one to all examples.
+    `one_answer` holds the constant prediction of a trial, if any.
     """
     names = list(dict.fromkeys(name for result in results for name, _ in result.trial.values))
     scores = list(dict.fromkeys(name for result in results for name in result.scores))
@@ -188,10 +188,10 @@ def _height_on_axis(column, value):
 
 
 # === Tuner ===
-# A search is made: its trials trained one after the other, the best of each stage once more, all of them reported.
+# Runs a search: trains its trials one by one, the best of each stage again, and reports all of them.
 
 
-# What a search sets for each trial, or leaves to the best one's command.
+# Flags that a search sets for each trial, or leaves to the best trial's command.
 OURS = (
     "output_dir", "overwrite_output_dir", "do_train", "do_eval", "do_predict", "predict_file", "do_export",
     "export_dir",
@@ -200,15 +200,15 @@ _READ = ("train_file", "eval_file", "data_dir", "init_checkpoint", "bert_config_
 
 
 class Tuner(ChildRuns):
-    """Trials below one folder; a run is a trial and its stage. Where all trials share an error, the search ends.
+    """Trials in one directory; a run is a trial and its stage. If all trials share an error, the search ends.
 
     Args:
-        program: that makes each trial, as `bert-tf` knows it.
-        others: its flags that all trials have alike.
-        epochs: of a trial, where they are not searched.
-        trials: that are wanted.
-        folder: where they lie, and by what they are judged.
-        keep_all, claim: as of `ChildRuns`.
+        program: the command of each trial, as in `bert-tf`.
+        others: its flags that all trials share.
+        epochs: epochs of a trial, if they are not searched.
+        trials: the requested trials.
+        folder: their directory, and the metric that ranks them.
+        keep_all, claim: as in `ChildRuns`.
     """
 
     _noun = "trials"
@@ -227,11 +227,11 @@ class Tuner(ChildRuns):
         self.others, self.epochs, self.trials, self.folder = others, epochs, trials, folder
 
     def run(self):
-        """Makes the trials that are not finished, stage by stage, and the page after each.
+        """Runs the unfinished trials, stage by stage, and writes the report after each.
 
         Raises:
-            ValueError: trials are not scored by the metric, or an error is one that all of them share: it is about a
-                file that they have alike, or the first two ended with the same words.
+            ValueError: trials do not have the metric, or an error is shared by all of them: it is about a
+                common file, or the first two failed with the same message.
         """
         stages, trials = self.folder.stages, list(self.trials)
         for stage in range(1, stages.count + 1):
@@ -263,9 +263,9 @@ class Tuner(ChildRuns):
         is_same = len(self.errors) > 1 and len(set(self.errors.values())) == 1
         if is_same or self._is_about_what_all_read(message, last):
             raise ValueError(
-                f"Trials must be able to run. Received an error that all of them share, from "
-                f"{format_trial_numbers(trial for trial, _ in self.errors)}: "
-                f"{message}\nCorrect it, and give the same command again."
+                "All trials fail with the same error, as in "
+                f"{format_trial_numbers(trial for trial, _ in self.errors)}: {message}\n"
+                "Fix it, and run the same command again."
             )
 
     def _is_about_what_all_read(self, message, trial):
@@ -274,7 +274,7 @@ class Tuner(ChildRuns):
         return any(path and path in message for path in shared) and not any(name in message for name in searched)
 
     def flags(self, trial: Trial, stage: int) -> list[str]:
-        """Returns the flags that make a trial: it is trained and scored, or goes on where it was interrupted."""
+        """Returns the flags of a trial, which trains and evaluates, or resumes where it was interrupted."""
         stages, others = self.folder.stages, list(self.others)
         values = {"output_dir": self.folder.of(trial, stage), "do_train": True, "do_eval": True, **dict(trial.values)}
         if stages.count > 1:
@@ -284,7 +284,7 @@ class Tuner(ChildRuns):
         return training_flags(values, others)
 
     def command(self, result: TrialResult) -> str:
-        """Returns the command that made a trial, or makes it again elsewhere, as one would type it."""
+        """Returns the command of a trial, or of its repetition elsewhere, as typed in a shell."""
         return " ".join(["bert-tf", self.program, *map(shlex.quote, self.flags(result.trial, result.stage))])
 
     def best(self) -> TrialResult | None:
@@ -292,10 +292,10 @@ class Tuner(ChildRuns):
         return self.folder.best(self.folder.results(self.trials))
 
     def as_good(self) -> list[TrialResult]:
-        """Returns the other trials that score as the best one does."""
+        """Returns the other trials with the same score as the best one."""
         return self.folder.as_good(self.folder.results(self.trials))
 
     def report(self):
-        """Writes the table and the page of all trials."""
+        """Writes the table and the report of all trials."""
         best = self.best()
         write_tuning_report(self.folder, self.trials, self.failed, best, best and self.command(best))

@@ -22,11 +22,11 @@ from bert_tf.tasks.registry import read_task
 from bert_tf.utils.files import check_free, whole_directory
 
 # === Choice ===
-# What need not come along in a conversion: weights, and settings, by patterns of their names.
+# Weights and settings to leave out of a conversion, as patterns of their names.
 
 
 class LeaveOut:
-    """What shall stay behind, by patterns of which each must mean something."""
+    """The weights and settings to leave out, as patterns that must each match something."""
 
     def __init__(self, patterns: Iterable[str]):
         self._patterns, self.dropped = list(patterns), []
@@ -35,18 +35,18 @@ class LeaveOut:
             _check_pattern(pattern)
 
     def drops(self, name: str) -> bool:
-        """Says whether a weight or setting shall stay behind, and remembers it."""
+        """Returns whether a weight or setting is to be left out, and records it."""
         fitting = [pattern for pattern in self._patterns if re.fullmatch(pattern, name)]
         self._unused = [pattern for pattern in self._unused if pattern not in fitting]
         self.dropped += [name] if fitting else []
         return bool(fitting)
 
     def check(self):
-        """Raises ValueError where a pattern means nothing that is there."""
+        """Raises ValueError if a pattern matches nothing."""
         if self._unused:
             raise ValueError(
-                f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Received "
-                f"{self._unused[0]!r}, which matches none; leave it out."
+                f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Pattern "
+                f"{self._unused[0]!r}, matches none; remove it."
             )
 
 
@@ -55,15 +55,15 @@ def _check_pattern(pattern):
         re.compile(pattern)
     except re.error as error:
         raise ValueError(
-            f"Each of `leave_out` must be a regular expression. Received {pattern!r}: {error}; write `\\.` for a dot."
+            f"`leave_out` must list regular expressions; {pattern!r} is not one: {error}. Write `\\.` for a dot."
         ) from error
 
 
 # === Purpose ===
-# What a model's head is for: its configuration and task.json say it, and the class in the other format follows.
+# The purpose of a model's head: it is in the configuration and task.json, and determines the class in other formats.
 
 
-# What a task makes of the head's numbers that no other program knows of; in task.json.
+# How a task processes the head's outputs in ways that other libraries do not support; in task.json.
 _TEMPERATURE = "temperature"
 _OF_TASK = (_TEMPERATURE, "windows", "abstention")
 _LAST_LAYER = re.compile(r"(recurrent/)?classifier/output_(weights|bias)")
@@ -72,7 +72,7 @@ _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": 
 
 
 def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writers.ModelArrays:
-    """Returns the model with what its configuration, or task.json next to it, says about its head; raises as below."""
+    """Returns the model with the purpose of its head, from its configuration or task.json; raises as `with_task`."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
     model, trained = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
@@ -84,10 +84,10 @@ def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writer
 
 
 def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> writers.ModelArrays:
-    """Returns the model with what a task, a `tasks.task.FineTuned`, says about its head.
+    """Returns the model with the purpose of its head according to a task, a `tasks.task.FineTuned`.
 
     Raises:
-        ValueError: the task does something with the head's numbers that the format cannot hold.
+        ValueError: the task processes the head's outputs in a way that the format cannot hold.
     """
     options = task.to_dict()
     lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
@@ -96,8 +96,8 @@ def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> w
         lost.remove(_TEMPERATURE)
     if lost:
         raise ValueError(
-            f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
-            f"bert_tf knows of; give it up with `leave_out={lost[0]}`."
+            f"The converted model would predict differently: {lost[0]} in {TASK_FILE} is supported only by "
+            f"bert_tf. To drop it, pass `leave_out={lost[0]}`."
         )
     own = [task.architecture] if task.architecture else [each.ending for each in ARCHITECTURES if _is_for(each, task)]
     problem = _PROBLEM_TYPES.get(options.get("problem"))
@@ -107,20 +107,20 @@ def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> w
 
 
 def _divided(model, temperature):
-    """Returns the model whose logits are those that its temperature made: W x / T + b / T, W and b of the last layer.
+    """Returns the model with the temperature T folded into the last layer: W x / T + b / T.
 
-    That is the same whatever follows, a softmax, a sigmoid for each label or a mean over windows. What is before the
+    This is equivalent for any later step: a softmax, a sigmoid per label or a mean over windows. What is before the
     last layer stays as it is. 16 bits would round the quotients, so they become float32.
     """
     divided = {path: np.asarray(array, np.float32) / np.float32(temperature)
                for path, array in model.arrays.items() if _LAST_LAYER.fullmatch(path)}  # fmt: skip
-    remark = f"The temperature {temperature:.6g} of {TASK_FILE} is in the weights: {' and '.join(sorted(divided))} are "
-    remark += "divided by it."
+    remark = f"The temperature {temperature:.6g} of {TASK_FILE} is folded into the weights: "
+    remark += f"{' and '.join(sorted(divided))} are divided by it."
     return dataclasses.replace(model, arrays={**model.arrays, **divided}, remarks=(*model.remarks, remark))
 
 
 def _task_of(model):
-    """Returns the `TrainedTask` that the model is, if that is known and its head, if it has one, comes along."""
+    """Returns the model's `TrainedTask`, if it is known and its head, if any, is converted too."""
     if not model.source_dir or task_in(model.source_dir) is None:
         return None
     trained = read_task(model.source_dir, model.config)
@@ -144,7 +144,7 @@ def _texts(values):
 # === Convert ===
 
 
-_SHARED = "bert/embeddings/"  # what a generator has of the discriminator
+_SHARED = "bert/embeddings/"  # what a generator shares with the discriminator
 
 
 def convert_model(
@@ -156,20 +156,21 @@ def convert_model(
     overwrite: bool = False,
     do_lower_case: bool | None = None,
 ) -> Proof:
-    """Writes the model at `source` in another format: the whole directory, proven, or nothing.
+    """Converts the model at `source` to another format, atomically, and verifies the result.
 
     Args:
-        source: a checkpoint, as `bert_tf.load` takes it.
-        target: a directory that is not there yet, or empty.
+        source: a checkpoint, as in `bert_tf.load`.
+        target: output directory; must not exist or must be empty.
         form: a key of `writers.FORMATS`.
-        leave_out: regular expressions, each matched against the whole of our path of a weight, of the source's name
-            where we know none, and of a setting: what matches need not come along.
-        with_optimizer: Adam's moments and the step too; a bert_tf directory also gets the rest of the run's state.
-        overwrite: replace the model at `target`, once the new directory is whole.
-        do_lower_case: None: what the source says.
+        leave_out: regular expressions, each matched against the whole of our path of a weight (the source's name
+            if there is none) or the name of a setting; what matches may be lost.
+        with_optimizer: also convert Adam's moments and the step; a bert_tf directory also gets the rest of the run's
+            state.
+        overwrite: replace the model at `target`, once the new directory is complete.
+        do_lower_case: None: as in the source.
 
     Raises:
-        ValueError: the source is not whole, the format cannot hold all of it, or what was written is not what it was.
+        ValueError: the source is incomplete, the format cannot hold all of it, or verification fails.
         OSError: a file cannot be written.
     """
     _check_target(source, target, overwrite)
@@ -178,9 +179,9 @@ def convert_model(
     arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
     if unknown := [name for name in checkpoint.unknown if not choice.drops(name)]:
         raise ValueError(
-            f"Every name in a checkpoint must be known, or be left out by `leave_out`. Received {len(unknown)} in "
-            f"{checkpoint.path} that are not: {', '.join(unknown[:10])}{', ...' if len(unknown) > 10 else ''}"
-            f"; leave them out by patterns such as {re.escape(unknown[0].rpartition('.')[0])}.*"
+            f"Unknown weights: {len(unknown)} names in "
+            f"{checkpoint.path} are not known: {', '.join(unknown[:10])}{', ...' if len(unknown) > 10 else ''}"
+            f". To leave them out, pass patterns to `leave_out`, such as {re.escape(unknown[0].rpartition('.')[0])}.*"
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
@@ -191,30 +192,32 @@ def convert_model(
 
 
 def _check_target(source, target, overwrite):
-    """Raises ValueError where something is at `target` that no conversion wrote, or that is still needed."""
+    """Raises ValueError unless `target` can be written: it is empty, or may be overwritten."""
     check_free(target, overwrite, "to")
     if not (overwrite and os.path.isdir(target) and os.listdir(target)):
         return
     try:
-        locate(target)  # whatever holds no weights is no model
+        locate(target)  # a directory without weights is not a model
     except ValueError as error:
-        raise ValueError(f"`overwrite` must replace a model and nothing else. Received {target}: {error}") from error
+        raise ValueError(
+            f"`overwrite` only replaces a directory that holds a model; {target} does not: {error}"
+        ) from error
     old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
     if os.path.commonpath([old, needed]) == old:
-        raise ValueError(f"A model must not replace what it comes from. Received {source} to convert to {target}.")
+        raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Use another target.")
 
 
 def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()) -> Proof:
-    """Writes a model of `bert_tf.load`, as it is now: encoder, head and the heads in `others`; proven, or nothing.
+    """Saves a loaded model (encoder and all heads) in another format, and verifies it by reading it back.
 
     Args:
         bert: the model.
-        path: a directory that is not there yet, or empty.
+        path: output directory; must not exist or must be empty.
         format: "bert_tf", "tf1", "huggingface", "sentence_transformers" or "keras_hub".
         leave_out: as in `convert_model`.
 
     Returns:
-        the proof, of which `str` is a report.
+        the result of the verification; `str` of it is a report.
 
     Raises:
         ValueError: the format cannot hold all of it, or something is at `path`.
@@ -223,7 +226,7 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
     check_free(path, parameter="path")
     if bert.tokenizer is None:
         raise ValueError(
-            "A model must have a tokenizer to be written. Received one without, which came from a KerasHub backbone; "
+            "A model without a tokenizer cannot be saved. This one came from a KerasHub backbone; "
             "load it with a `vocab_file`."
         )
     choice = LeaveOut(leave_out)
@@ -235,15 +238,15 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
 
 
 def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
-    """Makes a model of its own, with a masked-LM head, of the generator that lies next to a discriminator.
+    """Extracts the generator next to a discriminator as a model of its own, with a masked-LM head.
 
     Args:
-        source: the discriminator's directory, as run_pretraining leaves it.
-        target: the directory to write, in the format bert_tf; one that is there is replaced.
+        source: the discriminator's directory, as written by run_pretraining.
+        target: the directory to write, in the format bert_tf; an existing one is replaced.
         config: of the generator.
 
     Raises:
-        ValueError: there is no generator, or it is of another configuration.
+        ValueError: there is no generator, or its configuration differs.
         OSError: a file cannot be written.
     """
     checkpoint, tokenizer = open_checkpoint(source), load_description([source]).tokenizer
@@ -251,8 +254,8 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
     own = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith(GENERATOR)}
     if not own:
         raise ValueError(
-            f"There must be a generator next to the model. Received {checkpoint.path}, which has none; name what "
-            "run_pretraining left of replaced-token detection."
+            f"{checkpoint.path} has no generator next to it. Pass the output of "
+            "run_pretraining with replaced-token detection."
         )
     arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
     model = writers.ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
@@ -260,16 +263,16 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
 
 
 def check_format(form: str, description: Description, variables: Iterable, task=None):
-    """Says, before a model is trained, whether a format can hold it.
+    """Checks, before a model is trained, whether a format can hold it.
 
     Args:
         form: a key of `writers.FORMATS`.
         description: of the model.
-        variables: its own.
-        task: what it is to be trained for, a `tasks.task.FineTuned`; None: nothing that task.json describes.
+        variables: the model's variables.
+        task: the task to train for, a `tasks.task.FineTuned`; None: nothing that task.json describes.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the format cannot hold the model.
     """
     arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
     model = writers.ModelArrays(description.config, arrays, description.tokenizer)
@@ -278,8 +281,8 @@ def check_format(form: str, description: Description, variables: Iterable, task=
         writers.CHECKS[form](model)
     except ValueError as error:
         raise ValueError(
-            f"{error}\n`save_format` must be a form that holds the result of training. Received: {form}; leave it out, "
-            "and give what training leaves to `bert-tf convert`, which can leave parts behind."
+            f"{error}\n`save_format={form}` cannot hold everything that this training produces. Remove it, and "
+            "run `bert-tf convert` on the result, which can leave components out."
         ) from error
 
 
@@ -299,23 +302,23 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
 
 
 def _stays_behind(model, directory):
-    """Returns remarks on files of the source that say something of the model, and that the format does not have."""
+    """Returns remarks on files of the source that the target format has no equivalent for."""
     files = (MODULES, TASK_FILE)
-    if model.recipe and os.path.exists(os.path.join(directory, MODULES)):  # all that task.json says of the model
+    if model.recipe and os.path.exists(os.path.join(directory, MODULES)):  # all that task.json has for the model
         return []
     lost = [name for name in files if model.source_dir and os.path.exists(os.path.join(model.source_dir, name))
             and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
-    return [f"{name} of the source stays behind, and what it says." for name in lost]
+    return [f"{name} of the source and its settings were not converted." for name in lost]
 
 
 def _optimizer(checkpoint: Checkpoint, form, paths):
-    """Returns what lies next to the weights that come along: the optimizer's moments, the step; for us, all of it."""
+    """Returns the training state to convert: the optimizer's moments and the step; for our format, all of it."""
     of = {TF1.from_ours(path) for path in paths}
     slots = [name for name in checkpoint.left_out if name.rpartition("/adam_")[0] in of]
     if not slots:
         raise ValueError(
-            "`with_optimizer` must come with a checkpoint that holds an optimizer's state. Received "
-            f"{checkpoint.path}, which holds none; a run keeps it to its end with `keep_optimizer`."
+            "`with_optimizer` requires a checkpoint with optimizer state, which "
+            f"{checkpoint.path} does not have. Train with `keep_optimizer` to keep it at the end of a run."
         )
     rest = [name for name in checkpoint.left_out if name == "global_step" or name.startswith("training/")]
     rest = [name for name in rest if form in writers.WITH_TASK or name == "global_step"]

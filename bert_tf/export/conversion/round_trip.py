@@ -1,4 +1,4 @@
-"""Proves a conversion: the written model is read again, and its outputs compared."""
+"""Verifies a conversion: reads the written model back and compares weights and outputs."""
 
 import dataclasses
 import functools
@@ -22,14 +22,14 @@ from bert_tf.models.recurrent import GATES, BiLSTMHead
 from bert_tf.utils.files import sha256
 
 # === Samples ===
-# Texts that hold every kind of token that a tokenizer has, by which two tokenizers differ where they do.
+# Texts with every kind of token of a tokenizer, which reveal differences between two tokenizers.
 
 
 PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
 
 
 def added_token_kinds(tokenizer) -> list:
-    """Returns an added token of each combination of flags that the tokenizer's have, the first of each."""
+    """Returns one added token for each combination of flags in the tokenizer, the first of each."""
     found = {}
     for token in tokenizer.added_tokens:
         found.setdefault((token.lstrip, token.rstrip, token.single_word, token.normalized), token)
@@ -37,15 +37,15 @@ def added_token_kinds(tokenizer) -> list:
 
 
 def sample_text(tokenizer) -> str:
-    """Returns a text to be computed from: an added token of each kind, then plain words."""
+    """Returns a text to run the model on: an added token of each kind, then plain words."""
     return " ".join([*(token.content for token in added_token_kinds(tokenizer)), PLAIN])
 
 
 def tokenizer_samples(tokenizer) -> list[str]:
-    """Returns texts to be tokenized: plain words; the special tokens, which stay text; and each added token.
+    """Returns texts to tokenize: plain words; the special tokens, which stay text; each added token.
 
-    An added token stands by itself, within words, between white space, twice in a row, before a special token, and in
-    lower and upper case, with which its flags show.
+    An added token appears by itself, within words, between white space, twice in a row, before a special token, and in
+    lower and upper case, which makes its flags visible.
     """
     special = list(dict.fromkeys(tokenizer.special_tokens.values()))
     found = [sample_text(tokenizer), " ".join(special)]
@@ -57,24 +57,24 @@ def tokenizer_samples(tokenizer) -> list[str]:
 
 
 # === Outputs ===
-# What a model computes from a text: of its encoder and of every head whose weights it has.
+# The outputs of a model for a text: of the encoder and of every head with weights.
 
 
 _POOLER = "bert/pooler/dense/kernel"
-_FLOAT32 = {"dtype": "float32"}  # whatever the program trains in
+_FLOAT32 = {"dtype": "float32"}  # whatever the training precision
 
 
 def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Mapping) -> dict[str, np.ndarray]:
-    """Returns the outputs, float32: sequence_output, pooled_output where there is a pooler, each head's logits.
+    """Returns the outputs, float32: sequence_output, pooled_output if there is a pooler, each head's logits.
 
     Args:
         config: of the encoder.
-        arrays: our path -> array; the generator of a discriminator is passed over, for no output comes from it.
+        arrays: our path -> array; the generator of a discriminator is skipped, because it has no outputs.
         inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
 
     Raises:
-        ValueError: a weight of the encoder or of a head is missing, too much, or of another shape than the
-            configuration says.
+        ValueError: a weight of the encoder or of a head is missing, superfluous, or its shape differs from the
+            configuration.
     """
     arrays = {path: array for path, array in arrays.items() if not path.startswith(GENERATOR)}
     config = dataclasses.replace(config, has_pooler=_POOLER in arrays)
@@ -84,7 +84,7 @@ def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inp
     variables = [v for layer in (encoder, *(head for head, _ in heads.values())) for v in layer.variables]
     _assign(variables, arrays)
     found = encoder(inputs)
-    # A head for a text reads its first position, and one for tokens all the others.
+    # Heads for texts read the first position, heads for tokens all others.
     x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
     named = {"sequence_output": found["sequence_output"]}
     named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
@@ -100,7 +100,7 @@ def _assign(variables, arrays):
         sides = {path: (here.get(path, "none"), there.get(path, "none")) for path in differ}
         lines = [f"\n    {path}: {a} by the configuration, {b} in the weights" for path, (a, b) in sides.items()]
         raise ValueError(
-            f"The weights must be those of the configuration. Received {len(lines)} that differ:{''.join(lines[:20])}"
+            f"The weights do not match the configuration; {len(lines)} differ:{''.join(lines[:20])}"
         )
     for variable in variables:
         variable.assign(arrays[variable.path].astype(np.float32))
@@ -142,7 +142,7 @@ def _spans(config, arrays):
 
 
 def _bilstm(name, config, arrays):
-    """The head on chosen layers, which weights do not name: any will do to tell two sets of weights apart."""
+    """Returns the head on selected layers. The weights do not name the layers, but any will do to compare weights."""
     shares, (_, width, gates) = arrays.get(f"{name}/layer_sum/layer_weights"), arrays[f"{name}/lstm_0/kernel"].shape
     count = width // config.hidden_size if shares is None else len(shares)
     num_labels = len(arrays[f"{name}/classifier/output_bias"])
@@ -175,21 +175,21 @@ _OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initiali
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """What a conversion did, and what it was found to be.
+    """Result of a conversion and of its verification.
 
     Attributes:
-        source, target: where from and where to.
+        source, target: paths of the source and the target.
         form: the format of the target.
-        matched: how many weights were written; each is, read again, the same to the bit.
+        matched: number of weights written; each one was read back bit-identical.
         not_held: our paths of weights that the target's class does not read, and that were not written.
-        left_out: what was to stay behind: our paths, or the source's names where we know none.
-        without_meaning: names in the source that are no weights.
+        left_out: left out on request: our paths, or the source's names if there are none.
+        without_meaning: names in the source that are not weights.
         settings: field of the configuration -> (before, after), where they differ.
-        text: what the outputs are computed from; it has an added token of each kind, if there are any.
-        unknown: how many tokens of `text` are unknown to the vocabulary: if most are, the outputs say little.
-        differences: output -> the largest difference before and after, on `text`.
+        text: the input of the compared outputs; it has an added token of each kind, if there are any.
+        unknown: number of tokens of `text` that are not in the vocabulary: if most are not, the comparison is weak.
+        differences: output -> the largest difference between source and target on `text`.
         hashes: file of weights -> its SHA-256.
-        remarks: what a reader of the files should know.
+        remarks: notes for readers of the files.
     """
 
     source: str
@@ -210,9 +210,9 @@ class Proof:
         unknown = f", {self.unknown} tokens of which are unknown" if self.unknown else ""
         lines = [
             f"Converted {self.source} to {self.target} ({self.form})",
-            f"  weights     {self.matched} matched, each read again the same to the bit",
+            f"  weights     {self.matched} written, all read back bit-identical",
             _names("not read by the target's class, not written", self.not_held),
-            _names("left out, as was asked", self.left_out),
+            _names("left out, as requested", self.left_out),
             _names("in the source besides the weights, not needed", self.without_meaning),
             *(f"  setting     {name}: {old!r} before, {new!r} after" for name, (old, new) in self.settings.items()),
             f"  outputs     largest differences on {self.text!r}{unknown}:",
@@ -229,27 +229,27 @@ def _names(words, names):
 
 
 def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[str, ...] = ()) -> dict:
-    """Reads what was written and compares it.
+    """Reads the written model back and compares it.
 
     Args:
-        directory: where it lies.
-        model: what was to be written.
-        written: what the writer said.
-        given_up: fields of the configuration that may change what is computed.
+        directory: its directory.
+        model: the model that was written.
+        written: the writer's result.
+        given_up: fields of the configuration that may change although they affect outputs.
 
     Returns:
-        the fields of a `Proof` from `matched` on that are found here.
+        the fields of a `Proof` from `matched` on that are determined here.
 
     Raises:
-        ValueError: something is not what it was.
+        ValueError: the written model differs.
     """
     held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
     text = sample_text(model.tokenizer)
-    before = run_model(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
+    before = run_model(model.config, held, model.tokenizer, text)  # first: it has the clearest messages
     checkpoint, description = open_checkpoint(directory), load_description([directory])
     _check_arrays(checkpoint, held)
     if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
-        raise _failure(f"the optimizer's {lost[0]} is not in it")
+        raise _failure(f"the optimizer's {lost[0]} is missing")
     if "classifier/output_bias" in held and not _same_labels(model.labels, description.labels):
         raise _failure(f"the labels are {description.labels} and were {model.labels}")
     settings = _find_changes(computed_settings(model.config), computed_settings(description.config))
@@ -267,13 +267,13 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
 
 
 def run_model(config, arrays, tokenizer, text) -> dict[str, np.ndarray]:
-    """Returns what a model computes from a text, and the `input_ids`."""
+    """Returns a model's outputs for a text, and the `input_ids`."""
     inputs = tokenizer([text], max_seq_length=min(config.max_length, _LONGEST))
     return {"input_ids": inputs["input_ids"].numpy(), **compute_outputs(config, arrays, inputs)}
 
 
 def computed_settings(config) -> dict:
-    """Returns the fields that say what is computed; whether there is a pooler, the weights say."""
+    """Returns the fields that affect the outputs, except for the pooler, which the weights determine."""
     names = [f.name for f in dataclasses.fields(config) if f.name not in ("extra", "has_pooler")]
     values = {name: getattr(config, name) for name in names}
     return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
@@ -284,7 +284,7 @@ def _find_changes(before, after):
 
 
 def _same_labels(before, after):
-    """Says whether the labels are the same; where there were none, Transformers' own names for them are none either."""
+    """Returns whether the labels are the same; Transformers' default names count as no labels."""
     return after == before or before is None and after == default_labels(len(after))
 
 
@@ -294,20 +294,20 @@ def _check_arrays(checkpoint, held):
     for path, array in held.items():
         there = checkpoint.stored(path)
         if there.shape != array.shape or there.tobytes() != array.astype(there.dtype).tobytes():
-            raise _failure(f"{path} holds other numbers")
+            raise _failure(f"{path} has different values")
 
 
 def _check_tokens(tokenizer, again):
-    """Compares what two tokenizers make of texts with every kind of token that the first one has."""
+    """Compares two tokenizers on texts with every kind of token of the first one."""
     texts = tokenizer_samples(tokenizer)
     before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
     for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
         for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):
             if theirs != ours:
-                raise _failure(f"its tokenizer makes other {name} of {text!r}")
+                raise _failure(f"its tokenizer produces different {name} for {text!r}")
     for one, other in zip(tokenizer.added_tokens, again.added_tokens, strict=True):
         if one != dataclasses.replace(other, special=one.special):
-            raise _failure(f"its added token {one.content!r} has other flags")
+            raise _failure(f"its added token {one.content!r} has different flags")
 
 
 def _output_differences(before, after, allowed):
@@ -321,6 +321,6 @@ def _output_differences(before, after, allowed):
 
 def _failure(why):
     return ValueError(
-        f"What was converted must be, read again, what it was before. Received a difference: {why}; nothing was kept. "
-        "Take another format, or report this."
+        f"Verification failed: the converted model differs from the source: {why}. Nothing was written. "
+        "Use another format, or report this as a bug."
     )

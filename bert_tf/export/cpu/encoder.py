@@ -1,12 +1,12 @@
-"""The fast forward pass of an encoder on processors: the same numbers as `models/encoder.py`, by fewer operations.
+"""Fast forward pass of an encoder on CPUs: the results of `models/encoder.py` with fewer operations.
 
 From the top: a batch is laid out as one flat list of tokens (`data/packed_rows.py`); embeddings are looked up; each
-block computes attention and feed-forward (`products.py`, `int8_ranges.py`), in parts that threads compute side by side;
-what comes out goes back to the shape of the batch. It is for graphs that are served, and has no gradient.
+layer computes attention and feed-forward (`products.py`, `int8_ranges.py`), in parts that run in parallel threads;
+the outputs get the shape of the batch again. It is for served graphs and has no gradients.
 
-To share each product among threads, they would have to meet at each product. With parts they meet twice in a block
-(Shoeybi et al. 2019, section 3): what one part of the heads, or of the units of a feed-forward layer, computes depends
-on no other part, and what all give is added.
+To share each product among threads, they would have to synchronize at each product. With parts, they do so twice a
+layer (Shoeybi et al. 2019, section 3): the result of one part of the heads, or of the feed-forward units, depends
+on no other part, and the results are added.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from bert_tf.models.encoder import Encoder
 
 
 class FastEncoder:
-    """An encoder's forward pass, called with the features that the encoder takes; returns the same outputs.
+    """Fast forward pass of an encoder, with the encoder's inputs and outputs.
 
     Args:
         encoder: built, with weights, of any configuration; adapters are merged into the weights.
         arithmetic: `Floats`, `Int8`, `RangedInt8` or `RecordingFloats`.
-        parts: the number of threads that compute a block side by side; fewer if its heads or units do not divide by it.
+        parts: number of threads that compute a layer in parallel; fewer if heads or units are not divisible by it.
     """
 
     def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):
@@ -75,7 +75,7 @@ class _Embeddings:
         segments = values_of(layer.token_type_embeddings) if c.type_vocab_size else np.zeros((1, 1), np.float32)
         if c.task_type_vocab_size:
             positions = positions + values_of(layer.task_type_embeddings)[0]
-        # One table of what each position has in each segment: a look-up and a sum less for every token. Positions count
+        # One table for each position in each segment saves a lookup and a sum per token. Positions count
         # first, so that one beyond the model's is beyond the table, which TensorFlow refuses.
         table = (positions[:, np.newaxis] + segments).reshape(-1, positions.shape[1])
         self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
@@ -91,7 +91,7 @@ class _Embeddings:
 
 
 class _Block:
-    """A Transformer block on a flat list of tokens, [P, H] -> [P, H]."""
+    """A Transformer layer on a flat list of tokens, [P, H] -> [P, H]."""
 
     def __init__(self, block, arithmetic, parts, number):
         attention = block.attention
@@ -136,14 +136,14 @@ class _Block:
         heads = z.shape[1] // (3 * self.width)
         z = tf.reshape(z[: R * L] if self.fills_up else z, [R, L, 3 * heads, self.width])
         query, key, value = tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1)  # [R, A, L, D]
-        # oneDNN computes product, scale and mask in one kernel where they stand in this order.
+        # oneDNN computes product, scale and mask in one kernel if they are in this order.
         scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, z.dtype) + tf.cast(bias, z.dtype)
         mixed = tf.matmul(tf.nn.softmax(scores), value)
         return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
 
 
 def _dense(layer) -> DenseWeights:
-    """Returns what a `Linear` computes, its adapter merged."""
+    """Returns a `Linear` layer's map, with its adapter merged."""
     kernel = values_of(layer.kernel)
     if layer.lora:
         kernel = kernel + values_of(layer.lora_a) @ values_of(layer.lora_b) * np.float32(layer.lora.scale)
@@ -155,8 +155,8 @@ def _split(inner, outer, parts, width):
 
     Args:
         inner: maps of the same input to equal numbers of units.
-        outer: reads what each group of `width` units of them became.
-        parts: as many, or fewer where the units do not divide.
+        outer: reads the activations of each group of `width` units.
+        parts: number of parts; fewer if the units are not divisible by it.
 
     Each part has a share of the outer bias: without a bias, TensorFlow's product would pack a constant kernel at each
     run.

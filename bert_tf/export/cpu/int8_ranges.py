@@ -1,4 +1,4 @@
-"""Int8 products whose ranges are known from examples: bias, activation and sum in one kernel of TensorFlow 2.17."""
+"""Static int8 products, with calibrated ranges: bias, activation and sum in one kernel of TensorFlow 2.17."""
 
 from collections.abc import Mapping
 
@@ -11,19 +11,20 @@ from bert_tf.utils.tensorflow_internals import apply_op
 
 Ranges = Mapping[tuple, np.ndarray]  # {(number of the block, which input): greatest |x| of each column, float32 [in]}
 
-# Units of a feed-forward layer, or of each of its parts, that stay in float32: they reach ten times as far as others.
+# Units of a feed-forward layer, or of each of its parts, that stay in float32, because their range is ten times as
+# large as others'.
 _OUTLIERS = 8
-# An activation's name in the kernel, and its least value, where what follows it begins to count.
+# An activation's name in the kernel, and its minimum, the start of the next product's input range.
 _KERNEL_NAMES = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
 _LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too
 _LEAST_STEP = 8  # tokens
 
 
 class RecordingFloats(Floats):
-    """Products in float32 that note how far each column of their inputs goes, padding aside.
+    """Float32 products that record the range of each column of their inputs, without padding.
 
     Attributes:
-        found: {key of a product: float32 [in]}, tensors of the batch that was computed last.
+        found: {key of a product: float32 [in]}, tensors of the last batch.
     """
 
     def begin(self, token_mask):
@@ -49,10 +50,10 @@ class RecordingFloats(Floats):
 
 
 class RangedInt8(Floats):
-    """Products of 8-bit integers with one scale for all tokens, from ranges that examples have shown.
+    """Products of 8-bit integers with one scale for all tokens, from calibrated ranges.
 
-    oneDNN makes a kernel for each product and each number of tokens, which takes as long as a short text's product, and
-    keeps the last thousand. So the flat list is filled up to the next of a few numbers: eight for each power of two,
+    oneDNN builds a kernel for each product and number of tokens, which takes as long as a short text's product, and
+    caches the last thousand. So the flat list is padded to the next of a few sizes: eight per power of two,
     multiples of 8.
     """
 
@@ -72,7 +73,7 @@ class RangedInt8(Floats):
         return _with_zeros(tokens, -(-number // step) * step)
 
     def attention_input(self, layer, key):
-        """What LayerNorm puts out has columns that go much further than others; a part of their range moves into the
+        """Some columns of LayerNorm's output have a much larger range than others; part of it moves into the
         kernel (SmoothQuant, Xiao et al. 2022, equation 4 with alpha 0.5)."""
         scale, most = _smoothness(self._ranges[key], layer.kernel)
         product = _Product(layer.kernel * scale[:, np.newaxis], layer.bias, (-most, most))
@@ -89,8 +90,8 @@ class RangedInt8(Floats):
         return call
 
     def feed_forward(self, inner, outer, key):
-        """What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed
-        in float32, in addition, and the others are rounded the finer."""
+        """Values between the two products stay in 8 bits, except in the units of widest range. Those are computed
+        in float32 in addition, so that the others can be rounded more finely."""
         number, name = key
         reach = self._of((number, f"{name}_hidden"), outer)
         if inner.activation not in _KERNEL_NAMES or len(reach) <= _OUTLIERS:
@@ -113,7 +114,7 @@ class RangedInt8(Floats):
 
 
 def _small_feed_forward(inner, outer, units):
-    """Returns a function from float32 [P, in] to what some units add to the output [P, H]."""
+    """Returns a function from float32 [P, in] to some units' contribution to the output [P, H]."""
     w1, b1, w2 = (
         GraphConstant(inner.kernel[:, units]),
         GraphConstant(inner.bias[units]),
@@ -124,7 +125,7 @@ def _small_feed_forward(inner, outer, units):
 
 
 def _smoothness(reach, kernel):
-    """Returns float32 [in], what to divide the input by, and how far it goes then."""
+    """Returns float32 [in], the divisors of the input, and the range after division."""
     scale = np.sqrt(reach / np.maximum(np.abs(kernel).max(1), _LEAST_WEIGHT)).astype(np.float32)
     return scale, (reach / scale).max()
 
@@ -141,14 +142,14 @@ def _round(x, most):
 class _Product:
     """A linear map by `_QuantizedMatMul`, which TensorFlow has from 2.17 on.
 
-    Called with x [P, in], qint8 from -m to m or quint8 from the least of its range, and with float32 [P, out] to `add`
-    or None; returns float32 [P, out], or quint8 of `out_range`.
+    Called with x [P, in], qint8 from -m to m or quint8 from the minimum of its range, and with float32 [P, out] to
+    `add` or None; returns float32 [P, out], or quint8 of `out_range`.
 
     Args:
         kernel, bias: float32 [in, out] and [out].
-        x_range: the least and the greatest number of x; a constant, since oneDNN keeps a product for each.
+        x_range: minimum and maximum of x; constants, because oneDNN caches a kernel for each.
         activation: the kernel's name for it, or None.
-        out_range: of what is rounded again, or None.
+        out_range: of a requantized output, or None.
     """
 
     def __init__(self, kernel, bias, x_range, activation=None, out_range=None):
@@ -164,7 +165,7 @@ class _Product:
         fused = ["BiasAdd", *self.fused, *["Add"] * (add is not None), last]
         kernel = tf.bitcast(self.kernel(), tf.qint8)
         products, _ = apply_op(
-            "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
+            "_QuantizedMatMul", name="int8_product",  # names that start with "_" are rejected
             device_inputs=[x, kernel, self.bias(), *([] if add is None else [add])],
             host_inputs=[each() for each in self.ranges],
             Tdevice_outputs=[out], Thost_outputs=[tf.float32] * (2 if self.out_range else 0),
@@ -176,5 +177,5 @@ class _Product:
 
 
 def _with_zeros(tokens, number):
-    """Returns [number, ...]: zeros after the tokens that are there."""
+    """Returns [number, ...]: the tokens, padded with zeros."""
     return tf.concat([tokens, tf.zeros([number - tf.shape(tokens)[0], *tokens.shape[1:]], tokens.dtype)], 0)

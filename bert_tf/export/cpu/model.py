@@ -1,4 +1,4 @@
-"""A task's model for processors: with the fast encoder, and with weights as constants where that is faster."""
+"""A task's model for CPUs: with the fast encoder, and with weights as constants if that is faster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,18 +13,18 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.models.encoder_replacement import replace_encoder
 from bert_tf.utils.tensorflow_internals import convert_variables_to_constants_v2
 
-_MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
+_MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, which is limited to 2 GiB
 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
 def fast_model(model: keras.Model, options: ExportOptions, ranges: Ranges | None = None) -> keras.Model:
-    """Returns a model that computes the same in the way that suits the export: itself, or one with a fast encoder.
+    """Returns an equivalent model that suits the export: the model itself, or one with the fast encoder.
 
     Args:
-        model: of a task, functional, with the export's dtype.
+        model: a task's functional model, with the export's dtype.
         options: of the export.
-        ranges: of `calibration.input_ranges`, where the export takes them; None: each token has its own scale.
+        ranges: of `calibration.input_ranges`, if the export uses them; None: each token has its own scale.
     """
     if not options.has_fast_encoder:
         return model
@@ -35,31 +35,31 @@ def fast_model(model: keras.Model, options: ExportOptions, ranges: Ranges | None
 
 
 def gain_as_constants(weights: Sequence[tf.TensorSpec]) -> bool:
-    """Returns whether constants are faster than variables: in bfloat16 they are.
+    """Returns whether constants are faster than variables, as they are in bfloat16.
 
-    TensorFlow keeps one packed form of a constant, the one that suits its first product, and packs it again in each
-    product that wants another. In bfloat16 one form suits all; in float32 it depends on the number of rows, so that
+    TensorFlow caches one packed layout of a constant, the one for its first product, and packs it again in each
+    product that needs another. In bfloat16 one layout suits all; in float32 it depends on the number of rows, so that
     requests of other lengths than the first one take up to twice as long.
     """
     return any(each.dtype == tf.bfloat16 for each in weights)
 
 
 def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: Sequence[tf.TensorSpec]) -> Forward:
-    """Returns a function that computes the same, its weights constants of the graph.
+    """Returns an equivalent function whose weights are constants of the graph.
 
     Args:
         forward: {name: tensor} -> tensors.
-        inputs: what it takes, with names.
+        inputs: its named inputs.
         weights: of the model.
 
     Raises:
-        ValueError: there are too many weights for a graph.
+        ValueError: the weights are too large for a graph.
     """
     size = size_of(weights)
     if size > _MOST_BYTES:
         raise ValueError(
-            f"The weights of an export with `export_for=cpu` must take at most {_MOST_BYTES / 2**30:.2f} GiB, which is "
-            f"what a graph holds. Received {size / 2**30:.2f} GiB; leave `export_for` out."
+            f"`export_for=cpu` is limited to {_MOST_BYTES / 2**30:.2f} GiB of weights, which is "
+            f"the limit of a graph; this model has {size / 2**30:.2f} GiB. Remove `export_for`."
         )
     traced = _trace(forward, inputs)
     return _call_traced(convert_variables_to_constants_v2(traced, lower_control_flow=False), traced, inputs)
@@ -68,16 +68,16 @@ def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: S
 def with_own_weights(
     forward: Forward, inputs: Sequence[tf.TensorSpec]
 ) -> tuple[Forward, list[tf.Variable], list[tf.TensorSpec]]:
-    """Returns a function that computes the same, which variables it reads, and specs of these and of its constants.
+    """Returns an equivalent function, the variables that it reads, and specs of these and of its constants.
 
     Args:
-        forward: {name: tensor} -> tensors, with weights of its own besides those of the model: parts, or integers as
+        forward: {name: tensor} -> tensors, with weights in addition to the model's: parts, or integers as
             constants.
-        inputs: what it takes, with names.
+        inputs: its named inputs.
     """
     traced = _trace(forward, inputs)
     handles = {id(each) for each in traced.captured_inputs}
-    variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
+    variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only traced
     constants = [op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const"]
     numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank]
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in (*variables, *numbers)]
@@ -100,5 +100,5 @@ def _call_traced(function, traced, inputs):
 
 
 def size_of(weights: Sequence[tf.TensorSpec]) -> int:
-    """Returns how many bytes the weights take."""
+    """Returns the size of the weights in bytes."""
     return sum(each.shape.num_elements() * each.dtype.size for each in weights)

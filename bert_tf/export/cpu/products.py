@@ -1,4 +1,4 @@
-"""What the fast forward pass computes with: weights as it holds them, matrix products, layer norm; float and int8."""
+"""Building blocks of the fast forward pass: weights, matrix products and layer norm, in float and int8."""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from bert_tf.models.layers import activation
 # (x [P, in], residual [P, out] or None, whether it is added) -> [P, out]
 Product = Callable[..., tf.Tensor]
 
-_MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an activation of 0
-_TINY = 1e-9  # the least scale, so that a row of zeros divides by none
+_MOST, _ZERO = 127, 128  # weights are from -127 to 127; 128 represents an activation of 0
+_TINY = 1e-9  # the minimum scale, so that a row of zeros is not divided by 0
 
 
 @dataclasses.dataclass(frozen=True)
 class DenseWeights:
-    """A linear map x W + b with the activation after it.
+    """A linear map x W + b followed by its activation.
 
     Attributes:
         kernel, bias: float32 [in, out] and [out].
         activation: a name of `EncoderConfig.hidden_act`.
-        columns: which columns of the model's input a part of a map reads; None: all.
+        columns: the columns of the model's input that a part of the map reads; None: all.
     """
 
     kernel: np.ndarray
@@ -32,7 +32,7 @@ class DenseWeights:
 
 
 class GraphConstant:
-    """An array that is a constant of whatever graph asks for it: one, however many layers share it."""
+    """An array that becomes a constant of each graph that uses it: a single one, even if layers share it."""
 
     def __init__(self, value: np.ndarray):
         self._value, self._graph, self._tensor = value, None, None
@@ -53,14 +53,14 @@ class Floats:
         self.dtype = tf.as_dtype(dtype)
 
     def begin(self, token_mask: tf.Tensor):
-        """Is called with int32 [P], 0 for padding, before the products of a batch."""
+        """Called with int32 [P], 0 for padding, before the products of a batch."""
 
     def fill_up(self, tokens: tf.Tensor) -> tf.Tensor:
-        """Returns the flat list [P] with zeros added up to the number of tokens that is computed."""
+        """Returns the flat list [P], padded with zeros to the number of tokens to compute."""
         return tokens
 
     def weight(self, values: np.ndarray) -> Callable[[], tf.Tensor]:
-        """Returns a function that gives a weight in this dtype."""
+        """Returns a function that returns a weight in this dtype."""
         variable = tf.Variable(values, trainable=False, dtype=self.dtype)
         return lambda: tf.convert_to_tensor(variable)
 
@@ -74,7 +74,7 @@ class Floats:
         return product
 
     def attention_input(self, layer: DenseWeights, key: tuple) -> Product:
-        """Returns the map to queries, keys and values; `key` is (number of the block, what is computed)."""
+        """Returns the map to queries, keys and values; `key` is (layer index, name of the product)."""
         return self.dense(layer)
 
     def attention_output(self, layer: DenseWeights, key: tuple) -> Product:
@@ -86,12 +86,12 @@ class Floats:
 
 
 class Int8(Floats):
-    """Products of 8-bit integers, rounded once for each token and once for each column of W; all else in float32.
+    """Products of 8-bit integers, with one scale per token and per column of W; everything else is float32.
 
     Row i of x is round(x / s_i) with s_i = max |x_i| / 127, column j of W is round(W / t_j) alike (dynamic
     quantization; no calibration). TensorFlow's kernel takes activations without a sign and one scale for all: x is
-    shifted by 128, whose share -128 sum_k W_kj it adds as an integer, the ranges given to it make its own scales 1, and
-    s_i t_j and b are applied to what comes out.
+    shifted by 128, whose contribution -128 sum_k W_kj is added as an integer; the ranges passed to it set its own
+    scales to 1, and s_i t_j and b are applied to the result.
     """
 
     def dense(self, layer):
@@ -103,7 +103,7 @@ class Int8(Floats):
         def product(x, residual=None, adds=True):
             greatest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -tf.reduce_min(x, -1, keepdims=True))
             scale = tf.maximum(greatest, _TINY) * np.float32(1 / _MOST)
-            shifted = tf.cast(x * (1 / scale) + (_ZERO + 0.5), tf.uint8)  # the half makes the cast round
+            shifted = tf.cast(x * (1 / scale) + (_ZERO + 0.5), tf.uint8)  # adding 0.5 makes the cast round
             y = tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
                 a=tf.bitcast(shifted, tf.quint8), b=tf.bitcast(kernel(), tf.qint8), bias=tf.bitcast(shift(), tf.qint32),
                 min_a=0.0, max_a=255.0, min_b=-float(_MOST), max_b=float(_MOST),
@@ -117,19 +117,19 @@ class Int8(Floats):
 
 
 def quantize_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns int8 [in, out] and float32 [out]: what each column is divided by, its greatest value over 127."""
+    """Returns int8 [in, out] and float32 [out]: the divisor of each column, its maximum over 127."""
     scales = (np.maximum(np.abs(kernel).max(0), _TINY) / _MOST).astype(np.float32)
     return np.clip(np.round(kernel / scales), -_MOST, _MOST).astype(np.int8), scales
 
 
 class FusedLayerNorm:
-    """Layer normalization of [P, H] in the form that grappler makes one kernel, `_MklLayerNorm`.
+    """Layer normalization of [P, H] in the form that grappler fuses into one kernel, `_MklLayerNorm`.
 
     Rows are the channels of a batch normalization, whose kernel computes in float32.
     """
 
     def __init__(self, layer, arithmetic: Floats):
-        """Args: the model's `LayerNorm`, built; the products whose dtype it has."""
+        """Args: the model's `LayerNorm`, built; the products that set its dtype."""
         self.epsilon, dtype = layer.epsilon, arithmetic.dtype.as_numpy_dtype
         self.gamma, self.beta = (GraphConstant(values_of(each).astype(dtype)) for each in (layer.gamma, layer.beta))
 
@@ -144,6 +144,6 @@ class FusedLayerNorm:
 
 
 def values_of(variable) -> np.ndarray:
-    """Returns what a variable holds now, float32 of its shape, also while a graph is traced."""
+    """Returns the current value of a variable, float32 of its shape, even while a graph is traced."""
     with tf.init_scope():
         return np.asarray(tf.cast(tf.convert_to_tensor(variable), tf.float32))

@@ -1,8 +1,8 @@
-"""Operations of graphs that only compute: names of TensorFlow's and tensorflow-text's operations.
+"""Allowed operations: names of operations of TensorFlow and tensorflow-text that only compute.
 
-None of them reads or writes a file, but for a table's vocabulary, which `safety` looks at by itself; none reaches the
-network, runs Python or waits for others. What our exports, Google's published models for text and Keras's layers need
-is among them. An operation that a new release of TensorFlow brings is not, until somebody has looked at it.
+None of them reads or writes a file, except a table's vocabulary, which `graph_check` checks separately; none uses the
+network, runs Python or waits for others. The list covers our exports, Google's published text models and Keras's
+layers. Operations that are new in a TensorFlow release are not included until they have been reviewed.
 """
 
 COMPUTES = frozenset(
@@ -127,7 +127,7 @@ COMPUTES = frozenset(
         "SerializeTensor StringToNumber",
         # order
         "ControlTrigger Merge NoOp Switch",
-        # parts and lists
+        # partitions and lists
         "DynamicPartition DynamicStitch ParallelDynamicStitch TensorArrayCloseV3 TensorArrayConcatV3 "
         "TensorArrayGatherV3 TensorArrayGradV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
         "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
@@ -147,13 +147,13 @@ COMPUTES = frozenset(
         "TFText>OffsetsToBoiseTags TFText>PhraseDetokenize TFText>RoundRobinGenerateMasks TFText>RoundRobinTrim "
         "TFText>Utf8Binarize TFText>WhitespaceTokenizeWithOffsetsV2 TokenizerFromLogits "
         "UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets",
-        # made by oneDNN's part of TensorFlow; exports with products of integers have it
+        # made by TensorFlow's oneDNN integration; int8 exports have it
         "_QuantizedMatMul",
     )
     for name in group.split()
 )
 
-# What may run when a model is loaded: it makes tables and variables, and nothing whose size a number decides.
+# Operations that may run when a model is loaded: they create tables and variables, but nothing sized by a number.
 LOADS = COMPUTES & {
     "AnonymousHashTable", "AnonymousMutableHashTable", "AssignVariableOp", "Const", "DestroyResourceOp",
     "DisableCopyOnRead", "HashTableV2", "Identity", "InitializeTableFromTextFileV2", "InitializeTableV2",

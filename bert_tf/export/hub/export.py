@@ -1,4 +1,4 @@
-"""Exports TF Hub's pair of SavedModels, preprocessor and encoder."""
+"""Exports a model as TF Hub's pair of SavedModels, preprocessor and encoder."""
 
 import os
 
@@ -18,7 +18,7 @@ from bert_tf.utils.files import check_free, whole_directory
 
 # === Preprocessor ===
 # TF Hub's preprocessor: texts to an encoder's inputs, as a SavedModel (tensorflow.org/hub, "Common SavedModel APIs for
-# Text Tasks"). The names of inputs are TF Hub's in this file, and nowhere else.
+# Text Tasks"). Only this file uses TF Hub's names of inputs.
 
 
 INPUTS = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}  # ours -> theirs
@@ -27,26 +27,26 @@ _TEXTS = (tf.TensorSpec([None], tf.string),)
 
 
 class Preprocessor(tf.Module):
-    """TF Hub's preprocessor of a tokenizer, for `tf.saved_model.save`.
+    """TF Hub preprocessor for a tokenizer, to be saved with `tf.saved_model.save`.
 
         preprocessor(texts)                                  strings [n] -> the encoder's inputs, int32 [n, S]
         preprocessor.tokenize(texts)                         -> ids
         preprocessor.tokenize_with_offsets(texts)            -> [ids, starts, limits]
-        preprocessor.tokenize.get_special_tokens_dict()      -> ids of special tokens, and how many tokens there are
+        preprocessor.tokenize.get_special_tokens_dict()      -> ids of special tokens, and the vocabulary size
         preprocessor.bert_pack_inputs([a], seq_length=64)    ids -> the encoder's inputs; also [a, b]
 
     The inputs are a dict of `input_word_ids`, `input_mask` and `input_type_ids`. ids are RaggedTensors of int32
-    [n, (words), (tokens)], or [n, (tokens)] where the tokenizer has no words. starts and limits, int64 of the same
-    shape, count bytes of the text, as tensorflow-text's do.
+    [n, (words), (tokens)], or [n, (tokens)] if the tokenizer has no words. starts and limits, int64 of the same
+    shape, count bytes of the text, as in tensorflow-text.
 
     Args:
         tokenizer: a `BaseTokenizer`.
-        default_seq_length: S, tokens of a sequence unless `bert_pack_inputs` is given another number.
+        default_seq_length: S, sequence length, unless `bert_pack_inputs` gets another one.
     """
 
     def __init__(self, tokenizer: BaseTokenizer, default_seq_length: int = 128):
         super().__init__(name="preprocessor")
-        self.tokenizer = tokenizer  # its tables stay with what is saved, however often that is loaded and saved again
+        self.tokenizer = tokenizer  # keeps its tables in the saved object, even after loading and saving again
         special = tf.function(lambda: _special_tokens(tokenizer), input_signature=(), autograph=False)
         self.tokenize = _Tokenize(lambda texts: tokenizer.tokenize_by_words(texts)[0], special)
         self.tokenize_with_offsets = _Tokenize(lambda texts: _with_byte_offsets(tokenizer, texts), special)
@@ -60,13 +60,13 @@ class Preprocessor(tf.Module):
 
 
 def add_vocabulary(module: tf.Module, tokenizer: BaseTokenizer):
-    """Gives a module the tokenizer's file, if it came from one, as an asset under TF Hub's name for its kind."""
+    """Adds the tokenizer's file, if any, to a module as an asset under TF Hub's name for its kind."""
     if tokenizer.vocab_file:
         setattr(module, _ASSETS.get(tokenizer.KIND, "vocab_file"), tf.saved_model.Asset(tokenizer.asset_file))
 
 
 class _Tokenize(tf.Module):
-    """A function of texts that also knows the special tokens."""
+    """A tokenize function that also returns the special tokens."""
 
     def __init__(self, function, special):
         super().__init__()
@@ -79,16 +79,16 @@ class _Tokenize(tf.Module):
 
 
 class _BertPackInputs(tf.Module):
-    """Ids of one or two texts an example to the encoder's inputs.
+    """Packs the ids of one or two texts per example into the encoder's inputs.
 
-    A SavedModel holds one graph for each kind of arguments: one text or two, each with its words or without. A
-    sequence that is too long loses tokens where tensorflow-text's RoundRobinTrimmer takes them.
+    A SavedModel holds one graph per kind of arguments: one text or two, with or without words. A
+    sequence that is too long is truncated like tensorflow-text's RoundRobinTrimmer.
     """
 
     def __init__(self, tokenizer, default_seq_length):
         super().__init__()
 
-        # The default is known only here, and it is the function's signature that is saved.
+        # The default is known only here, and the function's signature is saved.
         @tf.function(autograph=False)
         def call(inputs, seq_length=default_seq_length):
             return _pack(tokenizer, inputs, seq_length)
@@ -124,7 +124,7 @@ def _special_tokens(tokenizer):
 
 
 def _with_byte_offsets(tokenizer, texts):
-    """Returns ids, starts and limits, the last two in bytes of the texts as they came."""
+    """Returns ids, starts and limits, the last two in bytes of the original texts."""
     ids, starts, limits = tokenizer.tokenize_by_words(texts)
     with tf.device("CPU:0"):
         chars, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
@@ -143,20 +143,20 @@ def _with_byte_offsets(tokenizer, texts):
 
 
 # === Encoder ===
-# TF Hub's encoder: a Transformer's inputs to vectors, as a SavedModel that can be trained further.
+# TF Hub's encoder: from inputs to hidden states, as a SavedModel that can be fine-tuned.
 
 
 _POSITIONS = "masked_lm_positions"
 
 
 class _Trainable(tf.Module):
-    """A function of a dict of int32 tensors, and of `training`; its variables are lists, which stay in a SavedModel."""
+    """A function of a dict of int32 tensors, and of `training`; its variables are lists, which SavedModels keep."""
 
     variables = trainable_variables = ()  # in place of tf.Module's properties, which would not be saved
 
     def __init__(self, name, variables, function, inputs):
         super().__init__(name=name)
-        # TensorFlow's variables and not Keras's, whose objects would write each weight a second time (keras#23553).
+        # TensorFlow's variables instead of Keras's, whose objects would write each weight a second time (keras#23553).
         self.variables = [variable.value for variable in variables]
         self.trainable_variables = [variable.value for variable in variables if variable.trainable]
         self.regularization_losses = []
@@ -167,32 +167,32 @@ class _Trainable(tf.Module):
 
     @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
-        # Dropout draws from the graph's own generator: Keras's has a variable, which is none of the model's.
+        # Dropout draws from the graph's own generator: Keras's has a variable, which is not part of the model.
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32) if training else tf.zeros([2], tf.int32)
         with seed_scope(seed):
             return self._function(inputs, training)
 
 
 class HubEncoder(_Trainable):
-    """TF Hub's encoder with its variables, for `tf.saved_model.save`.
+    """TF Hub encoder with its variables, to be saved with `tf.saved_model.save`.
 
         encoder({"input_word_ids", "input_mask", "input_type_ids"}, training=False)
 
     takes int32 [n, S] each and returns `pooled_output` [n, H], also as `default`; `sequence_output` [n, S, H];
-    `encoder_outputs`, a list of each layer's [n, S, H]; float32. Where there is a `head`,
+    `encoder_outputs`, a list of each layer's [n, S, H]; float32. With a `head`,
     `encoder.mlm({..., "masked_lm_positions": int32 [n, M]})` returns the same without `default`, and `mlm_logits`
     float32 [n, M, V].
 
     Attributes:
-        variables, trainable_variables: lists; `encoder.mlm` has its own, the encoder's among them.
+        variables, trainable_variables: lists; `encoder.mlm` has its own, which include the encoder's.
         regularization_losses: none.
-        vocab_file: the vocabulary, as an asset; `sp_model_file` where it is SentencePiece's.
+        vocab_file: the vocabulary, as an asset; `sp_model_file` for SentencePiece.
         do_lower_case: a variable, bool: whether text is lowercased.
 
     Args:
         encoder: built, with weights.
-        tokenizer: whose vocabulary it is.
-        head: that of masked language modelling, or None.
+        tokenizer: the encoder's tokenizer.
+        head: the masked-LM head, or None.
     """
 
     def __init__(self, encoder: Encoder, tokenizer: BaseTokenizer, head: MaskedLMHead | None = None):
@@ -227,7 +227,7 @@ def _fill(encoder, head, inputs, training):
 # From a checkpoint of any kind to TF Hub's pair of SavedModels.
 
 
-PREPROCESSOR, ENCODER = "preprocessor", "encoder"  # the folders of an export
+PREPROCESSOR, ENCODER = "preprocessor", "encoder"  # the directories of an export
 _USUAL_LENGTH = 128
 _HEAD = "cls/predictions/"
 
@@ -235,17 +235,17 @@ _HEAD = "cls/predictions/"
 def export_hub(
     path: str | os.PathLike, export_dir: str | os.PathLike, default_seq_length: int | None = None
 ) -> tuple[str, str]:
-    """Writes `export_dir`/preprocessor and `export_dir`/encoder, both or none, and returns the two paths.
+    """Exports a model for TF Hub's text API: writes `preprocessor` and `encoder`, and returns their paths.
 
     Args:
-        path: a checkpoint, as `bert_tf.load` takes it; of a trained model the encoder is exported.
-        export_dir: a directory that is not there yet, or empty.
-        default_seq_length: tokens of a sequence that the preprocessor makes; None: 128, or as many as the model
-            has positions.
+        path: a checkpoint, as in `bert_tf.load`; of a fine-tuned model, the encoder is exported.
+        export_dir: output directory; must not exist or must be empty.
+        default_seq_length: sequence length of the preprocessor; None: 128, or fewer if the model
+            has fewer positions.
 
     Raises:
-        ValueError: there is no such checkpoint, sequences would be longer than the model's positions, something is at
-            `export_dir`, or it cannot be written.
+        ValueError: there is no such checkpoint, sequences would be longer than the model's positions, `export_dir`
+            is not empty, or it cannot be written.
     """
     check_free(export_dir, parameter="export_dir")
     bert = loading.load(path)
@@ -261,7 +261,7 @@ def export_hub(
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"The export must be written whole to {export_dir}. Received: {reason}; nothing of it was kept."
+            f"Could not write the export to {export_dir}: {reason}. Nothing was kept."
         ) from error
     return tuple(os.path.join(export_dir, name) for name in models)
 
@@ -270,19 +270,19 @@ def _checked_length(length, most, template):
     length = min(_USUAL_LENGTH, most) if length is None else length
     if not template.special(2) <= length <= most:
         raise ValueError(
-            f"`default_seq_length` must be from {template.special(2)}, the special tokens of a pair, to {most}, the "
-            f"positions of the model. Received: {length}."
+            f"`default_seq_length` must be from {template.special(2)} (the special tokens of a pair) to {most} (the "
+            f"model's positions); got {length}."
         )
     return length
 
 
 def _masked_lm_head(path, bert):
-    """Returns the head of masked language modelling with the checkpoint's weights; None: it has none of that."""
+    """Returns the masked-LM head with the checkpoint's weights; None if it has none."""
     if not any(name.startswith(_HEAD) for name in bert.others):
         return None
     c = bert.config
     if c.is_decoder:
-        logging.warning("%s learned left to right, and has no head for masked language modelling: no `mlm`.", path)
+        logging.warning("%s is a causal model without a masked-LM head: exporting without `mlm`.", path)
         return None
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
     head = MaskedLMHead(*numbers, c.tie_word_embeddings)

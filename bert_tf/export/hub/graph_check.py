@@ -1,7 +1,7 @@
-"""Refuses SavedModels of other people that do more than compute: files, the network, Python, out-of-bounds sizes.
+"""Rejects untrusted SavedModels that do more than compute: use of files, network or Python, or excessive sizes.
 
-A `.keras` file is opened without a second thought, as Keras promises that it runs nobody's code; so this is looked at
-before the graph inside is.
+Users open `.keras` files freely, because Keras promises not to run code from them. So the graph inside is checked
+before it is loaded.
 """
 
 import math
@@ -18,17 +18,17 @@ from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
 from bert_tf.utils.tensorflow_internals import is_operation
 
 # === Bounds ===
-# What a graph takes by its form alone, before it computes: constants, and calls within calls.
+# Memory and time that a graph takes before it computes: constants and nested calls.
 #
-# A file of a few bytes can say that one number stands at 2^40 positions, or that each of forty functions calls the one
-# before it twice. TensorFlow makes such constants, and puts functions in the place of calls, when it loads a model.
+# A file of a few bytes can repeat one number 2^40 times, or have forty functions that each call the one
+# before it twice. TensorFlow expands such constants and inlines such calls when it loads a model.
 
 
 Functions = Mapping[str, function_pb2.FunctionDef]
 
-_MOST_RUNS = 2**20  # operations that one function runs, those of the functions that it calls included
-_COPIES = 8  # of a file's constants that one function may come to
-_ROOM = 2**28  # bytes that constants may take beyond those
+_MOST_RUNS = 2**20  # operations that one function runs, including those of the functions that it calls
+_COPIES = 8  # of a file's constants that one function may expand to
+_ROOM = 2**28  # bytes that constants may take in addition
 _MOST_AXES = 254  # of a tensor in TensorFlow
 _HANDLES = (types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT)
 _STRING_BYTES = 24  # of an empty one
@@ -41,18 +41,18 @@ def functions_of(graph: meta_graph_pb2.MetaGraphDef) -> dict[str, function_pb2.F
 
 
 def named_in(node) -> Iterator[str]:
-    """Yields the functions that an operation calls: its own name may be one's; attributes are branches and bodies."""
+    """Yields the functions that an operation calls: by its own name, or as branches and bodies in attributes."""
     yield node.op
     open_ = list(node.attr.values())
     while open_:
         value = open_.pop()
         for called in ([value.func] if value.HasField("func") else []) + list(value.list.func):
             yield called.name
-            open_ += called.attr.values()  # a function may be called with functions
+            open_ += called.attr.values()  # functions may be arguments of functions
 
 
 def reachable(functions: Functions, roots: Iterable[str]) -> set[str]:
-    """Returns the names of the functions that some of them call, and of these."""
+    """Returns the names of some functions and of all functions that they call."""
     seen, open_ = set(), list(roots)
     while open_:
         name = open_.pop()
@@ -63,8 +63,8 @@ def reachable(functions: Functions, roots: Iterable[str]) -> set[str]:
 
 
 def out_of_proportion(graph: meta_graph_pb2.MetaGraphDef) -> Iterator[str]:
-    """Yields what makes a graph run or hold much more than its file has bytes: functions that call themselves, calls
-    within calls, constants written shorter than they are. And constants that are handles of others' resources."""
+    """Yields what makes a graph run or hold much more than its file size suggests: recursive functions, nested
+    calls, compressed constants. Also yields constants that are handles of others' resources."""
     functions = functions_of(graph)
     called = {
         name: [each for node in function.node_def for each in named_in(node) if each in functions]
@@ -85,13 +85,13 @@ def out_of_proportion(graph: meta_graph_pb2.MetaGraphDef) -> Iterator[str]:
         yield f"constants that take far more memory than their file, {where} the most"
     runs = {name: len(function.node_def) for name, function in functions.items()}
     for name in _first_above(_MOST_RUNS, order, called, runs):
-        yield f"calls within calls, of more than {_MOST_RUNS} operations, {name}"
+        yield f"nested calls with more than {_MOST_RUNS} operations, {name}"
     for name in _first_above(most_bytes, order, called, sizes):
-        yield f"calls within calls, whose constants take far more memory than their file, {name}"
+        yield f"nested calls whose constants take far more memory than their file,  {name}"
 
 
 def _callees_first(called):
-    """Returns the functions, each after those that it calls; and those that call themselves."""
+    """Returns the functions, each after those that it calls, and the recursive functions."""
     order, circular, begun, open_ = {}, [], set(), sorted(called)
     while open_:
         name = open_[-1]
@@ -107,7 +107,7 @@ def _callees_first(called):
 
 
 def _first_above(most, order, called, sizes):
-    """Yields the first function that, with all that it calls, is larger than `most`."""
+    """Yields the first function that is larger than `most`, including all that it calls."""
     totals = {}
     for name in order:
         totals[name] = sizes[name] + sum(totals.get(each, 0) for each in called[name])
@@ -117,13 +117,13 @@ def _first_above(most, order, called, sizes):
 
 
 def bytes_of(tensor: tensor_pb2.TensorProto) -> float:
-    """Returns the bytes in memory of a constant, infinity where its shape is none."""
+    """Returns the size of a constant in memory, in bytes; infinity if its shape is invalid."""
     shape = tensor.tensor_shape
     if shape.unknown_rank or len(shape.dim) > _MOST_AXES or any(dim.size < 0 for dim in shape.dim):
         return math.inf
     try:
         width = tf.as_dtype(tensor.dtype).size or _STRING_BYTES
-    except TypeError:  # a number that is no type
+    except TypeError:  # a number that is not a type
         width = _LARGEST_TYPE
     return math.prod(dim.size for dim in shape.dim) * width
 
@@ -136,7 +136,7 @@ def _tensors_in(node):
 
 
 def _tensors_below(message):
-    """Yields the tensors in a message, however deep."""
+    """Yields the tensors in a message, at any depth."""
     open_: list[Message] = [message]
     while open_:
         message = open_.pop()
@@ -153,25 +153,25 @@ def _tensors_below(message):
 
 
 # === Reads ===
-# Which files a graph reads: their names are followed from the model's own assets to the operations that open them.
+# Files that a graph reads: names are traced from the model's assets to the operations that open them.
 
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
-# The operations that read files, and which of their inputs says what file.
+# The operations that read files, and which of their inputs is the file name.
 _NAMES_A_FILE = {"InitializeTableFromTextFile": 1, "InitializeTableFromTextFileV2": 1, "RestoreV2": 0}
 
 
 def reads_of_other_files(
     functions: Functions, starts: Iterable[tuple[function_pb2.FunctionDef, set[str]]]
 ) -> list[str]:
-    """Returns a sentence for each operation that may read a file which is not one of the model's.
+    """Returns a description of each operation that may read a file outside the model.
 
-    A name must come from an asset unchanged, through functions that are called by name. Time is in proportion to the
-    graph, whatever calls what.
+    A name must come from an asset unchanged, through functions that are called by name. The time is proportional to the
+    graph's size, whatever the calls.
 
     Args:
         functions: of the graph.
-        starts: (function, which of its tensors are names of the model's files) of all that may be called from outside.
+        starts: (function, its tensors that are names of the model's files) of all entry points.
     """
     given = {function.signature.name: files for function, files in starts}
     bodies = dict(functions) | {function.signature.name: function for function, _ in starts}
@@ -184,13 +184,13 @@ def reads_of_other_files(
             sources = [(name, each) if each in known else None for each in names]
             if node.op in _NAMES_A_FILE:
                 number = _NAMES_A_FILE[node.op]
-                reads.append((f"{node.op} of a file that is no asset of the model, {node.name} in {name}",
+                reads.append((f"{node.op} of a file that is not an asset of the model, {node.name} in {name}",
                               sources[number] if number < len(sources) else None))  # fmt: skip
             for other in (each for each in named_in(node) if each in functions):
                 arguments = functions[other].signature.input_arg
                 called.add(other)
                 if node.op not in _CALLS or node.attr["f"].func.name != other or len(arguments) > len(sources):
-                    spoiled.add(other)  # branches and bodies of loops are given no names of files
+                    spoiled.add(other)  # branches and loop bodies do not receive file names
                     continue
                 for source, argument in zip(sources, arguments, strict=False):
                     passed[source].append((other, argument.name))
@@ -211,7 +211,7 @@ def source_of(tensor: str) -> str:
 def _never_files(
     bodies: Functions, given: Mapping[str, set[str]], called: set[str], spoiled: set[str]
 ) -> set[tuple[str, str] | None]:
-    """Returns (function, argument) of those that a caller from outside, or one unknown, may set to any text."""
+    """Returns (function, argument) of those that an outside or unknown caller may set to any text."""
     return {
         (name, argument.name)
         for name, function in bodies.items()
@@ -222,7 +222,7 @@ def _never_files(
 
 
 def _origins(function):
-    """Returns operation -> the argument or operation whose result it passes on as it is."""
+    """Returns operation -> the argument or operation whose result it passes on unchanged."""
     nodes = (node for node in function.node_def if node.op == "Identity" and node.input)
     passing = {node.name: source_of(node.input[0]) for node in nodes}
     origins = {}
@@ -230,7 +230,7 @@ def _origins(function):
         way = []
         while name in passing and name not in origins:
             way.append(name)
-            origins[name] = name  # stays where they go in a circle
+            origins[name] = name  # remains in a cycle
             name = passing[name]
         origins.update(dict.fromkeys(way, origins.get(name, name)))
     return origins
@@ -239,21 +239,21 @@ def _origins(function):
 # === Safety ===
 
 
-# Children of an object that TensorFlow runs when it loads or frees it.
+# Children of an object that TensorFlow runs when it loads or frees the object.
 _RUN_AT_LOAD = ("_create_resource", "_initialize", "_destroy_resource")
 
 
 def check_saved_model(folder: str):
-    """Raises ValueError where the SavedModel in `folder` can do more than compute, or leads out of it.
+    """Raises ValueError if the SavedModel in `folder` can do more than compute, or refers to files outside it.
 
-    What saves and restores variables is not looked at: loading does it without those functions.
+    Functions that save and restore variables are not checked, because loading does not use them.
     """
     graph = read_graph(folder)
     wrong = [*faults(graph), *(f"the asset {name}" for name in assets_outside(graph, folder))]
     if wrong:
         raise ValueError(
-            "A saved layer must hold a SavedModel that only computes. Received one with "
-            f"{printable('; '.join(wrong[:5]))}; if you trust it, make the layer from its folder, "
+            "The SavedModel in this saved layer was rejected because it does more than compute: "
+            f"{printable('; '.join(wrong[:5]))}; if you trust it, create the layer from its directory, "
             "`HubLayer(path)`, build the model around it, and call `load_weights`."
         )
 
@@ -262,52 +262,52 @@ def read_graph(folder: str) -> meta_graph_pb2.MetaGraphDef:
     """Returns the MetaGraphDef of the SavedModel in a folder.
 
     Raises:
-        ValueError: there is none, or it is not TensorFlow 2's.
+        ValueError: there is none, or it is not from TensorFlow 2.
     """
     graphs = read_graphs(folder)
     if len(graphs) != 1 or not graphs[0].HasField("object_graph_def"):
         raise ValueError(
-            f"{os.path.join(folder, 'saved_model.pb')} must be a SavedModel of TensorFlow 2, with objects. Received "
-            "one of TensorFlow 1, a hub.Module perhaps; take the model's newer version."
+            f"{os.path.join(folder, 'saved_model.pb')} must be a SavedModel of TensorFlow 2, with objects; it is "
+            "one of TensorFlow 1, perhaps a hub.Module. Use the model's newer version."
         )
     return graphs[0]
 
 
 def read_graphs(folder: str) -> Sequence[meta_graph_pb2.MetaGraphDef]:
-    """Returns the graphs of the SavedModel in a folder, for each set of tags one.
+    """Returns the graphs of the SavedModel in a folder, one for each set of tags.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no SavedModel.
     """
     path = os.path.join(folder, "saved_model.pb")
     if not os.path.isfile(path):
         raise ValueError(
-            f"The folder of a SavedModel must hold saved_model.pb. There is none in {folder}; name the folder that "
-            "holds it."
+            f"SavedModel not found: {folder} has no saved_model.pb. Pass the directory that "
+            "contains it."
         )
     saved = saved_model_pb2.SavedModel()
     try:
         with open(path, "rb") as file:
             saved.ParseFromString(file.read())
     except DecodeError as error:
-        raise ValueError(f"{path} must be a SavedModel's graph. Received: {error}; is the file whole?") from error
+        raise ValueError(f"{path} is not the graph of a SavedModel: {error}. The file may be incomplete.") from error
     if not saved.meta_graphs:
-        raise ValueError(f"{path} must be a SavedModel's graph. Received one without any; is the file whole?")
+        raise ValueError(f"{path} is not the graph of a SavedModel: it has no graph. The file may be incomplete.")
     return saved.meta_graphs
 
 
 def faults(graph: meta_graph_pb2.MetaGraphDef) -> Iterator[str]:
-    """Yields what the functions of a SavedModel do besides computing, each with the function that it stands in.
+    """Yields what the functions of a SavedModel do besides computing, each with the function that contains it.
 
-    An operation is refused unless it is known to compute only; a table may be read from the model's own assets alone;
-    what runs when the model is loaded makes tables and variables, and takes memory and time as the file has bytes.
+    An operation is rejected unless it is known to only compute; a table may be read only from the model's own assets;
+    loading the model may only create tables and variables, with memory and time in proportion to the file size.
     """
     functions = functions_of(graph)
     if len(functions) < len(graph.graph_def.library.function):
         yield "functions of the same name"
     at_load = reachable(functions, _run_at_load(graph))
     savers = savers_of(graph, functions)
-    # Those that nothing is seen to call are looked at, too: an attribute may have TensorFlow exchange functions.
+    # Functions without visible callers are checked too, because an attribute may make TensorFlow swap functions.
     functions = {name: function for name, function in functions.items() if name not in savers}
     for name in sorted(functions):
         yield from faults_of_nodes(functions, functions[name].node_def, name, name in at_load)
@@ -325,30 +325,30 @@ def faults_of_nodes(
     Args:
         functions: of the graph.
         nodes: the operations.
-        where: what they stand in.
+        where: what contains them.
         at_load: whether they run when the model is loaded.
         besides: names of more operations that are permitted.
     """
     when = ", which runs when the model is loaded" if at_load else ""
     wrong = set()
     for node in nodes:
-        # TensorFlow's own operation may be meant where a function has its name.
+        # If a function has the name of a TensorFlow operation, the operation may be meant.
         is_call = node.op in functions and not is_operation(node.op)
         if not is_call and node.op not in (LOADS if at_load else COMPUTES) and node.op not in besides:
             wrong.add(f"{node.op} in {where}{when}")
         if "container" in node.attr and node.attr["container"].s:
             wrong.add(f"{node.op} with a container, which other models share, in {where}{when}")
         if any(value.placeholder for value in node.attr.values()):
-            wrong.add(f"{node.op} with an attribute that its caller decides, in {where}{when}")
+            wrong.add(f"{node.op} with an attribute set by its caller, in {where}{when}")
     yield from sorted(wrong)
 
 
 def assets_outside(graph: meta_graph_pb2.MetaGraphDef, folder: str | None = None) -> list[str]:
-    """Returns the names of assets that lead out of the model's folder, or are no files.
+    """Returns the names of assets that are outside the model's directory, or are not files.
 
     Args:
-        graph: what names them.
-        folder: the model's, where its files are there to look at.
+        graph: the graph that names them.
+        folder: the model's directory, if its files exist.
     """
     wrong = []
     for asset in graph.asset_file_def:
@@ -364,12 +364,12 @@ def assets_outside(graph: meta_graph_pb2.MetaGraphDef, folder: str | None = None
 
 
 def printable(text: str) -> str:
-    """Returns a text whose characters a terminal shows, and does not obey."""
+    """Escapes a text so that a terminal shows control characters instead of interpreting them."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _run_at_load(graph):
-    """Yields the functions that TensorFlow runs when it loads or frees the model, and those that hang on them."""
+    """Yields the functions that TensorFlow runs when it loads or frees the model, and those that depend on them."""
     nodes = graph.object_graph_def.nodes
     seen, open_ = set(), []
     for node in nodes:
@@ -393,13 +393,13 @@ def savers_of(graph: meta_graph_pb2.MetaGraphDef, functions: Functions) -> set[s
     found = reachable(functions, (each for node in nodes for each in named_in(node)))
     others = set(functions) - found | set(graph.object_graph_def.concrete_functions)
     others |= {each.gradient_func for each in (*library.gradient, *library.registered_gradients)}
-    # An optimizer of graphs may put one function in the place of another with this attribute.
+    # With this attribute, a graph optimizer may replace one function with another.
     others |= {name for name in found if "api_implements" in functions[name].attr}
     return found - reachable(functions, others)
 
 
 def _given_files(graph, function, bound_inputs):
-    """Returns the names of a function's arguments that are files of the model: what it captures comes last."""
+    """Returns the names of a function's arguments that are files of the model; captures come last."""
     nodes, arguments = graph.object_graph_def.nodes, function.signature.input_arg
     captured = arguments[len(arguments) - len(bound_inputs) :] if len(bound_inputs) <= len(arguments) else []
     is_file = [number < len(nodes) and nodes[number].WhichOneof("kind") == "asset" for number in bound_inputs]

@@ -1,4 +1,4 @@
-"""Inspects what a SavedModel would do, from its graph alone: nothing of it is loaded or run."""
+"""Inspects what a SavedModel would do from its graph alone, without loading or running it."""
 
 import dataclasses
 import os
@@ -17,12 +17,12 @@ from bert_tf.export.hub.graph_check import functions_of, named_in, printable, re
 from bert_tf.utils.json_files import read_object
 
 _GRAPH, _LAYERS = "saved_model.pb", "config.json"
-_OTHER_GRAPHS = ("saved_model.pbtxt", "saved_model.cpb")  # which TensorFlow would read, too
+_OTHER_GRAPHS = ("saved_model.pbtxt", "saved_model.cpb")  # which TensorFlow would read as well
 _MOST_BYTES = 2**31  # of a graph, which is one protocol buffer
 _MOST_LAYERS_BYTES = 64 * 2**20
 _LOOPS = ("While", "StatelessWhile", "NextIteration")
 _PATH = re.compile(rb"(/|~/|\.\.?/|[A-Za-z][\w+.-]*://)\S[^\0\n]{0,400}")
-# What graphs of TensorFlow 1 compute with besides, in a session of their own.
+# Additional operations of TensorFlow 1 graphs, which run in their own session.
 _TF1 = frozenset({
     "Assign", "AssignAdd", "AssignSub", "Enter", "Exit", "HashTable", "InitializeTable", "InitializeTableFromTextFile",
     "LookupTableFind", "LookupTableSize", "LoopCond", "NextIteration", "RefEnter", "RefExit", "RefIdentity", "RefMerge",
@@ -36,13 +36,13 @@ class Inspection:
     """Findings about a SavedModel or a .keras file.
 
     Attributes:
-        signatures: lines of what a server offers: name, inputs, outputs.
-        layers: classes that Keras would make, of a `.keras` file.
-        files: paths in the model's folder that its graph names.
+        signatures: one line per signature: name, inputs, outputs.
+        layers: classes that Keras would create, for a `.keras` file.
+        files: paths in the model's directory that its graph names.
         paths: constants and attributes that look like paths or addresses.
         sizes: lines on functions, operations, loops and bytes.
         operations: names of all operations that can run.
-        faults: what it does besides computing; empty for a model that only computes.
+        faults: what the model does besides computing; empty if it only computes.
     """
 
     signatures: list[str] = dataclasses.field(default_factory=list)
@@ -55,17 +55,17 @@ class Inspection:
 
 
 def inspect_model(path: str) -> dict[str, Inspection]:
-    """Returns {where: Inspection} of a SavedModel's folder, or of the layers and each graph in a `.keras` file.
+    """Returns {location: Inspection} of a SavedModel's directory, or of the layers and graphs in a `.keras` file.
 
     Raises:
-        ValueError: there is neither in it, or a part is too large.
+        ValueError: it contains neither, or a member is too large.
     """
     if not os.path.isdir(path):
         try:
             with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
                 parts = dict(_inspect_archive(archive, path, folder))
         except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"{path} must be a folder with {_GRAPH} or a .keras file. Received: {error}.") from error
+            raise ValueError(f"{path} is neither a directory with {_GRAPH} nor a .keras file: {error}.") from error
     elif os.path.isfile(os.path.join(path, _GRAPH)):
         parts = dict(_inspect_folder(path, path, path))
     else:  # a .keras file that was unpacked
@@ -77,19 +77,19 @@ def inspect_model(path: str) -> dict[str, Inspection]:
                 parts |= _inspect_folder(folder, folder, folder)
     if not parts:
         raise ValueError(
-            f"{path} must hold a graph of TensorFlow, {_GRAPH}, or Keras's layers, {_LAYERS}. Received neither; name "
-            "the folder of a SavedModel or a .keras file."
+            f"{path} contains neither a TensorFlow graph ({_GRAPH}) nor Keras layers ({_LAYERS}). Pass "
+            "the directory of a SavedModel or a .keras file."
         )
     return parts
 
 
 def _inspect_archive(archive, path, folder):
-    """Yields (where, Inspection) of a `.keras` file's members, each of which is looked at in `folder`."""
+    """Yields (where, Inspection) of a `.keras` file's members, each of which is inspected in `folder`."""
     members = archive.infolist()
     if len({member.filename for member in members}) < len(members):
         raise ValueError(
-            f"Each part of {path} must have a name of its own. Received two of one name, of which one reader takes the "
-            "first and another the last; do not load this file."
+            f"{path} contains two members with the same name, of which some readers take the "
+            "first and others the last. Do not load this file."
         )
     for member in members:
         name = os.path.basename(member.filename)
@@ -97,8 +97,8 @@ def _inspect_archive(archive, path, folder):
             continue
         if member.file_size > (_MOST_LAYERS_BYTES if name == _LAYERS else _MOST_BYTES):
             raise ValueError(
-                f"A part of {path} must be small enough to be read. Received {member.filename} of {member.file_size} "
-                "bytes; do not load this file."
+                f"{path} contains {member.filename} with {member.file_size} "
+                "bytes, which is too large to inspect. Do not load this file."
             )
         target = os.path.join(folder, name)
         with archive.open(member) as packed, open(target, "wb") as file:
@@ -112,9 +112,9 @@ def _inspect_archive(archive, path, folder):
 
 
 def _inspect_folder(folder, where, files):
-    """Yields (where, Inspection) of each graph in a SavedModel; `files` is the folder with its files, if they are."""
+    """Yields (where, Inspection) of each graph in a SavedModel; `files` is the directory with its files, if any."""
     graphs = graph_check.read_graphs(folder)
-    others = [f"{name}, another graph, which is not looked at" for name in _OTHER_GRAPHS if
+    others = [f"{name}, another graph, which was not inspected" for name in _OTHER_GRAPHS if
               os.path.exists(os.path.join(folder, name))]  # fmt: skip
     for graph in graphs:
         tags = f" ({', '.join(graph.meta_info_def.tags)})" if len(graphs) > 1 else ""
@@ -157,7 +157,7 @@ def _called_by(part, functions):
 
 
 def _answering(graph) -> Iterator[str]:
-    """Yields the tensors and operations that a server asks for, or runs once it has loaded the model."""
+    """Yields the tensors and operations that a server fetches, or runs after loading the model."""
     for signature in graph.signature_def.values():
         for info in (*signature.outputs.values(), *signature.inputs.values()):
             yield info.name
@@ -170,7 +170,7 @@ def _answering(graph) -> Iterator[str]:
 
 
 def _part(graph, name, ends: Iterable[str], known: function_pb2.FunctionDef | None = None) -> function_pb2.FunctionDef:
-    """Returns the operations that some tensors need, as a function without arguments; without those of `known`."""
+    """Returns the operations that some tensors depend on, except those of `known`, as a function without arguments."""
     nodes = {node.name: node for node in graph.graph_def.node}
     seen = {node.name for node in known.node_def} if known else set()
     part, open_ = function_pb2.FunctionDef(), list(ends)
@@ -185,7 +185,7 @@ def _part(graph, name, ends: Iterable[str], known: function_pb2.FunctionDef | No
 
 
 def _names_of_files(part, files):
-    """Returns the tensors that hold names of the model's files: initialization keeps them in variables."""
+    """Returns the tensors that hold names of the model's files: initialization stores them in variables."""
     kept, others = set(), set()
     for node in part.node_def:
         if node.op == "AssignVariableOp" and len(node.input) > 1:
@@ -218,7 +218,7 @@ def _tensor(item):
 
 
 def _inspect_layers(path):
-    """Returns what a `.keras` file's config.json has Keras make."""
+    """Returns the classes that a `.keras` file's config.json makes Keras create."""
     config = read_object(path, "a model of Keras", "do not load it", _MOST_LAYERS_BYTES)
     layers, faults, open_ = set(), set(), [config]
     while open_:
@@ -229,9 +229,9 @@ def _inspect_layers(path):
                 name, package = value["class_name"], _package(value)
                 layers.add(f"{package}.{name}")
                 if name in ("Lambda", "__lambda__"):
-                    faults.add(f"{name}, which runs Python of the file")
+                    faults.add(f"{name}, which runs Python code from the file")
                 elif package.partition(".")[0] not in ("keras", "bert_tf", "builtins"):
-                    faults.add(f"{package}.{name}, which is neither Keras's nor ours")
+                    faults.add(f"{package}.{name}, which belongs to neither Keras nor bert_tf")
         elif isinstance(value, list):
             open_ += value
     return _printable(layers=sorted(layers), faults=sorted(faults))
@@ -242,7 +242,7 @@ def _printable(**found):
 
 
 def _package(value):
-    """Returns the module of a class; of one that is registered, without a module, its package."""
+    """Returns the module of a class; its package if it is registered without a module."""
     module, registered = value.get("module"), value.get("registered_name")
     if isinstance(module, str):
         return module

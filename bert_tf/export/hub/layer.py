@@ -1,4 +1,4 @@
-"""A SavedModel of TF Hub's API as a layer of Keras 3, which `tensorflow_hub` and its KerasLayer do not know."""
+"""A SavedModel of TF Hub's API as a Keras 3 layer, which `tensorflow_hub` and its KerasLayer do not support."""
 
 import contextlib
 import inspect
@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  preprocessors hold its operations
+import tensorflow_text  # noqa: F401  preprocessors use its operations
 
 from bert_tf.export.hub import graph_check, tokenizer_layer
 from bert_tf.utils.tensorflow_internals import load_partial
 
 # === Symbols ===
-# Shapes and types of tensors in nested structures: as Keras has them, as TensorFlow, and as JSON.
+# Shapes and types of tensors in nested structures: in Keras, in TensorFlow, and as JSON.
 
 
 def tensor_spec(symbol):
@@ -26,7 +26,7 @@ def tensor_spec(symbol):
 
 
 def symbol_of(output):
-    """Returns the KerasTensor of what a traced function returns: a TensorFlow type, or a ragged tensor of the graph."""
+    """Returns the KerasTensor of a traced function's result: a TensorFlow type, or a ragged tensor of the graph."""
     spec = output if isinstance(output, tf.TypeSpec) else tf.type_spec_from_value(output)
     if isinstance(spec, tf.RaggedTensorSpec):
         return keras.KerasTensor(spec.shape, spec.dtype.name, ragged=True, ragged_rank=spec.ragged_rank)
@@ -61,16 +61,16 @@ def _to_symbols(plain):
 
 
 # === Variables ===
-# The variables of a SavedModel as one of Keras's layers has them.
+# The variables of a SavedModel as variables of a Keras layer.
 
 
 class Variable(NamedTuple):
     """A variable as a SavedModel's graph describes it.
 
     Attributes:
-        node: where it hangs: "root.trainable_variables.0".
+        node: path in the object tree: "root.trainable_variables.0".
         path: its name, with slashes between scopes.
-        shape, dtype: as Keras has them.
+        shape, dtype: as in Keras.
         trainable: whether training may change it.
     """
 
@@ -82,9 +82,10 @@ class Variable(NamedTuple):
 
 
 def described_variables(graph, part: str | None) -> list[Variable]:
-    """Returns the variables of all objects in a MetaGraphDef, each once.
+    """Returns the variables of all objects in a MetaGraphDef, without duplicates.
 
-    Which of them train, the root says in its list `trainable_variables`, or the `part` of it; else they do themselves.
+    The list `trainable_variables` of the root, or of its `part`, determines which are trainable; otherwise, they do so
+    themselves.
     """
     nodes, variables = graph.object_graph_def.nodes, []
     trains = _trainable_nodes(nodes, part)
@@ -99,7 +100,7 @@ def described_variables(graph, part: str | None) -> list[Variable]:
 
 
 def make_variables(layer: str, variables: Sequence[Variable]) -> list[keras.Variable]:
-    """Returns variables of Keras below the name of a layer, full of zeros."""
+    """Returns Keras variables below the name of a layer, initialized to zeros."""
     return [_make_variable(layer, variable) for variable in variables]
 
 
@@ -110,12 +111,12 @@ def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequenc
     options = tf.saved_model.LoadOptions(experimental_skip_checkpoint=not with_values)
     if not nodes:
         return tf.saved_model.load(folder, options=options)
-    # What Keras loads its own SavedModels with: objects that are there already take the places of those in the graph.
+    # Keras loads its own SavedModels with this: existing objects replace those in the graph.
     return load_partial(folder, {"root": None, **nodes}, options=options)["root"]
 
 
 def _node_paths(nodes):
-    """Returns node -> where it hangs, the shortest way first."""
+    """Returns node -> its path in the object tree, the shortest one."""
     paths, open_ = {0: "root"}, [0]
     for node_id in open_:
         for child in nodes[node_id].children:
@@ -126,7 +127,7 @@ def _node_paths(nodes):
 
 
 def _trainable_nodes(nodes, part):
-    """Returns the nodes of the list of trainable variables; None where there is none."""
+    """Returns the nodes of the list of trainable variables, or None if there is none."""
     node = nodes[0]
     for name in [*([part] if part else []), "trainable_variables"]:
         child = next((child.node_id for child in node.children if child.local_name == name), None)
@@ -153,30 +154,30 @@ _GRAPH, _ASSETS = "saved_model.pb", "assets"
 
 @keras.saving.register_keras_serializable("bert_tf")
 class HubLayer(keras.layers.Layer):
-    """Runs a SavedModel that can be called: an encoder or preprocessor of TF Hub's text API, ours or Google's.
+    """Keras layer that runs an encoder or preprocessor of TF Hub's text API, ours or Google's.
 
         text = keras.Input((), dtype="string")
         inputs = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)
         vector = bert_tf.HubLayer("bert_en_uncased_L-12_H-768_A-12_4", trainable=True)(inputs)["pooled_output"]
         model = keras.Model(text, keras.layers.Dense(2)(vector))
 
-    `model.save` writes graph, files and weights into the .keras file, which then needs the folder no more.
+    `model.save` writes graph, files and weights into the .keras file, which then no longer needs the directory.
 
-    A SavedModel in a folder is a program, which runs with your rights: look at a stranger's first, with
-    `bert-tf verify MODEL --inspect`. One in a .keras file is refused unless it only computes.
+    A SavedModel in a directory is a program that runs with your permissions. Inspect untrusted ones first with
+    `bert-tf verify MODEL --inspect`. One in a .keras file is rejected unless it only computes.
 
-    Inputs and outputs are those of the SavedModel. `training` reaches it where it takes that, and only while the layer
-    is `trainable`, as with hub.KerasLayer; so do its regularization losses. Its variables keep their own types under
-    mixed precision.
+    Inputs and outputs are those of the SavedModel. `training` is passed to it if it has that parameter, and only while
+    the layer is `trainable`, as with hub.KerasLayer; the same goes for its regularization losses. Its variables keep
+    their own types under mixed precision.
 
     Args:
-        path: folder with saved_model.pb.
-        part: the name of a part to run instead of the whole: "mlm", "tokenize", "bert_pack_inputs".
-        arguments: more arguments of each call: {"seq_length": 64} for "bert_pack_inputs".
-        trainable: whether training changes the variables that the SavedModel calls trainable.
+        path: directory with saved_model.pb.
+        part: name of a component to run instead of the whole: "mlm", "tokenize", "bert_pack_inputs".
+        arguments: additional arguments of each call: {"seq_length": 64} for "bert_pack_inputs".
+        trainable: whether training updates the variables that the SavedModel marks as trainable.
 
     Raises:
-        ValueError: there is no SavedModel of TensorFlow 2, it has no such part, or none that can be called.
+        ValueError: there is no SavedModel of TensorFlow 2, it lacks `part`, or the component cannot be called.
     """
 
     def __init__(
@@ -193,21 +194,21 @@ class HubLayer(keras.layers.Layer):
         self._take(files, with_values=True)
 
     def _begin(self, part, arguments, trainable, fingerprint, described, outputs, **kwargs):
-        """All but the SavedModel, which may come later.
+        """Sets everything except the SavedModel, which may be added later.
 
         Args:
             fingerprint: of its files.
             described: its variables.
-            outputs: of symbolic calls, by their inputs: a model is rebuilt before the files are there.
+            outputs: of symbolic calls, by their inputs: a model is rebuilt before the files are loaded.
         """
         super().__init__(trainable=trainable, autocast=False, **kwargs)
         self.part, self.arguments = part, dict(arguments or {})
-        self.supports_jit = False  # neither strings nor what others wrote
+        self.supports_jit = False  # XLA supports neither strings nor unknown graphs
         self._fingerprint, self._described, self._outputs = fingerprint, tuple(described), dict(outputs)
         self._made = make_variables(self.name, described)
         self._files = self._loaded = self._function = None
         self.built = True
-        # As `add_weight` would: Keras has noted which ones can be trained, and a model around this asks each of them.
+        # As `add_weight` would do, so that Keras tracks which variables are trainable.
         for variable in self._made:
             variable.trainable = variable.trainable and trainable
 
@@ -227,8 +228,8 @@ class HubLayer(keras.layers.Layer):
     def _run(self, inputs, training):
         if self._function is None:
             raise ValueError(
-                f"The layer {self.name!r} must have its SavedModel, which lies in the .keras file of its model. "
-                "Received a call without; load that file, or make the layer from the folder, `HubLayer(path)`."
+                f"The layer {self.name!r} was called without its SavedModel, which is in its model's .keras file. "
+                "Load that file, or create the layer from the directory: `HubLayer(path)`."
             )
         training = {"training": bool(training and self.trainable)} if self._takes_training else {}
         return self._function(inputs, **training, **self.arguments)
@@ -236,7 +237,7 @@ class HubLayer(keras.layers.Layer):
     def compute_output_spec(self, inputs, training=None):
         key = structure_to_json(inputs)
         if key not in self._outputs:
-            specs = keras.tree.map_structure(tensor_spec, inputs)  # Keras would take ragged tensors for dense ones
+            specs = keras.tree.map_structure(tensor_spec, inputs)  # Keras would treat ragged tensors as dense ones
             traced = tf.function(lambda x: self._run(x, False), autograph=False).get_concrete_function(specs)
             outputs = keras.tree.map_structure(symbol_of, traced.structured_outputs)
             self._outputs[key] = structure_to_json(outputs)
@@ -256,9 +257,9 @@ class HubLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        """Makes the layer that `get_config` described.
+        """Creates the layer that `get_config` described.
 
-        It has its SavedModel at once where this process has read the same already; else once `load_assets` brings it.
+        It gets its SavedModel at once if this process has read the same one before, otherwise from `load_assets`.
         """
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
@@ -272,31 +273,31 @@ class HubLayer(keras.layers.Layer):
         """Writes the SavedModel without its variables, which are the layer's weights; Keras calls it."""
         if self._files is None or not self._files.unchanged():
             raise ValueError(
-                f"The SavedModel of the layer {self.name!r} must be there, as it was, when its model is saved. "
-                f"Received a changed or missing one in {self._files and self._files.folder}; put it back."
+                f"Cannot save the layer {self.name!r}: its SavedModel has changed or is missing in "
+                f"{self._files and self._files.folder}. Restore it and save the model again."
             )
         self._files.copy_to(dir_path)
 
     def load_assets(self, dir_path):
-        """Reads what `save_assets` wrote, after the weights; Keras calls it.
+        """Reads the files of `save_assets`, after the weights; Keras calls it.
 
         Raises:
-            ValueError: there is none, it is another layer's, or it does more than compute.
+            ValueError: there is no SavedModel, it belongs to another layer, or it does more than compute.
         """
         if self._function is not None:
             return
-        graph_check.check_saved_model(dir_path or "")  # first: it says which files may be read at all
+        graph_check.check_saved_model(dir_path or "")  # first: it determines which files may be read at all
         files = _files_in(dir_path or "")
         if files.fingerprint != self._fingerprint:
             raise ValueError(
-                f"The files of the layer {self.name!r} must be those that it was saved with. Received others; save the "
+                f"The files of the layer {self.name!r} differ from those that it was saved with. Save the "
                 "model again."
             )
         self._take(files.copy(), with_values=False)
 
 
 def _files_in(folder):
-    """Returns a SavedModel's files but its variables."""
+    """Returns a SavedModel's files, except its variables."""
     graph = graph_check.read_graph(folder)
     names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
     return tokenizer_layer.Files(folder, [_GRAPH, *names])
@@ -310,15 +311,15 @@ def _function(loaded, part, folder):
     function = _part(loaded, part)
     if not callable(function):
         there = sorted(name for name in vars(loaded) if not name.startswith("_") and callable(getattr(loaded, name)))
-        what = f"no part {part!r}; it has {there}" if part else f"no function of its own; take a `part` of it, {there}"
+        what = f"no part {part!r}; it has {there}" if part else f"no function of its own; pass a `part` of it, {there}"
         raise ValueError(
-            "A SavedModel of TF Hub's API must be one that can be called, or have the `part` asked for. Received "
-            f"{folder} with {what}."
+            "The SavedModel cannot be called: "
+            f"{folder} has {what}."
         )
     return function
 
 
 def _parameters(function):
-    """Returns the names of the parameters of what was loaded: a function, or an object that has one."""
+    """Returns the parameter names of a loaded function, or of an object that has one."""
     is_one = isinstance(function, tf.types.experimental.PolymorphicFunction)
     return inspect.signature(function if is_one else function.__call__).parameters

@@ -1,4 +1,4 @@
-"""The tokenizer as a layer of Keras: a model reads text itself and takes its vocabulary along."""
+"""The tokenizer as a Keras layer: models read raw text and store their vocabulary."""
 
 import dataclasses
 import hashlib
@@ -20,26 +20,26 @@ from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.utils.text_lists import text_list
 
 # === Files ===
-# What no configuration of a layer can hold: graphs and vocabularies, in the folders from which layers have them.
+# Graphs and vocabularies, which a layer's configuration cannot hold, in the directories that layers read.
 #
-# Keras rebuilds a layer from its configuration, and gives it the files that were saved with it later, if at all: a copy
-# made in memory, as by `keras.models.clone_model`, gets none. So a configuration names its files by their fingerprint,
-# and what this process has read already is found again.
+# Keras rebuilds a layer from its configuration, and adds the files that were saved with it later, if at all: a copy
+# made in memory, as by `keras.models.clone_model`, gets none. So a configuration has the fingerprint of its files,
+# with which files that this process has read already are found again.
 
 
 _KNOWN: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # fingerprint -> what was read
 
 
 class Files:
-    """Some files of a folder, as they were when this was made.
+    """A snapshot of some files of a directory.
 
     Attributes:
         folder: its path.
         names: paths in it, sorted.
-        fingerprint: hexadecimal; the same for the same names and contents.
+        fingerprint: hexadecimal; equal for equal names and contents.
 
     Raises:
-        ValueError: something of that name is no file.
+        ValueError: one of the names is not a file.
     """
 
     def __init__(self, folder: str, names: Iterable[str]):
@@ -53,7 +53,7 @@ class Files:
             path = os.path.join(self.folder, name)
             if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device may have no end
                 raise ValueError(
-                    f"The files of a saved layer must be files. Received {path}, which is none; take it away."
+                    f"{path} is not a regular file, so the layer cannot be saved with it. Remove it."
                 )
             with open(path, "rb") as file:
                 digest.update(f"{name}\n{os.fstat(file.fileno()).st_size}\n".encode())
@@ -61,21 +61,21 @@ class Files:
         return digest.hexdigest()
 
     def unchanged(self) -> bool:
-        """Returns whether the files are there and as they were."""
+        """Returns whether the files exist and are unchanged."""
         try:
             return self._digest() == self.fingerprint
         except (OSError, ValueError):
             return False
 
     def copy_to(self, folder: str):
-        """Writes the files into a folder."""
+        """Writes the files to a directory."""
         for name in self.names:
             target = os.path.join(folder, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copyfile(os.path.join(self.folder, name), target)
 
     def copy(self) -> "Files":
-        """Returns copies in a temporary folder, which is removed when nothing refers to them any more."""
+        """Returns copies in a temporary directory, which is removed when nothing refers to them any longer."""
         temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
         self.copy_to(temporary.name)
         files = Files(temporary.name, self.names)
@@ -84,12 +84,12 @@ class Files:
 
 
 def remember(fingerprint: str, value):
-    """Has `find_remembered` find `value` as long as somebody else refers to it."""
+    """Makes `find_remembered` find `value` as long as other references to it exist."""
     _KNOWN[fingerprint] = value
 
 
 def find_remembered(fingerprint: str):
-    """Returns what was remembered, None where it is gone."""
+    """Returns the remembered value, or None if it no longer exists."""
     return _KNOWN.get(fingerprint)
 
 
@@ -98,7 +98,7 @@ def find_remembered(fingerprint: str):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TokenizerLayer(keras.layers.Layer):
-    """Texts to what `Encoder` takes.
+    """Keras layer that tokenizes strings into the inputs of `Encoder`.
 
         text = keras.Input((), dtype="string")
         vector = bert.encoder(bert_tf.TokenizerLayer(bert.tokenizer)(text))["pooled_output"]
@@ -106,17 +106,18 @@ class TokenizerLayer(keras.layers.Layer):
 
     `model.save` writes the vocabulary into the .keras file.
 
-    Input: strings [n], or what `text_lists.text_list` takes; or two tensors, in a list or tuple, for pairs.
-    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], S being the batch's longest sequence.
+    Input: strings [n], or an input of `text_lists.text_list`; or two tensors, in a list or tuple, for pairs.
+    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], where S is the longest sequence of the
+        batch.
 
     Args:
         tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.
-        max_seq_length: tokens of a sequence at most, special tokens included; what is longer is cut.
+        max_seq_length: maximum sequence length, including special tokens; longer texts are truncated.
         fixed_length: whether S is max_seq_length.
 
     Raises:
-        ValueError: the directory holds no model; in a call: what is given is no strings [n], once or twice;
-            max_seq_length has no room for the special tokens, or the model knows no pairs.
+        ValueError: the directory holds no model; in a call: the input is not strings [n], once or twice;
+            max_seq_length leaves no room for the special tokens, or the model does not support pairs.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class TokenizerLayer(keras.layers.Layer):
     def _begin(self, max_seq_length, fixed_length, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.max_seq_length, self.fixed_length = max_seq_length, fixed_length
-        self.supports_jit = False  # XLA knows no strings
+        self.supports_jit = False  # XLA does not support strings
         self.built = True
 
     def __call__(self, texts, *args, **kwargs):
@@ -152,8 +153,8 @@ class TokenizerLayer(keras.layers.Layer):
     def call(self, texts):
         if self.tokenizer is None:
             raise ValueError(
-                f"The layer {self.name!r} must have its vocabulary, which lies in the .keras file of its model. "
-                "Received a call without; load that file, or make the layer from a tokenizer."
+                f"The layer {self.name!r} was called without its vocabulary, which is in its model's .keras file. "
+                "Load that file, or create the layer from a tokenizer."
             )
         ids = [self.tokenizer.tokenize(each) for each in texts]
         packed = self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
@@ -172,9 +173,9 @@ class TokenizerLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        """Makes the layer that `get_config` described.
+        """Creates the layer that `get_config` described.
 
-        It has its vocabulary at once where this process has the same tokenizer; else once `load_assets` brings it.
+        It gets its vocabulary at once if this process has the same tokenizer, otherwise from `load_assets`.
         """
         options = dict(config)
         description = options.pop("tokenizer")
@@ -188,20 +189,20 @@ class TokenizerLayer(keras.layers.Layer):
         self.tokenizer.save(dir_path)
 
     def load_assets(self, dir_path):
-        """Reads what `save_assets` wrote; Keras calls it.
+        """Reads the files of `save_assets`; Keras calls it.
 
         Raises:
-            ValueError: there is nothing, or it is another layer's.
+            ValueError: there is no vocabulary, or it belongs to another layer.
         """
         if self.tokenizer is not None:
             return
         files = _files_in(dir_path) if dir_path else None
         if files is None or files.fingerprint != self._description["fingerprint"]:
             raise ValueError(
-                f"The vocabulary of the layer {self.name!r} must be the one that it was saved with. Received "
+                f"The vocabulary of the layer {self.name!r} must be the one that it was saved with; the file has "
                 f"{'none' if files is None else 'another'}; save the model again."
             )
-        self._files = files.copy()  # stays: an export of the model takes the vocabulary along as a file
+        self._files = files.copy()  # kept, because an export of the model includes the vocabulary as a file
         fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._description["template"].items()}
         kind = TOKENIZERS[self._description["kind"]]
         self.tokenizer = kind.from_saved(self._files.folder, InputTemplate(**fields), self._description["settings"])
@@ -209,21 +210,21 @@ class TokenizerLayer(keras.layers.Layer):
 
 
 def _columns(texts):
-    """Returns one tensor of texts, or the two of pairs, in a list."""
+    """Returns a list with the tensor of texts, or with both tensors of pairs."""
     columns = [texts] if _is_tensor(texts) else texts
     if not isinstance(columns, list | tuple) or not any(map(_is_tensor, columns)):
         columns = [tf.constant(text_list(texts), tf.string)]
     columns = [each if _is_tensor(each) else tf.constant(text_list(each), tf.string) for each in columns]
     if len(columns) > 2:
         raise ValueError(
-            f"`texts` must be strings [n], or two of them for pairs. Received {len(columns)}; join those that make one "
-            "text, as with keras.ops or tf.strings.join."
+            f"`texts` must be strings [n], or two of them for pairs; got {len(columns)}. Join those that form one "
+            "text, for example with keras.ops or tf.strings.join."
         )
     for each in columns:
         if keras.backend.standardize_dtype(each.dtype) != "string" or len(each.shape) != 1:
             raise ValueError(
-                f"`texts` must be strings [n]. Received {keras.backend.standardize_dtype(each.dtype)} of the shape "
-                f'{tuple(each.shape)}; make the input with keras.Input((), dtype="string").'
+                f"`texts` must be strings [n]. Got {keras.backend.standardize_dtype(each.dtype)} of shape "
+                f'{tuple(each.shape)}. Create the input with keras.Input((), dtype="string").'
             )
     return columns
 
@@ -237,5 +238,5 @@ def _files_in(folder):
 
 
 def _key(description):
-    """Returns what distinguishes one tokenizer from another; lists are as good as tuples."""
+    """Returns the identity of a tokenizer; lists count as tuples."""
     return json.dumps(description, sort_keys=True)

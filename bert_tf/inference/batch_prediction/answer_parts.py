@@ -1,4 +1,4 @@
-"""Answers for parts of a table: a file for each, in a folder next to the output until they are joined."""
+"""Parts of a batch prediction: one file per part, in a work directory next to the output until they are joined."""
 
 import contextlib
 import dataclasses
@@ -22,26 +22,26 @@ from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 
 # === Work folder ===
-# The folder next to an output file in which the parts of an unfinished job wait.
+# The directory next to an output file that holds the parts of an unfinished job.
 
 
 _MANIFEST = "manifest.json"
 _REMEDY = (
-    "Give the command that began it again, with the same rows in `input_file`, or `overwrite=true` to throw its "
-    "unfinished work away."
+    "To resume it, run the same command with the same rows in `input_file`. To discard its "
+    "unfinished work, pass `overwrite=true`."
 )
 
 
 class WorkFolder:
-    """The folder of a `with` block, new or found again; removed at its end, unless an error leaves parts in it.
+    """A work directory, new or existing; removed at the end of a `with` block, unless an error leaves parts in it.
 
     Args:
-        output_file: the folder's name is this with ".parts" at the end.
-        manifest: what decides the bytes of a part; JSON values.
-        overwrite: throw away the parts of another manifest.
+        output_file: the directory's name is this plus ".parts".
+        manifest: all that determines the bytes of a part; JSON values.
+        overwrite: discard the parts of another manifest.
 
     Attributes:
-        path: the folder.
+        path: the directory.
     """
 
     def __init__(self, output_file: str, manifest: dict, overwrite: bool = False):
@@ -50,7 +50,7 @@ class WorkFolder:
         self._overwrite = overwrite
 
     def __enter__(self):
-        """Raises ValueError where the folder is that of another job, in use, or none of ours."""
+        """Raises ValueError if the directory belongs to another job, is in use, or was not created by bert_tf."""
         os.makedirs(self.path, exist_ok=True)
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone_in(self.path, "output_file"))
@@ -69,7 +69,7 @@ class WorkFolder:
             self._clear()
             shutil.rmtree(self.path)
         else:
-            logging.warning("%d part(s) of the work are kept in %s: the same command goes on after them.",
+            logging.warning("%d finished part(s) are kept in %s. Run the same command again to resume.",
                             *(len(parts), self.path))  # fmt: skip
         self._lock.close()
 
@@ -78,50 +78,50 @@ class WorkFolder:
         if not os.path.exists(path):
             if strangers := self._strangers():
                 raise ValueError(
-                    f"{self.path} must be free for the parts of this job. Received a folder that holds "
-                    f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
+                    f"{self.path} cannot hold the parts of this job: it contains "
+                    f"{min(strangers)} but no {_MANIFEST}. Use another `output_file`."
                 )
         else:
-            before = read_manifest(path, "name another `output_file`")
+            before = read_manifest(path, "use another `output_file`")
             if self._parts() and not self._overwrite:
                 check_same(path, before, self._manifest, _REMEDY)
             elif before != self._manifest:
                 self._clear()
         for name in os.listdir(self.path):
-            if is_temporary(name) or name.startswith("shard-"):  # half-made when the last run was killed
+            if is_temporary(name) or name.startswith("shard-"):  # incomplete when the last run was killed
                 os.remove(os.path.join(self.path, name))
         write_text(path, json.dumps(self._manifest, indent=1))
 
     def _strangers(self):
-        """Returns the names that a run killed before it had a manifest cannot have left there."""
+        """Returns the names that do not come from a run that was killed before it had a manifest."""
         return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
 
     def _parts(self):
         return [name for name in os.listdir(self.path) if name.startswith("part-")]
 
     def _clear(self):
-        """Takes the manifest away last: without it nobody would know whose the rest is."""
+        """Removes the manifest last: without it, the owner of the other files would be unknown."""
         names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
         for name in names:
             os.remove(os.path.join(self.path, name))
 
 
 # === Parts ===
-# The answers for one part of a table, as a file of the work folder.
+# The predictions for one part of a table, as a file in the work directory.
 
 
-_NAMES = ("id", "linex_index")  # columns that say which row it is, also where it has no answer
+_NAMES = ("id", "linex_index")  # columns that identify a row, even without a prediction
 _NAME = re.compile(r"part-(\d{8})")
 
 
 @dataclasses.dataclass
 class PartWriter:
-    """Answers and writes; can be pickled until it is `ready`.
+    """Predicts and writes parts; can be pickled until it is `ready`.
 
     Attributes:
-        maker: of the function that answers.
-        output_format: of the files.
-        folder: where they go.
+        maker: creates the prediction function.
+        output_format: format of the files.
+        folder: their directory.
     """
 
     maker: Any
@@ -129,7 +129,7 @@ class PartWriter:
     folder: str
 
     def ready(self) -> "PartWriter":
-        """Has the function made that answers, and returns itself."""
+        """Creates the prediction function, and returns itself."""
         self._answer = self.maker()
         return self
 
@@ -138,11 +138,11 @@ class PartWriter:
         return os.path.join(self.folder, f"part-{number:08d}")
 
     def there(self) -> set[int]:
-        """Returns the numbers of the parts that are written."""
+        """Returns the numbers of the parts that exist."""
         return {int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self.folder)) if match}
 
     def write(self, number: int, rows: TableRows) -> int:
-        """Answers for the rows of a part, writes what came, and returns how many there are."""
+        """Predicts and writes one part, and returns its number of rows."""
         answers = self._answer(rows)
         _warn_of_not_finite(number, answers)
         columns = _join_columns(rows.kept, answers)
@@ -158,39 +158,39 @@ class PartWriter:
 
 
 def _warn_of_not_finite(number, answers):
-    """Says how many numbers of a part are none, which files of text have no word for."""
+    """Logs how many values of a part are not finite, which text files cannot represent."""
     for name, values in answers.items():
         array = values.flat if isinstance(values, Ragged) else values
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
             logging.warning(
-                "Part %d: %s of %s of %r are NaN or infinite; is the precision that the model computes in too narrow?",
+                "Part %d: %s of %s of %r are NaN or infinite. Check whether the model's precision is too narrow.",
                 *(number, f"{np.count_nonzero(~finite):,}", number_of(array.size, "number"), name),
             )
 
 
 def _join_columns(kept, answers):
-    """Returns the answers with what is passed on between the ids, where there are some, and the rest."""
+    """Returns the predictions, with the kept columns after the ids, if any, and before the others."""
     twice = sorted(kept.keys() & answers.keys())
     if twice:
         raise ValueError(
-            f"`keep_columns` must name other columns than the answers, which are {', '.join(answers)}. Received "
-            f"{', '.join(twice)}; name such a column by its number."
+            f"`keep_columns` must not repeat the columns of predictions ({', '.join(answers)}); got "
+            f"{', '.join(twice)}. Select such a column by its number."
         )
     ids = {name: answers[name] for name in ("id",) if name in answers}
     return ids | kept | answers
 
 
 # === Joining ===
-# Parts put together: the output file, or its shards.
+# Joining parts into the output file or its shards.
 
 
 def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):
-    """Writes the output files into the work folder, and then renames them.
+    """Writes the output files into the work directory, and then renames them.
 
     Args:
-        writer: of the parts, all of which are there.
-        count: of rows.
-        size: rows of a part.
+        writer: of the parts, all of which exist.
+        count: number of rows.
+        size: rows per part.
         outputs: each gets its share of the rows, in order.
     """
     bounds = [count * n // len(outputs) for n in range(len(outputs) + 1)]

@@ -1,6 +1,6 @@
-"""The parts of a job answered by Apache Beam, on as many machines as a runner has.
+"""Runs the parts of a batch prediction with Apache Beam, on the machines of a runner.
 
-One worker reads the table; any of them answers for a part and writes it into the work folder, at a path that all see.
+One worker reads the table. Any worker predicts a part and writes it to the work directory, at a path shared by all.
 """
 
 import shlex
@@ -14,15 +14,15 @@ from bert_tf.inference.batch_prediction.input_table import InputTable
 
 
 def write_parts(writer: PartWriter, table: InputTable, count: int, size: int, runner: str, beam_options: str = ""):
-    """Runs the pipeline and waits for its end; parts that are there are not answered again.
+    """Runs the pipeline and waits for its end; existing parts are not computed again.
 
     Args:
         writer: of the parts; not ready.
-        table: what is read.
-        count: its rows.
-        size: rows of a part.
-        runner: a name that Beam knows, such as "DirectRunner".
-        beam_options: more options as on the command line of a Beam program.
+        table: the input.
+        count: its number of rows.
+        size: rows per part.
+        runner: name of a Beam runner, such as "DirectRunner".
+        beam_options: additional options, as on the command line of a Beam program.
     """
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
@@ -45,7 +45,7 @@ def _parts(task):
 
 @beam.typehints.with_input_types(tuple[int, Any])
 class _Answer(beam.DoFn):
-    """Writes parts, with a model that each worker makes once."""
+    """Writes parts with a model that each worker loads once."""
 
     def __init__(self, writer):
         self._writer = writer

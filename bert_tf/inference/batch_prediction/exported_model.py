@@ -17,11 +17,11 @@ from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
 
 # === Prediction ===
-# A SavedModel's answers to the rows of a part.
+# Predictions of a SavedModel for the rows of a part.
 
 
 class Predictor:
-    """Answers with `id` and the signature's outputs, by their names; entities as `serving.client.results` has them.
+    """Predicts `id` and the signature's outputs by name; entities as in `serving.client.results`.
 
     Args:
         exported: an `ExportedModel`.
@@ -51,7 +51,7 @@ class Predictor:
         return {"id": rows.ids, **columns}
 
     def _batches(self, texts):
-        """Yields indices of rows: with lists of one length, and texts of like lengths; the longest first."""
+        """Yields indices of rows: grouped by list length, with texts of similar lengths, the longest first."""
         several = [column for column, each in zip(texts, self._exported.inputs, strict=True) if each.several]
         counts = [tuple(map(len, each)) for each in zip(*several, strict=True)] or [()] * len(texts[0])
         lengths = [sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in each)
@@ -72,21 +72,21 @@ class Predictor:
             arrays = self._model.run(feeds, [output.tensor for output in self._outputs.values()])
         except ServingError as error:
             raise ValueError(
-                f"{self._exported.path} must answer every text. Received, for {len(chosen)} rows from "
+                f"{self._exported.path} failed on {len(chosen)} rows from "
                 f"{rows.ids[chosen[0]]!r} on: {error}"
             ) from error
         outputs = dict(zip(self._outputs, map(_numbers_or_text, arrays), strict=True))
         for name, array in outputs.items():
             if array.shape[:1] != (len(chosen),):
                 raise ValueError(
-                    f"`signature` must answer with a row for each text. Received for {len(chosen)} texts the output "
-                    f"{name!r} of shape {list(array.shape)}; name another one."
+                    f"`signature` must return one row per text. For {len(chosen)} texts, it returned the output "
+                    f"{name!r} of shape {list(array.shape)}. Use another signature."
                 )
         return outputs
 
 
 def _make_feed(texts, given):
-    """Returns strings [n], [n, 1] or [n, k], as the session takes them."""
+    """Returns strings [n], [n, 1] or [n, k], for the session."""
     if given.several:
         return np.array([[each.encode() for each in text] for text in texts], object)
     array = np.array([text.encode() for text in texts], object)
@@ -94,7 +94,7 @@ def _make_feed(texts, given):
 
 
 def _numbers_or_text(array):
-    """Returns an output as numpy and Arrow have it: text in place of bytes, float32 in place of bfloat16."""
+    """Converts an output for NumPy and Arrow: text instead of bytes, float32 instead of bfloat16."""
     if array.dtype == tf.bfloat16.as_numpy_dtype:
         return array.astype(np.float32)
     if not array.dtype.hasobject:
@@ -105,7 +105,7 @@ def _numbers_or_text(array):
 
 
 def _join_batches(arrays, order, has_one_shape):
-    """Returns the rows of all batches in the table's order: an array, or a `Ragged` where rows differ in length."""
+    """Returns the rows of all batches in the table's order: an array, or a `Ragged` if rows differ in length."""
     if has_one_shape:
         return np.concatenate(arrays)[order]
     if len({array.shape[2:] for array in arrays}) == 1:
@@ -124,18 +124,18 @@ def _to_lists(column):
 
 
 # === Exported ===
-# Any exported model that takes texts: what it needs to know of itself, and its answers to the rows of a table.
+# Any exported model that takes texts: its signature, and its predictions for the rows of a table.
 
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """A text that the model takes.
+    """A text input of the model.
 
     Attributes:
-        name: in the signature.
-        tensor: in the graph.
-        several: an example has a list of such texts: strings [n, k].
-        column: it has one, as strings [n, 1].
+        name: name in the signature.
+        tensor: name in the graph.
+        several: whether an example has a list of such texts: strings [n, k].
+        column: whether an example has one, as strings [n, 1].
     """
 
     name: str
@@ -146,13 +146,13 @@ class Input:
 
 @dataclasses.dataclass(frozen=True)
 class ExportedModel:
-    """A `table_job.Maker` of a SavedModel's answers.
+    """A `table_job.Maker` for a SavedModel's predictions.
 
     Attributes:
-        path: the folder of one version.
+        path: directory of one version.
         signature: its name.
-        inputs: in the order in which `ask` takes them; in alphabetical order where that is not known.
-        batch_size: rows that are answered at a time.
+        inputs: in the order of `bert-tf ask`; alphabetical if that is unknown.
+        batch_size: rows per batch.
     """
 
     path: str
@@ -162,7 +162,7 @@ class ExportedModel:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The model's files and what is asked of them."""
+        """Identity of the model: its files and the signature."""
         path = os.path.realpath(self.path)
         digest = hashlib.sha256("\n".join(sorted(map(str, folder_fingerprint(path)))).encode()).hexdigest()
         return {"model": path, "its files": digest, "signature": self.signature,
@@ -173,22 +173,22 @@ class ExportedModel:
 
 
 def find_model(model: str, signature: str = "serving_default", batch_size: int = 64) -> ExportedModel:
-    """Returns the model in a folder, without its weights.
+    """Opens the model in a directory, without its weights.
 
     Args:
-        model: the folder of a SavedModel, or of numbered ones, of which the newest is taken.
-        signature: which of its signatures answers.
-        batch_size: rows that are answered at a time.
+        model: directory of a SavedModel, or of numbered versions, of which the newest is used.
+        signature: the signature for predictions.
+        batch_size: rows per batch.
 
     Raises:
-        ValueError: there is no SavedModel, or no such signature, or it takes anything but texts.
+        ValueError: there is no SavedModel, or no such signature, or its inputs are not texts.
     """
     path = find_export(model)
     definitions = _read_signatures(path)
     if signature not in definitions:
         raise ValueError(
             f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or 'there is none'}. "
-            f"Received: {signature!r}; name one of them."
+            f"Got {signature!r}."
         )
     return ExportedModel(path, signature, _read_inputs(path, signature, definitions[signature]), batch_size)
 
@@ -196,20 +196,20 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
 def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
     """Returns {input: its column}, in the order of `inputs`.
 
-    A column that bears the name of an input belongs to it. The others belong to the other inputs in the order in which
-    `ask` takes those. `INPUT=COLUMN` for each of them says it outright.
+    A column with the name of an input belongs to it. The others belong to the other inputs in the order of
+    `bert-tf ask`. `INPUT=COLUMN` for each of them assigns them explicitly.
 
     Args:
         inputs: names of a signature's inputs.
-        columns: of a table, by name or index; as many as there are inputs, in any order.
+        columns: of a table, by name or index; one per input, in any order.
 
     Raises:
-        ValueError: there are more or fewer columns than inputs, or it cannot be known which column is for which input.
+        ValueError: there are more or fewer columns than inputs, or the assignment of columns to inputs is ambiguous.
     """
     names = ", ".join(inputs)
     if len(columns) != len(inputs):
         raise ValueError(
-            f"`text_column` must name a column for each of the model's inputs: {names}. Received: {','.join(columns)}."
+            f"`text_column` must name one column for each of the model's inputs ({names}); got {','.join(columns)}."
         )
     outright = [column.partition("=") for column in columns]
     if all(equals and name in inputs for name, equals, _ in outright):
@@ -221,20 +221,20 @@ def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, st
         if len(left) > 1 and not is_order_known(inputs):
             example = ",".join(f"{name}={column}" for name, column in zip(left, others, strict=False))
             raise ValueError(
-                f"`text_column` must say which column is for which of the model's inputs, {names}, which have no order "
-                f"that is known. Received: {','.join(columns)}; write INPUT=COLUMN for each, such as {example}."
+                f"`text_column` must assign columns to the model's inputs ({names}), because their order "
+                f"is unknown; got {','.join(columns)}. Write INPUT=COLUMN for each, such as {example}."
             )
         found |= dict(zip(left, others, strict=False))
     if len(found) < len(inputs):
         raise ValueError(
-            f"`text_column` must name a different column for each of the model's inputs: {names}. Received: "
-            f"{','.join(columns)}; name each input's column once."
+            f"`text_column` must name a different column for each of the model's inputs ({names}); got "
+            f"{','.join(columns)}. Name each column once."
         )
     return {name: found[name] for name in inputs}
 
 
 def _read_signatures(path):
-    """Returns {name: SignatureDef}, but for those of TensorFlow's own."""
+    """Returns {name: SignatureDef}, without TensorFlow's own."""
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
@@ -243,17 +243,17 @@ def _read_signatures(path):
         with open(os.path.join(path, SAVED_MODEL), "rb") as file:
             described.ParseFromString(file.read())
     except DecodeError as error:
-        raise ValueError(f"{path}/{SAVED_MODEL} must be a SavedModel. Received: {error}; export it again.") from error
+        raise ValueError(f"{path}/{SAVED_MODEL} is not a readable SavedModel: {error}. Export it again.") from error
     graphs = [graph for graph in described.meta_graphs if list(graph.meta_info_def.tags) == ["serve"]]
     if not graphs:
-        raise ValueError(f"{path} must hold a graph with the tag 'serve'. Received one without; export it for serving.")
+        raise ValueError(f"{path} has no graph with the tag 'serve'. Export the model for serving.")
     return {name: each for name, each in graphs[0].signature_def.items() if not name.startswith("__")}
 
 
 def _read_inputs(path, name, definition):
     if definition.method_name.endswith(("/classify", "/regress")):
         raise ValueError(
-            f"`signature` must be one that takes texts. Received {name!r} of {path}, which takes tf.Examples; name "
+            f"`signature` must take texts, but {name!r} of {path} takes tf.Examples. Choose "
             "another one."
         )
     inputs = []
@@ -262,8 +262,8 @@ def _read_inputs(path, name, definition):
         dims = [dim.size for dim in info.tensor_shape.dim]
         if info.dtype != tf.string.as_datatype_enum or len(dims) > 2 or not (dims or info.tensor_shape.unknown_rank):
             raise ValueError(
-                f"`signature` must be one that takes texts: strings [n] or [n, k]. Received {name!r} of {path}, whose "
-                f"input {alias!r} is {tf.as_dtype(info.dtype).name} {dims}; name another one."
+                f"`signature` must take texts, strings [n] or [n, k]. For {name!r} of {path}, the "
+                f"input {alias!r} is {tf.as_dtype(info.dtype).name} {dims}. Choose another one."
             )
         column = dims[1:] == [1]
         inputs.append(Input(alias, info.name, len(dims) == 2 and not column, column))

@@ -1,4 +1,4 @@
-"""The input table of a batch prediction: its rows, read as a stream and cut into parts."""
+"""The input table of a batch prediction: rows read as a stream and split into parts."""
 
 import dataclasses
 import hashlib
@@ -18,27 +18,27 @@ class TableRows(NamedTuple):
     """Some rows of a table.
 
     Attributes:
-        ids: a name for each.
-        texts: of each text column its texts; of a column of lists, lists of texts.
-        kept: {column: its values} of those that are only passed on.
-        missing: whether each row lacks a text: it has another row's texts instead, and its answers do not
-            count; () where none does.
+        ids: one ID per row.
+        texts: the texts of each text column; for a column of lists, lists of texts.
+        kept: {column: its values} the columns that are copied to the output.
+        missing: whether each row lacks a text: it then has another row's texts, and its predictions do not
+            count; () if none does.
     """
 
     ids: list[str]
     texts: tuple[list[str] | list[list[str]], ...]
-    kept: dict[str, list] = {}  # which nobody changes
+    kept: dict[str, list] = {}  # never modified
     missing: tuple[bool, ...] = ()
 
 
 class Summary(NamedTuple):
-    """Counts and digest of a table that was read once.
+    """Counts and digest of a table after one pass.
 
     Attributes:
-        count: of its rows.
+        count: number of rows.
         digest: of their ids and texts.
-        missing: how many of them lack a text.
-        lines: where the first of these are.
+        missing: number of rows without a text.
+        lines: line numbers of the first of these.
     """
 
     count: int
@@ -53,7 +53,7 @@ def _read_texts(value):
 
 
 def _in_tuple_or_missing(kind):
-    """Returns a kind of cell that is kept in a tuple, as (None,) where it lacks a text."""
+    """Returns a column type whose cells are in a tuple, (None,) if the text is missing."""
 
     def read(value):
         if is_missing_cell(value) or (isinstance(value, list) and any(map(is_missing_cell, value))):
@@ -64,8 +64,8 @@ def _in_tuple_or_missing(kind):
     return ColumnType(kind.must, read)
 
 
-TEXTS = ColumnType("the texts must be a list of strings, one at least", _read_texts)
-_ANY = ColumnType("anything may stand here", lambda value: (value,))  # in a tuple, for None says that it may not
+TEXTS = ColumnType("the texts must be a list of strings, at least one", _read_texts)
+_ANY = ColumnType("any value is allowed", lambda value: (value,))  # in a tuple, because None marks an invalid value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,12 +73,12 @@ class InputTable:
     """A file of texts.
 
     Attributes:
-        path: a table, or any other file: a text a line.
-        text_columns: of a table, by name or index.
-        list_columns: those among them that hold lists of texts.
-        id_column: of the rows' names; None: they are numbered from "0".
+        path: a table, or any other file with one text per line.
+        text_columns: columns of a table, by name or index.
+        list_columns: those of them that hold lists of texts.
+        id_column: column of row IDs; None: rows are numbered from "0".
         header: whether line 1 of a .tsv or .csv file names the columns.
-        keep_columns: of a table, that are passed on.
+        keep_columns: columns of a table to copy to the output.
     """
 
     path: str
@@ -92,10 +92,10 @@ class InputTable:
         """Reads the whole file once.
 
         Raises:
-            ValueError: it cannot be read as said, or has no row with a text; the message names file and line.
+            ValueError: it does not match the settings, or no row has a text; the message has file and line.
         """
         if os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):
-            raise ValueError(f"`input_file` must be a regular file, for it is read twice. Received {self.path}.")
+            raise ValueError(f"`input_file` must be a regular file, because it is read twice; {self.path} is not.")
         count, digest, missing, lines = 0, hashlib.sha256(), 0, []
         for line, row in self._rows():
             count += 1
@@ -105,29 +105,29 @@ class InputTable:
                 lines += [line] if len(lines) <= MOST else []
         if not count:
             raise ValueError(
-                f"{self.path} must hold at least one row. Received a file without; check the path, and whether its "
+                f"{self.path} has no rows. Check the path, and whether its "
                 "only line is a header (`header`)."
             )
         if missing == count:
             raise ValueError(
-                f"{self.path} must hold a text somewhere. Received null in all {number_of(count, 'row')}; check "
+                f"{self.path} has no texts: all {number_of(count, 'row')} are null. Check "
                 "`text_column`."
             )
         return Summary(count, digest.hexdigest(), missing, tuple(lines))
 
     def parts(self, size: int, count: int) -> Iterator[tuple[int, TableRows]]:
-        """Yields (number of the part, its rows): the first `count` rows of the file, `size` of them at a time.
+        """Yields (number of the part, its rows): the first `count` rows of the file, `size` rows at a time.
 
         Raises:
-            ValueError: there are fewer.
+            ValueError: the file has fewer rows.
         """
-        rows = itertools.islice(self._rows(), count)  # never to the end, where the log would count once more
+        rows = itertools.islice(self._rows(), count)  # never to the end, where the count would be logged again
         for number in range(-(-count // size)):
             part = list(itertools.islice(rows, size))
             if len(part) < min(size, count - number * size):
                 raise ValueError(
-                    f"{self.path} must not change while it is read. Received fewer than the {count} rows of a moment "
-                    "ago; start again."
+                    f"{self.path} changed while it was read: it has fewer than the {count} rows of the first "
+                    "pass. Run the command again."
                 )
             ids, *columns = map(list, zip(*(row for _, row in part), strict=True))
             texts, kept = columns[: len(self.text_columns)], columns[len(self.text_columns) :]
@@ -135,7 +135,7 @@ class InputTable:
             yield number, TableRows(ids, texts, dict(zip(self.keep_columns, kept, strict=True)), missing)
 
     def _filled(self, texts):
-        """Returns texts that stand in for those that are missing, and which rows these are."""
+        """Returns texts with replacements for missing ones, and which rows lack texts."""
         missing = tuple(None in row for row in zip(*texts, strict=True))
         if not any(missing):
             return tuple(texts), ()
@@ -148,7 +148,7 @@ class InputTable:
         ), missing
 
     def _rows(self):
-        """Yields the line of each row, and [id, texts ..., what is passed on ...]; a text that is missing is None."""
+        """Yields the line of each row, and [id, texts ..., kept columns ...]; a missing text is None."""
         kinds = [(Column(name, "text_column"), _in_tuple_or_missing(TEXTS if name in self.list_columns else TEXT))
                  for name in self.text_columns]  # fmt: skip
         kinds += [(Column(name, "keep_columns"), _ANY) for name in self.keep_columns]
@@ -163,7 +163,7 @@ class InputTable:
             return iterate_rows(self.path, columns, self.header)
         if len(columns) > 1 or self.list_columns:
             raise ValueError(
-                "`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has several columns or "
-                f"lists. Received {self.path}, a text a line."
+                "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or "
+                f"lists; {self.path} has one text per line."
             )
         return iterate_lines(self.path)

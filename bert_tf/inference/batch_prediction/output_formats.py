@@ -1,4 +1,4 @@
-"""The formats of answers: how a part is written, and how slices of parts become one file."""
+"""Output formats: how a part is written, and how slices of parts are joined into one file."""
 
 import csv
 import dataclasses
@@ -20,7 +20,7 @@ from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
 # === Npz ===
-# Answers as NumPy's .npz: an array for each column; of rows of unequal lengths, all values and where each row ends.
+# Output as NumPy's .npz: one array per column; for rows of unequal lengths, all values and the end of each row.
 
 
 _SPLITS = "_splits"
@@ -60,7 +60,7 @@ class Npz:
 
 
 def _array(name, values):
-    """Returns a column as an array that is no array of Python's objects, which an archive would have to pickle."""
+    """Returns a column as an array, but not of Python objects, which an archive would have to pickle."""
     try:
         array = np.asarray(values.tolist() if isinstance(values, np.ndarray) and values.dtype.hasobject else values)
     except ValueError:  # lists of unequal lengths
@@ -72,8 +72,8 @@ def _array(name, values):
 
 def _no_array(name):
     return ValueError(
-        f"`output_file` must end in .jsonl or .parquet for this model. Received .npz, which holds arrays, and {name!r} "
-        "is none."
+        f"`output_file` must end in .jsonl or .parquet for this model. .npz can only hold arrays, and {name!r} "
+        "is not one."
     )
 
 
@@ -92,7 +92,7 @@ def _values(name, slices) -> Iterator[np.ndarray]:
 
 
 def _all_splits(name, slices) -> Iterator[np.ndarray]:
-    """Yields where the rows of a `Ragged` column begin and end, in all slices together."""
+    """Yields the row boundaries of a `Ragged` column across all slices."""
     end = np.zeros(1, np.int64)
     yield end
     for each in slices:
@@ -103,7 +103,7 @@ def _all_splits(name, slices) -> Iterator[np.ndarray]:
 
 
 def _stream(archive, name, chunks: Callable[[], Iterator[np.ndarray]]):
-    """Writes one array from its chunks, which are made twice: first for what they are like."""
+    """Writes one array from its chunks, which are generated twice: first for dtype and shape."""
     kinds, shapes, size = set(), set(), 0
     for chunk in chunks():
         kinds.add(chunk.dtype)
@@ -111,7 +111,7 @@ def _stream(archive, name, chunks: Callable[[], Iterator[np.ndarray]]):
         size += len(chunk)
     if len(shapes) > 1:
         raise _no_array(name)
-    dtype = np.result_type(*kinds)  # texts are as wide as the longest of their part
+    dtype = np.result_type(*kinds)  # strings are as wide as the longest of their part
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (size, *shapes.pop())}
     with _member(archive, name) as member:
         np.lib.format.write_array_header_1_0(member, header)
@@ -124,11 +124,11 @@ def _member(archive, name):
 
 
 # === Parquet ===
-# Answers as Parquet: a vector is a list of numbers; a row group for each part.
+# Output as Parquet: a vector is a list of numbers; one row group per part.
 
 
 class Parquet:
-    """One file that pyarrow, pandas, DuckDB and Spark read."""
+    """Parquet files for pyarrow, pandas, DuckDB and Spark."""
 
     holds_null = True
 
@@ -143,7 +143,7 @@ class Parquet:
         import pyarrow as pa
         from pyarrow import parquet
 
-        # A column that is empty in one part and has numbers in the next, or is wider there, is of the wider kind.
+        # A column that is empty in one part and has numbers in the next, or is wider there, gets the wider type.
         schemas = {parquet.read_schema(each.path).remove_metadata() for each in slices}
         schema = pa.unify_schemas(sorted(schemas, key=str), promote_options="permissive")
         with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
@@ -158,7 +158,7 @@ class Parquet:
 
 
 def _arrow_array(values):
-    """Returns a column as Arrow has it; the dimensions of an array after the first are lists."""
+    """Converts a column to Arrow; the dimensions of an array after the first become lists."""
     import pyarrow as pa
 
     if isinstance(values, Partial):
@@ -176,11 +176,11 @@ def _arrow_array(values):
 
 
 # === Csv files ===
-# Answers as .csv with a header, for spreadsheets: what is no single value is JSON in its cell, NaN an empty cell.
+# Output as .csv with a header, for spreadsheets: compound values are JSON in their cell, NaN is an empty cell.
 
 
 _QUOTED = re.compile(r'[",\r\n]')
-# What a spreadsheet takes for a formula, and may run, also in quotes; a number with a sign is none.
+# Texts that a spreadsheet may run as a formula, even in quotes; signed numbers are not formulas.
 _FORMULA = re.compile(r"(?![+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z)[=+\-@\t\r\n]")
 
 
@@ -189,7 +189,7 @@ class Csv:
     """RFC 4180 with line feeds; each part has the header. Null is an empty cell.
 
     Attributes:
-        quote_formulas: put an apostrophe before a text that a spreadsheet would take for a formula, as its users do.
+        quote_formulas: put an apostrophe before texts that a spreadsheet would run as a formula, as is common.
     """
 
     quote_formulas: bool = True
@@ -224,7 +224,7 @@ class Csv:
 
 
 def _line(cells):
-    """Returns a row as a line. Python's own writer leaves carriage returns bare where lines end with a line feed."""
+    """Returns a row as a line. Python's writer does not quote carriage returns if lines end with a line feed."""
     quoted = ['"{}"'.format(cell.replace('"', '""')) if _QUOTED.search(cell) else cell for cell in cells]
     return (",".join(quoted) if quoted != [""] else '""') + "\n"
 
@@ -236,7 +236,7 @@ class Slice(NamedTuple):
     """Some rows of a part.
 
     Attributes:
-        path: of the part.
+        path: file of the part.
         first, last: rows, half-open.
     """
 
@@ -247,11 +247,11 @@ class Slice(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
-    """A column in which some rows have no answer.
+    """A column in which some rows have no prediction.
 
     Attributes:
-        values: a value for each row.
-        missing: bool [rows]: whose value does not count.
+        values: one value per row.
+        missing: bool [rows]: whether a row's value is missing.
     """
 
     values: np.ndarray | list | Ragged
@@ -259,7 +259,7 @@ class Partial:
 
 
 class Format(Protocol):
-    """One format; objects can be pickled.
+    """Base class of output formats; objects can be pickled.
 
     Attributes:
         holds_null: whether it can write a `Partial`.
@@ -268,7 +268,7 @@ class Format(Protocol):
     holds_null: bool
 
     def write(self, path: str, columns: Mapping[str, Any]):
-        """Writes the columns of a part, `table_job.Columns` or `Partial`: all of them, or nothing and OSError."""
+        """Writes the columns of a part, `table_job.Columns` or `Partial`: all or, with OSError, nothing."""
 
     def join(self, path: str, slices: list[Slice]):
         """Writes the rows of all slices to one file, holding a part at a time."""
@@ -278,7 +278,7 @@ class Format(Protocol):
 
 
 class Jsonl:
-    """An object a line; null stands for a number that is not finite."""
+    """JSON Lines: one object per line; null represents a number that is not finite."""
 
     holds_null = True
 
@@ -300,12 +300,12 @@ class Jsonl:
 
 
 def numbers_of(values: Iterable) -> np.ndarray:
-    """Returns numbers as they were read from a text, float [n]; None is NaN."""
+    """Converts numbers read from text to float [n]; None becomes NaN."""
     return np.array([math.nan if value is None else value for value in values])
 
 
 def to_json_values(values) -> list:
-    """Returns the values of a column as JSON has them; a float32 with the digits that it has, not its double's."""
+    """Returns the values of a column for JSON; a float32 has its own digits, not those of a double."""
     if isinstance(values, Partial):
         return [
             None if lacks else value for value, lacks in zip(to_json_values(values.values), values.missing, strict=True)
@@ -319,21 +319,21 @@ def to_json_values(values) -> list:
 
 
 def format_of(output_file: str, quote_formulas: bool = True) -> Format:
-    """Returns the format that the name tells.
+    """Returns the format for a file name.
 
     Args:
         output_file: the name.
-        quote_formulas: as of `Csv`.
+        quote_formulas: as in `Csv`.
 
     Raises:
-        ValueError: it tells none.
+        ValueError: the extension is unknown.
     """
 
     forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": Parquet, ".csv": Csv}
     ending = os.path.splitext(output_file.lower())[1]
     if ending not in forms:
         raise ValueError(
-            "`output_file` must end in .npz, .jsonl, .parquet or .csv, which tells its format. Received "
-            f"{output_file!r}; name it so."
+            "`output_file` must end in .npz, .jsonl, .parquet or .csv, which sets its format; got "
+            f"{output_file!r}."
         )
     return Csv(quote_formulas) if ending == ".csv" else forms[ending]()

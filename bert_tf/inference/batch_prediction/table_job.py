@@ -1,10 +1,10 @@
-"""A table of texts to files of answers, a row for each, in memory that does not grow with the table.
+"""Batch prediction: from a table of texts to files with one prediction per row, in constant memory.
 
-    rows --cut--> parts of some rows --answer--> a file for each part --join--> the output, or its shards
+    rows --split--> parts of some rows --predict--> one file per part --join--> the output, or its shards
 
-A part is answered by itself, so its answers are the same whoever makes them: this process, one of several, or a runner
-of Apache Beam. Parts lie in a folder next to the output until all of them are there, and a run that was killed goes on
-after those that it finds.
+Each part is predicted by itself, so its result is the same in this process, in one of several, and in a runner
+of Apache Beam. Parts are in a directory next to the output until all are complete, and a run that was killed resumes
+after the existing ones.
 """
 
 import dataclasses
@@ -26,16 +26,16 @@ from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 from bert_tf.utils.workers import Workers
 
-Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> a value for each row; lists hold what JSON can say
+Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> one value per row; lists hold JSON values
 Answer = Callable[[TableRows], Columns]
 
 
 class Maker(Protocol):
-    """Makes the function that answers, in each process again; so it can be pickled: paths and settings, no model.
+    """Creates the prediction function in each process; can be pickled: it holds paths and settings, but no model.
 
     Attributes:
-        identity: what decides the answers, such as the model and the pooling; JSON values. A run goes on with the
-            parts of another one only where this is the same.
+        identity: all that affects predictions, such as the model and the pooling; JSON values. A run resumes with the
+            parts of another one only if it is equal.
     """
 
     identity: Mapping[str, Any]
@@ -45,22 +45,23 @@ class Maker(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TableJob:
-    """A batch prediction: its input, its output, and the model that answers.
+    """A batch prediction: its input, its output, and the model.
 
     Attributes:
-        input_file: .tsv, .csv, .jsonl or .parquet, or any other name: a text a line; .gz too.
+        input_file: .tsv, .csv, .jsonl or .parquet, or any other name for one text per line; may be gzipped.
         output_file: .npz, .jsonl, .parquet or .csv.
-        maker: of the function that answers.
-        text_columns: of a table, by name or index.
+        maker: creates the prediction function.
+        text_columns: columns of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
         list_columns: those of text_columns that hold lists of texts.
-        id_column: of the rows' names; None: they are numbered from "0".
-        keep_columns: of the table, by name or index, that are written next to the answers as they are.
-        num_shards: how many files share the rows, as evenly as can be and in order; None: one of just this name.
-        rows_per_part: that are answered and written together.
-        num_workers: processes.
-        overwrite: throw away what an unfinished run of another job left next to output_file.
-        quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would take for a formula.
+        id_column: column of row IDs; None: rows are numbered from "0".
+        keep_columns: columns of the table, by name or index, to copy to the output unchanged.
+        num_shards: number of output files, which split the rows evenly and in order; None: one file with just this
+            name.
+        rows_per_part: rows that are predicted and written together.
+        num_workers: number of processes.
+        overwrite: discard the unfinished work of another job next to output_file.
+        quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
     """
 
     input_file: str
@@ -79,19 +80,19 @@ class TableJob:
 
 
 def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
-    """Writes the answers for all rows: all of them, or none.
+    """Runs a batch prediction, and writes the results of all rows atomically.
 
     Args:
-        job: what is to be made.
-        runner: of Apache Beam, such as "DirectRunner", on whose workers the parts are answered; None: here.
-        beam_options: more options as on the command line of a Beam program.
+        job: the batch prediction.
+        runner: of Apache Beam, such as "DirectRunner", whose workers predict the parts; None: this machine.
+        beam_options: additional options, as on the command line of a Beam program.
 
     Returns:
         The paths of the files written.
 
     Raises:
-        ValueError: a file is not as described, or work of another job lies next to output_file.
-        OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
+        ValueError: a file does not match the description, or unfinished work of another job is next to output_file.
+        OSError: a file cannot be written, for example because the disk is full; complete parts are kept.
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
     output_format = format_of(job.output_file, job.quote_formulas)
@@ -100,7 +101,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     count = found.count
     _check_missing(table, found, output_format)
     if len(outputs) > count:
-        raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
+        raise ValueError(f"`num_shards` must be at most {count}, the number of rows; got {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
     manifest |= {"quote_formulas": job.quote_formulas} if isinstance(output_format, Csv) else {}
@@ -114,23 +115,24 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
         join_parts(writer, count, job.rows_per_part, outputs)
     shards.warn_of_others([job.output_file], outputs)
     if found.missing:
-        logging.warning("%d of %s answered with null, for lack of a text.", found.missing, number_of(count, "row"))
+        logging.warning("%d of %s have null predictions, because their text is missing.", found.missing,
+        number_of(count, "row"))
     return outputs
 
 
 def _check_missing(table, found, output_format):
-    """Logs which rows have no text; raises ValueError where the format cannot say so."""
+    """Logs which rows have no text; raises ValueError if the format has no null."""
     if not found.missing:
         return
     noun = "row" if table.path.lower().endswith(".parquet") else "line"
     where = f"in {noun}{word_for(found.missing, '', 's')} {format_lines(found.lines, found.missing)}"
     if not output_format.holds_null:
         raise ValueError(
-            f"{table.path}: every row must have a text where the answers are arrays, which hold no null. Received "
-            f"{number_of(found.missing, 'row')} of {found.count:,} without, {where}; fill the texts in, take "
-            "the rows out, or name `output_file` .jsonl, .parquet or .csv."
+            f"{table.path}: every row must have a text if the output is arrays, which have no null. "
+            f"{number_of(found.missing, 'row')} of {found.count:,} have none, {where}. Add the texts, remove "
+            "the rows, or write `output_file` as .jsonl, .parquet or .csv."
         )
-    logging.warning("%s: %d of %s without a text (null), %s; answered with null.",
+    logging.warning("%s: %d of %s have no text (null), %s; their predictions are null.",
                     *(table.path, found.missing, number_of(found.count, "row"), where))  # fmt: skip
 
 
@@ -138,15 +140,15 @@ def _import_beam_writer():
     try:
         from bert_tf.inference.batch_prediction.beam import write_parts
     except ModuleNotFoundError as error:
-        raise ValueError(f"`runner` must have Apache Beam. Received: {error}; pip install 'bert-tf[beam]'.") from error
+        raise ValueError(f"`runner` requires Apache Beam: {error}. Run pip install 'bert-tf[beam]'.") from error
     return write_parts
 
 
 def _write_parts(job, writer, table, count):
-    """Answers for the parts that are not there yet, in this process or in several."""
+    """Predicts the parts that do not exist yet, in this process or in several."""
     there = writer.there()
     if there:
-        logging.info("Going on: %d of %d parts are there.", len(there), -(-count // job.rows_per_part))
+        logging.info("Resuming: %d of %d parts exist.", len(there), -(-count // job.rows_per_part))
     tasks = (task for task in table.parts(job.rows_per_part, count) if task[0] not in there)
     left = count - sum(min(job.rows_per_part, count - number * job.rows_per_part) for number in there)
     if not left:

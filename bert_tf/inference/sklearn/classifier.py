@@ -43,7 +43,7 @@ from bert_tf.utils.names import USE_XLA
 from bert_tf.utils.settings import Settings, options_of
 
 # === Trained ===
-# A classifier that was fine-tuned on texts in memory: made, asked, written to a folder, pickled.
+# A classifier fine-tuned on texts in memory: training, prediction, saving, pickling.
 
 
 class TrainedClassifier:
@@ -52,8 +52,8 @@ class TrainedClassifier:
     Args:
         trainer: with the model.
         tokenizer: of the model.
-        batching: how texts are put together.
-        precision: what the model computes in.
+        batching: how texts are batched.
+        precision: the precision of the model.
     """
 
     def __init__(self, trainer: Trainer, tokenizer, batching: BatchSettings, precision: str):
@@ -61,14 +61,14 @@ class TrainedClassifier:
         self._files = {}
 
     def probabilities(self, texts: list[str], batch_size: int) -> np.ndarray:
-        """Returns float64 [n, L], asking for `batch_size` texts at a time."""
+        """Returns probabilities, float64 [n, L], with `batch_size` texts at a time."""
         self._load()
         task, batching = self._trainer.task, self._batching
         examples = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
         return task.answers(self._trainer.outputs(batching.scoring(examples, batch_size)))
 
     def save(self, output_dir: str | os.PathLike):
-        """Writes what `run_classifier` leaves: the weights, the task, the configuration, the tokenizer, the labels."""
+        """Saves the files that `run_classifier` writes: weights, task, configuration, tokenizer, labels."""
         self._load()
         with whole_directory(output_dir) as folder:
             self._write(folder)
@@ -80,7 +80,7 @@ class TrainedClassifier:
         CheckpointManager(folder).save(trainer.global_step, tf1.named(trainer.model.variables))
 
     def _load(self):
-        """Builds a model that came out of a pickle, when it is first needed."""
+        """Builds an unpickled model when it is first needed."""
         if self._trainer is not None:
             return
         with tempfile.TemporaryDirectory() as folder, precision_of(self._precision):
@@ -114,13 +114,13 @@ def train_classifier(
     """Fine-tunes as `run_classifier --do_train` does.
 
     Args:
-        settings: the flags of a run, all but its folder.
+        settings: the flags of a run, except its directory.
         texts: n of them.
         labels: the L names, in the order of the model's outputs.
-        label_ids: of each text its label's index, int [n].
+        label_ids: the index of each text's label, int [n].
 
     Raises:
-        ValueError: a setting does not fit the texts or the model.
+        ValueError: a setting is invalid for the texts or the model.
     """
     use_xla = xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"
     model = load_description([settings.init_checkpoint])
@@ -156,7 +156,7 @@ def train_classifier(
 
 
 def _train(trainer, batches):
-    """Trains; Ctrl-C ends it as it ends other Python, and not the whole program as it ends a run."""
+    """Trains; Ctrl-C raises KeyboardInterrupt instead of ending the whole program as in a run."""
     try:
         trainer.fit(batches)
     except Stopped as stopped:
@@ -184,39 +184,39 @@ BOUNDS = {
     "seed": (0, None),
     "predict_batch_size": (1, None),
 }
-_OPTIONAL = ("lstm_units",)  # None: there is none
+_OPTIONAL = ("lstm_units",)  # None: no BiLSTM
 
 
 class BertClassifier(ClassifierMixin, BaseEstimator):
-    """Fine-tunes an encoder to tell classes of texts apart, with the defaults and the arithmetic of `run_classifier`.
+    """Text classifier: fine-tunes an encoder with the defaults and the arithmetic of `run_classifier`.
 
         BertClassifier("demo/weights/minilm", num_train_epochs=2).fit(texts, labels).predict(["A warm, funny film."])
 
     Args:
-        model: the weights to start from: a folder that `bert_tf.load` takes.
-        learning_rate: the peak of Adam's rate.
+        model: the initial weights: a directory, as in `bert_tf.load`.
+        learning_rate: the peak learning rate of Adam.
         num_train_epochs: passes over the texts.
-        train_batch_size: texts a step.
-        max_seq_length: longest sequence in tokens; what is longer is cut.
-        warmup_proportion: share of the steps in which the rate rises.
-        class_weights: how much the texts of each class weigh in the loss: None, 1 each; "balanced"; or {class: weight}.
+        train_batch_size: texts per step.
+        max_seq_length: longest sequence in tokens; longer texts are truncated.
+        warmup_proportion: share of the steps used for warmup.
+        class_weights: weights of the classes in the loss: None, 1 each; "balanced"; or {class: weight}.
         label_smoothing: share of the target that is spread over all classes.
-        freeze_layers: so many layers stay as they are, from the embeddings up; "all": the whole encoder.
-        layerwise_lr_decay: each layer's rate is that of the one above it times this.
-        unfreeze_epochs: after so many epochs each, one more layer from the top joins the training; 0: all at once.
-        reinit_layers: so many layers at the top, and the pooler, start from random weights.
-        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None: there is none.
-        gradient_accumulation_steps: each batch is cut into so many parts, to save memory.
+        freeze_layers: number of layers to freeze, from the embeddings up; "all": the whole encoder.
+        layerwise_lr_decay: each layer's learning rate is this times that of the layer above.
+        unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0: all at once.
+        reinit_layers: this many layers at the top, and the pooler, start from random weights.
+        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None: no BiLSTM.
+        gradient_accumulation_steps: number of micro-batches per batch, to save memory.
         bucket_by_length: texts of similar lengths share a batch.
-        precision: what the layers compute in, one of `names.PRECISIONS`.
+        precision: precision of the layers, one of `names.PRECISIONS`.
         use_xla: "auto", with a GPU or TPU only; "true" or "false".
         seed: of new weights, the order of the texts and dropout: the same seed, the same model.
-        predict_batch_size: texts at a time in `predict`.
+        predict_batch_size: batch size in `predict`.
 
-    A fitted one pickles with its weights, tokenizer and classes. Each `fit` starts from `model` again.
+    A fitted classifier is pickled with its weights, tokenizer and classes. Each `fit` starts from `model` again.
 
     Attributes:
-        classes_: as `numpy.unique` sorts them; the columns of `predict_proba`.
+        classes_: sorted as by `numpy.unique`; the columns of `predict_proba`.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         """Fine-tunes on n texts and their labels.
 
         Raises:
-            ValueError: texts and labels do not fit together, or a setting does not fit them or the model.
+            ValueError: texts and labels do not match, or a setting is invalid for them or the model.
         """
         texts = as_texts(X)
         classes, label_ids = as_labels(y, texts)
@@ -278,7 +278,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             NotFittedError: `fit` was not called.
-            ValueError: what was given is no list of texts.
+            ValueError: the input is not a list of texts.
         """
         check_is_fitted(self)
         return self.trained_.probabilities(as_texts(X), self.predict_batch_size)
@@ -289,15 +289,15 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(-1)]
 
     def report(self, X: Sequence[str], y: Sequence) -> str:
-        """Returns a page, one HTML file, that shows what the classifier does on n texts: docs/guides/evaluation.md.
+        """Returns an error analysis of n texts as one HTML file; see docs/guides/evaluation.md.
 
         Args:
             X: texts that it was not fitted on.
-            y: their right labels, all of them in `classes_`.
+            y: their true labels, all of them in `classes_`.
 
         Raises:
             NotFittedError: `fit` was not called.
-            ValueError: texts and labels do not fit together, or there is a label of no class.
+            ValueError: texts and labels do not match, or a label is not in `classes_`.
         """
         check_is_fitted(self)
         texts = as_texts(X)
@@ -314,20 +314,20 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         return page.html()
 
     def save(self, output_dir: str | os.PathLike):
-        """Writes the fine-tuned model as `run_classifier` leaves it, to be exported, served or loaded.
+        """Saves the fine-tuned model in the format of `run_classifier`, to be exported, served or loaded.
 
         Args:
-            output_dir: nothing may be there, or an empty directory.
+            output_dir: directory to create; must not exist or must be empty.
 
         Raises:
             NotFittedError: `fit` was not called.
-            ValueError: something is there.
+            ValueError: `output_dir` is not empty.
         """
         check_is_fitted(self)
         self.trained_.save(output_dir)
 
     def _settings(self):
-        """Returns the settings of a run of `run_classifier`, all but its folder."""
+        """Returns the settings of a run of `run_classifier`, except its directory."""
         given, weights = self.get_params(deep=False), self.class_weights
         _check(given)
         if isinstance(weights, dict):
@@ -341,13 +341,13 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _check(parameters):
-    """Raises ValueError where a parameter is none that the program's flag of that name would take."""
+    """Raises ValueError if a parameter is not valid for the command's flag of that name."""
     for name, (low, high) in BOUNDS.items():
         value = parameters[name]
         if value is None and name in _OPTIONAL:
             continue
         if not isinstance(value, Real) or not low <= value <= (float("inf") if high is None else high):
             end = "" if high is None else f" to {high}"
-            raise ValueError(f"`{name}` must be a number from {low}{end}{'' if end else ' up'}. Received: {value!r}.")
+            raise ValueError(f"`{name}` must be a number from {low}{end}{'' if end else ' up'}. Got {value!r}.")
     if parameters["use_xla"] not in USE_XLA:
-        raise ValueError(f"`use_xla` must be one of {', '.join(USE_XLA)}. Received: {parameters['use_xla']!r}.")
+        raise ValueError(f"`use_xla` must be one of {', '.join(USE_XLA)}. Got {parameters['use_xla']!r}.")

@@ -1,4 +1,4 @@
-"""A frozen encoder as a scikit-learn transformer: texts in, vectors out."""
+"""A frozen encoder as a scikit-learn transformer: from texts to embeddings."""
 
 import contextlib
 import dataclasses
@@ -21,21 +21,21 @@ from bert_tf.utils.names import PRECISIONS
 from bert_tf.utils.text_lists import text_list
 
 # === Process ===
-# What a program sets once for its whole process, here for a block: precision, and the seed of new weights.
+# Settings that commands make once per process, here for a block: precision, and the seed of new weights.
 
 
 def precision_of(name: str):
-    """Returns `dtype_policy` for one of `names.PRECISIONS`; raises ValueError where there is no such precision."""
+    """Returns `dtype_policy` for one of `names.PRECISIONS`; raises ValueError for any other."""
     if name not in PRECISIONS:
-        raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}. Received: {name!r}; choose one.")
+        raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}. Got {name!r}.")
     return dtype_policy(name)
 
 
 @contextlib.contextmanager
 def seed_of_weights(seed: int):
-    """Has new weights follow from `seed`, the same as a program's; outside, random numbers go on as if nothing was.
+    """Derives new weights from `seed`, as the commands do; other random numbers are not affected.
 
-    Keras draws the seed of each initializer from Python's generator, so no other need be set.
+    Keras draws the seed of each initializer from Python's generator, so no other seed is needed.
     """
     before = random.getstate()
     random.seed(seed)
@@ -46,23 +46,23 @@ def seed_of_weights(seed: int):
 
 
 # === Texts ===
-# What the estimators take for texts and for labels: lists, one-dimensional arrays, Series.
+# Texts and labels that the estimators accept: lists, one-dimensional arrays, Series.
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
     """Returns n texts as a list.
 
     Raises:
-        ValueError: there is none, something is no string, or it is one text, or a table of them.
+        ValueError: there are no texts, an element is not a string, or the input is one text or a table.
     """
     texts = text_list(texts, "X")
     if not texts:
-        raise ValueError("`X` must hold a text at least. Received none, 0 sample(s); check where they come from.")
+        raise ValueError("`X` is empty: 0 sample(s), but at least one text is required.")
     return texts
 
 
 def as_examples(texts: list[str], labels: list[str] | None = None) -> LabeledTexts:
-    """Returns texts, and the names of their labels, as a task reads them."""
+    """Returns texts and the names of their labels in the format of a task."""
     names = [str(n) for n in range(len(texts))]
     return LabeledTexts(names, texts, None, labels, "X", list(range(len(texts))))
 
@@ -75,8 +75,8 @@ def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         texts: the n texts.
 
     Raises:
-        ValueError: there are more or fewer labels than texts, they are numbers on a scale, one is no single line, or
-            all are the same.
+        ValueError: the numbers of labels and texts differ, labels are continuous, one has several lines, or
+            all are equal.
     """
     if labels is None:
         raise ValueError("`y` must be a label for each text: requires y to be passed, but the target y is None.")
@@ -88,13 +88,13 @@ def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     if broken := [i for i, name in enumerate(classes.tolist()) if isinstance(name, str) and {"\n", "\r"} & set(name)]:
         first = int(np.flatnonzero(label_ids == broken[0])[0])
         raise ValueError(
-            f"`y` must be labels of one line of text each, as they are kept one a line. Received "
-            f"{str(classes[broken[0]])!r:.80} for text {first}; write it without line breaks."
+            f"Each label in `y` must be a single line, because labels are stored one per line; got "
+            f"{str(classes[broken[0]])!r:.80} for text {first}. Remove the line breaks."
         )
     if len(classes) < 2:
         raise ValueError(
-            f"`y` must have two classes to tell apart. Received one class, {classes[0]!r}, for all {len(texts)} texts; "
-            "add texts of another."
+            f"`y` must have at least two classes; got one class, {classes[0]!r}, for all {len(texts)} texts. "
+            "Add texts of another class."
         )
     return classes, label_ids
 
@@ -103,13 +103,13 @@ def as_label_ids(labels, texts: list[str], classes: np.ndarray) -> np.ndarray:
     """Returns the index of each text's label among `classes`, int [n].
 
     Raises:
-        ValueError: there are more or fewer labels than texts, or one is no class.
+        ValueError: the numbers of labels and texts differ, or a label is not a class.
     """
     labels = column_or_1d(labels, warn=True)
     check_consistent_length(texts, labels)
     index = {name: i for i, name in enumerate(classes.tolist())}
     if strange := [name for name in labels.tolist() if name not in index]:
-        raise ValueError(f"`y` must be of the classes {list(index)}. Received: {strange[0]!r}; leave such texts out.")
+        raise ValueError(f"`y` must only have labels in {list(index)}; got {strange[0]!r}. Remove such texts.")
     return np.array([index[name] for name in labels.tolist()])
 
 
@@ -118,7 +118,7 @@ def as_label_ids(labels, texts: list[str], classes: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass
 class FrozenEncoder:
-    """An encoder in a folder, loaded when it is first needed; a pickle holds the folder's path and no weights."""
+    """An encoder in a directory, loaded when it is first needed; a pickle holds the path, but no weights."""
 
     path: str
     options: dict
@@ -126,7 +126,7 @@ class FrozenEncoder:
 
     @functools.cached_property
     def extract(self) -> Extractor:
-        """Texts -> float32 [n, D]."""
+        """Returns the embeddings of texts, float32 [n, D]."""
         with precision_of(self.precision):
             bert = load(self.path)
         return Extractor(bert.encoder, bert.tokenizer, **self.options)
@@ -136,19 +136,19 @@ class FrozenEncoder:
 
 
 class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Turns texts into the vectors that `bert.features` gives; nothing is learned.
+    """Transforms texts into embeddings with a frozen encoder.
 
         make_pipeline(BertEmbedder("demo/weights/minilm"), LogisticRegression())
 
     Args:
-        model: a folder that `bert_tf.load` takes.
-        layers: one of `names.LAYERS`, or indices of layers from -1, the last, down, put side by side.
-        pooling: one of `names.POOLINGS`: what stands for a whole text.
-        normalize: divide each vector by its length.
-        max_seq_length: longest sequence in tokens; what is longer is cut. None: as many as the model can take.
-        precision: what the encoder computes in; vectors are float32 in any case.
+        model: a model directory, as in `bert_tf.load`.
+        layers: one of `names.LAYERS`, or indices of layers from -1, the last, down; several are concatenated.
+        pooling: one of `names.POOLINGS`: how a text's token features are pooled.
+        normalize: scale each embedding to length 1.
+        max_seq_length: longest sequence in tokens; longer texts are truncated. None: the model's maximum.
+        precision: precision of the encoder; embeddings are always float32.
 
-    A fitted one pickles as its settings and the folder's path: the folder must be there where it is loaded.
+    Pickling a fitted embedder stores its settings and the model path only, so the path must exist when it is loaded.
     """
 
     def __init__(self, model, layers="last", pooling="mean", normalize=False, max_seq_length=None, precision="float32"):
@@ -160,14 +160,14 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.precision = precision
 
     def fit(self, X: Sequence[str], y=None):
-        """Loads the encoder; the texts are only looked at.
+        """Loads the encoder; the texts are only validated.
 
         Args:
             X: n texts.
             y: ignored.
 
         Raises:
-            ValueError: there is no model, no such layer or pooling, or what was given is no list of texts.
+            ValueError: there is no model, no such layer or pooling, or the input is not a list of texts.
         """
         as_texts(X)
         options = {name: getattr(self, name) for name in ("layers", "pooling", "normalize", "max_seq_length")}
@@ -176,11 +176,11 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def transform(self, X: Sequence[str]) -> np.ndarray:
-        """Returns a vector for each of n texts, float32 [n, D].
+        """Returns the embeddings of n texts, float32 [n, D].
 
         Raises:
             NotFittedError: `fit` was not called.
-            ValueError: what was given is no list of texts.
+            ValueError: the input is not a list of texts.
         """
         check_is_fitted(self)
         return self.encoder_.extract(as_texts(X))
@@ -190,7 +190,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 def with_string_input(tags):
-    """Returns scikit-learn's tags of an estimator whose samples are strings."""
+    """Returns the scikit-learn tags of an estimator that takes strings."""
     tags.input_tags.one_d_array = tags.input_tags.string = True
     tags.input_tags.two_d_array = False
     if tags.transformer_tags:

@@ -1,4 +1,4 @@
-"""A whole probing of one model and one file: accuracy of each layer's probe, and of its control."""
+"""Probing of one model on one data file: accuracy of each layer's probe and of its control."""
 
 import dataclasses
 import math
@@ -19,18 +19,18 @@ from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import free_memory, group_limits
 
 # === Examples ===
-# Labelled words or texts, drawn from a file for a probe.
+# Labeled words or texts from a file for a probe.
 
 
 @dataclasses.dataclass(frozen=True)
 class Labelled:
-    """Texts with labels, of their words or of the texts themselves.
+    """Texts with labels for their words or for the texts themselves.
 
     Attributes:
         texts: n texts, or pairs of them.
-        words: of each text where its words lie, (start, limit) in code points; None where texts have labels.
-        types: of each text the names of what is labelled: its words as they are written; of a text its first word.
-        labels: of each text a label for each of these; None: none were read.
+        words: the offsets of each text's words, (start, limit) in code points; None if texts have labels.
+        types: for each text, the names of the labeled items: its words as written; for a text, its first word.
+        labels: for each text, the labels of these; None: no labels were read.
         path: the file.
     """
 
@@ -45,7 +45,7 @@ class Labelled:
 
     @property
     def count(self) -> int:
-        """The number of labelled words, or texts."""
+        """The number of labeled words or texts."""
         return sum(map(len, self.types))
 
     def take(self, chosen: Sequence[int]) -> "Labelled":
@@ -57,17 +57,17 @@ class Labelled:
         return Labelled(some(self.texts), some(self.words), some(self.types), some(self.labels), self.path)
 
     def draw(self, most: int, seed: int) -> "Labelled":
-        """Returns texts of a random order until `most` words, or texts, are there: all where there are no more."""
+        """Returns texts in random order, up to `most` words or texts."""
         order = np.random.default_rng(seed).permutation(len(self))
         counts = np.cumsum([len(self.types[i]) for i in order])
         return self.take(order[: max(1, int(np.searchsorted(counts, most, "right")))].tolist())
 
     def sample(self, most: int, seed: int) -> "Labelled":
-        """Returns that many texts in their order, drawn at random: all where there are no more."""
+        """Returns up to this many texts, drawn at random, in their original order."""
         return self.take(sorted(np.random.default_rng(seed).permutation(len(self))[:most].tolist()))
 
     def halves(self, share: float, seed: int) -> tuple["Labelled", "Labelled"]:
-        """Returns two parts of the texts, the second with that share of them, one at least."""
+        """Splits the texts in two; the second part has this share of them, at least one text."""
         order = np.random.default_rng(seed).permutation(len(self)).tolist()
         cut = len(order) - max(1, round(share * len(order)))
         return self.take(order[:cut]), self.take(order[cut:])
@@ -94,19 +94,19 @@ def read_labelled_texts(
 
 
 # === Features ===
-# The vectors of labelled words or texts in front of the first layer and behind each, computed once.
+# The hidden states of labeled words or texts before the first layer and after each, computed once.
 
 
 _CHUNK = 256  # texts
-_SHARE = 0.5  # of the free memory may be features; more go into a file
+_SHARE = 0.5  # of the free memory for features; beyond that, they go into a file
 
 
 class Features(NamedTuple):
-    """Vectors and labels of n words or texts, from which probes learn.
+    """Features and labels of n words or texts to train probes on.
 
     Attributes:
-        values: float32 [n, L + 1, H]; [:, 0] is what the first layer reads. Of a word the mean of its tokens.
-        types: n names, as of `Labelled`.
+        values: float32 [n, L + 1, H]; [:, 0] is the input of the first layer. For a word, the mean over its tokens.
+        types: n names, as in `Labelled`.
         labels: n.
     """
 
@@ -116,7 +116,7 @@ class Features(NamedTuple):
 
 
 class _WithEmbeddings:
-    """An encoder whose layers begin with what its first layer reads, as `Extractor` takes one."""
+    """An encoder whose layers include the input of the first, for `Extractor`."""
 
     def __init__(self, encoder):
         self._encoder = encoder
@@ -128,13 +128,13 @@ class _WithEmbeddings:
 
 
 def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> Features:
-    """Computes the features of all words or texts; words beyond the longest row are left out, and the log counts them.
+    """Computes the features of all words or texts; words beyond `max_seq_length` are left out and counted in the log.
 
     Args:
-        bert: what `bert_tf.load` gave.
+        bert: a model from `bert_tf.load`.
         examples: with labels.
-        max_seq_length: longest row in tokens.
-        folder: where a file without a name holds the features that memory does not.
+        max_seq_length: longest sequence in tokens.
+        folder: directory of a temporary file for features that do not fit in memory.
     """
     layers = range(bert.config.num_hidden_layers + 1)
     encoder = _WithEmbeddings(bert.encoder)
@@ -159,7 +159,7 @@ def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> 
 
 
 def _allocate(shape, folder):
-    """Returns an array for the features: in memory, or in a file that is gone with the process."""
+    """Returns an array for the features: in memory, or in a file that disappears with the process."""
     size = 4 * int(np.prod(shape))
     free = min([free_memory(), *group_limits()])
     if size <= _SHARE * free:
@@ -170,7 +170,7 @@ def _allocate(shape, folder):
 
 
 def _compute_vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[int], np.ndarray]]:
-    """Yields (number of a text, which of its words, their features [words, D]); of a text all are its own."""
+    """Yields (number of a text, indices of its words, their features [words, D])."""
     if examples.words is None:
         for i, vector in enumerate(extract(examples.texts)):
             yield i, [0], vector[np.newaxis]
@@ -187,7 +187,7 @@ def _compute_vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[in
 # === Job ===
 
 
-_FEW = 2  # labels that differ
+_FEW = 2  # distinct labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,10 +195,10 @@ class ProbeOptions:
     """Settings of the features and of the training of probes.
 
     Attributes:
-        max_seq_length: longest row in tokens.
+        max_seq_length: longest sequence in tokens.
         seed: of the control's labels and of the order of training.
         epochs: None: as `probe.probe` chooses.
-        folder: where features are kept that memory does not hold.
+        folder: directory for features that do not fit in memory.
     """
 
     max_seq_length: int
@@ -208,23 +208,23 @@ class ProbeOptions:
 
 
 def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOptions) -> dict:
-    """Probes a model.
+    """Trains and evaluates probes of a model.
 
     Args:
-        bert: what `bert_tf.load` gave.
-        train, test: examples to learn from, and to be right on.
-        options: see there.
+        bert: a model from `bert_tf.load`.
+        train, test: examples for training and for evaluation.
+        options: see `ProbeOptions`.
 
     Returns:
-        what probe.json holds; docs/guides/interpretability.md says it.
+        The contents of probe.json; see docs/guides/interpretability.md.
 
     Raises:
-        ValueError: there are not two labels to tell apart.
+        ValueError: there are fewer than two labels.
     """
     labels = sorted({label for each in train.labels for label in each})
     if len(labels) < _FEW:
         raise ValueError(
-            f"{train.path}: there must be two labels to tell apart. Received {brief(labels)}; choose another column."
+            f"{train.path}: at least two labels are required; got {brief(labels)}. Choose another column."
         )
     seen, held = (compute(bert, each, options.max_seq_length, options.folder) for each in (train, test))
     held = _keep_known_labels(held, labels, test.path)
@@ -242,7 +242,7 @@ def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOption
 
 
 def _keep_known_labels(held, labels, path):
-    """Returns the features whose label training has: of another no probe can be right."""
+    """Returns the features whose label occurs in training: no probe can predict others."""
     there = np.array([label in set(labels) for label in held.labels])
     if there.all():
         return held
@@ -251,7 +251,7 @@ def _keep_known_labels(held, labels, path):
                     *(path, (~there).sum(), len(there), brief(strange)))  # fmt: skip
     if not there.any():
         raise ValueError(
-            f"{path} must have labels that training has. Received none of them: {brief(strange)}; check the column."
+            f"{path} has none of the training labels: {brief(strange)}. Check the column."
         )
     chosen = np.flatnonzero(there)
     return Features(held.values[chosen], *([each[i] for i in chosen] for each in (held.types, held.labels)))

@@ -1,4 +1,4 @@
-"""Results of probes and of heads as lines of a log and as pages."""
+"""Results of probes and of attention heads as log lines and as HTML pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Linear probes of all layers with a control task, and what attention heads look at."""
+"""Linear probes of all layers with a control task, and measures of attention heads."""
 
 import collections
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from bert_tf.interpret.encoded_text import encode_texts
 from bert_tf.utils.progress import Countdown
 
 # === Control ===
-# Labels that mean nothing, and what is right without looking at a vector: what a probe is to be held against.
+# Control labels, and the accuracy without any features: the baselines of a probe.
 #
-# A probe may be right because the vectors know the label, or because it learned by heart which word has which. So each
-# word (as it is written) is given a label of its own at random, whatever its text says of it; a probe that learns these
-# as well has learned words by heart (Hewitt and Liang 2019, arXiv 1909.03368).
+# A probe may be right because the features encode the label, or because it memorized the label of each word. So each
+# word (as written) gets a random label, regardless of its text; a probe that learns these
+# as well has memorized words (Hewitt and Liang 2019, arXiv 1909.03368).
 
 
 def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.ndarray, seed: int) -> np.ndarray:
@@ -26,9 +26,9 @@ def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.
     Args:
         train_types: the words of training.
         types: the n words.
-        labels: int [..], the labels of training: the control's are drawn by their shares, so that both tasks have
-            about the same.
-        seed: of the draw; a word has the same label wherever it stands.
+        labels: int [..], the labels of training: the control's are drawn from their distribution, so that both tasks
+            have about the same.
+        seed: of the draw; a word has the same label everywhere.
     """
     shares = np.bincount(labels) / len(labels)
     known = sorted(set(train_types))
@@ -43,16 +43,16 @@ def _draw(shares, count, seed):
 
 
 def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str], labels: np.ndarray) -> dict:
-    """Returns which shares of labels are right without a vector.
+    """Returns the accuracies that are possible without features.
 
     Args:
         train_types, train: words and labels of training.
-        types, labels: those that are to be predicted.
+        types, labels: those to predict.
 
     Returns:
-        majority: by the commonest label; word: by the commonest label of the word in training, or of all words, where
-        it did not occur; seen: the share of words that did occur, more than which a control cannot be right but by
-        luck.
+        majority: of the most frequent label; word: of the most frequent label of the word in training, or of all words
+        if it did not occur; seen: the share of words that did occur, an upper bound for the control except by
+        chance.
     """
     counts = collections.defaultdict(collections.Counter)
     for word, label in zip(train_types, train.tolist(), strict=True):
@@ -67,7 +67,7 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
 
 
 # === Heads ===
-# What each attention head looks at, on average over texts (Clark et al. 2019, arXiv 1906.04341).
+# What each attention head attends to, on average over texts (Clark et al. 2019, arXiv 1906.04341).
 
 
 MEASURES = {
@@ -82,14 +82,14 @@ MEASURES = {
 
 
 def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> dict[str, np.ndarray]:
-    """Returns float64 [L, A] for each of MEASURES: means over all tokens of words of all texts; nan for pruned heads.
+    """Returns float64 [L, A] for each of MEASURES: means over the word tokens of all texts; NaN for pruned heads.
 
     Args:
-        bert: what `bert_tf.load` gave.
-        texts: n of them, or pairs; each must fit into a row.
+        bert: a model from `bert_tf.load`.
+        texts: n of them, or pairs; each must fit into a sequence.
 
     Raises:
-        ValueError: a text is longer than the model's positions; there is no word.
+        ValueError: a text is longer than the model's positions; there are no words.
     """
     encoder, rows = encode_texts(bert, texts)
     kept, sums, count = kept_heads(encoder.config), None, 0
@@ -99,14 +99,14 @@ def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -
             sums, count = found if sums is None else sums + found, count + words
             countdown.advance()
     if not count:
-        raise ValueError(f"Texts must have words for heads to look at. Received none in {len(texts)} texts; add some.")
+        raise ValueError(f"No words to measure attention on: the {len(texts)} texts have none.")
     values = dict(zip([*MEASURES, "among_words"], sums / count, strict=True))
     values["distance"] = values["distance"] / np.maximum(values.pop("among_words"), 1e-12)
     return {name: np.where(kept, each, np.nan) for name, each in values.items()}
 
 
 def _sums(row: Attention, before: int) -> tuple[np.ndarray, int]:
-    """Returns float64 [measures + 1, L, A], sums over the tokens of words, and how many these are."""
+    """Returns float64 [measures + 1, L, A], sums over the tokens of words, and their number."""
     word, special = row.word_of_piece, row.of_text < 0
     own = np.flatnonzero(word >= 0)
     weights = row.weights[:, :, own].astype(np.float64)  # [L, A, own, S]
@@ -123,22 +123,22 @@ def _sums(row: Attention, before: int) -> tuple[np.ndarray, int]:
 
 
 # === Probes ===
-# Linear probes of all layers and of a learned mix of them, trained together: each is as if it were alone.
+# Linear probes of all layers and of a learned mix of them, trained together, each as if it were alone.
 
 
 _BATCH = 64
-_STEPS, _EPOCHS = 3000, 5  # at least so many of each
-_RATE = 1e-3  # Adam's at the start; it falls to 0
+_STEPS, _EPOCHS = 3000, 5  # minimum of each
+_RATE = 1e-3  # Adam's initial learning rate; it decays to 0
 _SMALL = 1e-6
 
 
 class Probed(NamedTuple):
-    """Accuracies of K tasks' probes, float64; L layers, and before them what the first layer reads.
+    """Accuracies of K tasks' probes, float64; for the input of the first layer and the output of each of L layers.
 
     Attributes:
         layers: [K, L + 1].
-        mix: [K], with a sum of all layers whose weights are learned (Peters et al. 2018, equation 1).
-        mix_weights: [K, L + 1], these weights, which sum to 1.
+        mix: [K], of a learned weighted sum of all layers (Peters et al. 2018, equation 1).
+        mix_weights: [K, L + 1], the weights of the sum; they sum to 1.
     """
 
     layers: np.ndarray
@@ -147,12 +147,12 @@ class Probed(NamedTuple):
 
 
 class Probes:
-    """For each of K tasks with C labels a linear map from each layer, and one from a mix of layers.
+    """Linear probes: for each of K tasks with C labels, one map per layer and one for a mix of layers.
 
     Args:
-        mean, deviation: float32 [L + 1, H], of the features, which are standardized: layers differ in size.
-        tasks: K.
-        labels: C.
+        mean, deviation: float32 [L + 1, H], of the features, which are standardized because layers differ in scale.
+        tasks: K, the number of tasks.
+        labels: C, the number of labels.
     """
 
     def __init__(self, mean: np.ndarray, deviation: np.ndarray, tasks: int, labels: int):
@@ -165,7 +165,7 @@ class Probes:
         self.scale = tf.Variable(tf.ones([tasks]), name="scale")
 
     def logits(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns float32 [L + 2, B, K, C], those of the mix last, of float32 [B, L + 1, H]."""
+        """Returns the logits, float32 [L + 2, B, K, C], those of the mix last, for features float32 [B, L + 1, H]."""
         x = tf.transpose((values - self._mean) * self._scale, [1, 0, 2])  # [L + 1, B, H]
         own, (rows, tasks, labels) = self.variables, self._shape
         of_layers = tf.reshape(tf.matmul(x, own["weights"]), [rows - 1, -1, tasks, labels])
@@ -174,7 +174,7 @@ class Probes:
         return tf.concat([of_layers, mixed[tf.newaxis]], 0) + own["bias"]
 
     def mix_weights(self) -> tf.Tensor:
-        """Returns float32 [K, L + 1]: what each layer is in the mix; they sum to 1."""
+        """Returns float32 [K, L + 1]: the weight of each layer in the mix; they sum to 1."""
         return tf.nn.softmax(self.variables["shares"])
 
     @property
@@ -191,14 +191,14 @@ def train_probe(
     seed: int,
     epochs: int | None = None,
 ) -> Probed:
-    """Trains probes, and says how often they are right on features that they have not seen.
+    """Trains probes, and returns their accuracy on test features.
 
     Args:
         train, test: float32 [n, L + 1, H] and [m, L + 1, H].
         targets, test_targets: int32 [n, K] and [m, K], labels of K tasks, from 0.
-        labels: how many labels there are.
+        labels: number of labels.
         seed: of the order of the examples.
-        epochs: None: 5, and more where these are less than 3,000 steps of 64 examples.
+        epochs: None: 5, or more if these are fewer than 3,000 steps of 64 examples.
     """
     probes = Probes(*_moments(train), targets.shape[1], labels)
     _train(probes, train, targets, seed, epochs or max(_EPOCHS, -(-_STEPS * _BATCH // len(train))))
@@ -214,7 +214,7 @@ def train_probe(
 
 
 def _moments(values):
-    """Returns mean and standard deviation, float32 [L + 1, H]; a layer at a time, for features may be in a file."""
+    """Returns mean and standard deviation, float32 [L + 1, H]; one layer at a time, as features may be in a file."""
     layers = range(values.shape[1])
     means = [values[:, n].mean(0, dtype=np.float64) for n in layers]
     deviations = [values[:, n].std(0, dtype=np.float64) for n in layers]
@@ -233,7 +233,7 @@ def _train(probes, values, targets, seed, epochs):
             logits = probes.logits(batch)
             wanted = tf.repeat(wanted[tf.newaxis], logits.shape[0], 0)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(wanted, logits)
-            total = tf.reduce_sum(tf.reduce_mean(losses, 1))  # no probe has a part in another's loss
+            total = tf.reduce_sum(tf.reduce_mean(losses, 1))  # the probes' losses are independent
         optimizer.apply(tape.gradient(total, probes.trainable), probes.trainable)
 
     rng = np.random.default_rng(seed)
@@ -241,6 +241,6 @@ def _train(probes, values, targets, seed, epochs):
         for _ in range(epochs):
             order = rng.permutation(len(values))
             for start in range(0, len(values), _BATCH):
-                chosen = np.sort(order[start : start + _BATCH])  # in a file it is quicker to go one way
+                chosen = np.sort(order[start : start + _BATCH])  # sequential reads are faster in a file
                 step(tf.constant(values[chosen]), tf.constant(targets[chosen]))
                 countdown.advance()

@@ -1,4 +1,4 @@
-"""Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow."""
+"""Clients for model servers: this package's, or TensorFlow Serving itself. They do not need TensorFlow."""
 
 import asyncio
 import collections
@@ -17,17 +17,17 @@ from bert_tf.serving.client.results import Result
 from bert_tf.utils.text_lists import refuse_no_list, text_list
 
 # === Base ===
-# The client that waits and the one that does not have all in common but the waiting.
+# The blocking and the asynchronous client share everything except waiting.
 
 
 class CallState(NamedTuple):
-    """The state of a question that is being asked.
+    """The state of a query in progress.
 
     Attributes:
         question: the generator.
-        call: the one that it waits for, or None.
-        wait: seconds that it wants to wait, or None; without both it has ended.
-        value: what it returned, or the exception with which it ended before its first call.
+        call: the call in progress, or None.
+        wait: seconds to wait, or None; without both, it has ended.
+        value: its result, or the exception that ended it before its first call.
     """
 
     question: Question
@@ -41,7 +41,7 @@ class CallState(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the question has ended, or its call has."""
+        """Whether the query or its call has ended."""
         return self.has_ended or self.call is not None and self.call.done()
 
 
@@ -49,15 +49,15 @@ class BaseClient:
     """A connection to one model of one server.
 
     Args:
-        server: "host:port" of its gRPC face, or "unix:PATH" where it listens on a socket.
-        model_name: the model.
-        timeout: seconds after which a question gives up, repetitions included.
-        version: of the model; by default the newest.
-        label: of a version, instead of its number.
-        tls: how the connection is encrypted; None: it is not.
+        server: "host:port" of its gRPC interface, or "unix:PATH" of a socket.
+        model_name: name of the model.
+        timeout: seconds before a query gives up, including retries.
+        version: version of the model; by default, the newest.
+        label: label of a version, instead of its number.
+        tls: encryption of the connection; None: no encryption.
         metadata: (key, value) pairs sent with every call, such as ("authorization", "Bearer ...").
-        retry: which calls are made again; None: as `Retry` does by itself.
-        max_answer_bytes: of an answer; a longer one is an error.
+        retry: retry policy; None: the defaults of `Retry`.
+        max_answer_bytes: maximum size of a response; a larger one is an error.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class BaseClient:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ):
         if version is not None and label is not None:
-            raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one.")
+            raise ValueError(f"`version={version}` and `label={label!r}` cannot be combined. Pass one of them.")
         self.server = server
         self.model_name = model_name
         self._questions = ClientCore(
@@ -86,70 +86,70 @@ class BaseClient:
             name: self._channel.unary_unary(path, request.SerializeToString)
             for name, (path, request, _) in METHODS.items()
         }
-        # A call that is not waited for here; those of asyncio never are.
+        # A call without waiting for it; asyncio calls never wait here.
         self._calls = {name: getattr(stub, "future", stub) for name, stub in stubs.items()}
 
     def predict(
         self, inputs: Mapping[str, np.ndarray | list], signature: str = "", outputs: Sequence[str] = ()
     ) -> dict[str, np.ndarray]:
-        """Runs any signature.
+        """Calls any signature.
 
         Args:
             inputs: {name: array or nested lists}; integers in lists become int32, floats float32, str UTF-8.
-            signature: its name; by default "serving_default".
-            outputs: the ones wanted; by default all.
+            signature: name of the signature; by default "serving_default".
+            outputs: names of the outputs; by default, all.
 
         Returns:
-            {name: array}; strings as objects of type bytes.
+            {name: array}; strings are objects of type bytes.
 
         Raises:
-            ValueError: the server refuses the request, there is no such model, or the answer is malformed.
-            ConnectionError: no server answers, or it has no room.
-            TimeoutError: it takes too long.
+            ValueError: the server rejects the request, there is no such model, or the response is malformed.
+            ConnectionError: no server responds, or it is overloaded.
+            TimeoutError: the response takes too long.
         """
         return self._run(self._questions.predict(inputs, signature, outputs))
 
     def ask(
         self, inputs: Mapping[str, Sequence[str] | Sequence[Sequence[str]]], typed: bool = False
     ) -> list[dict] | list[Result]:
-        """Asks the signature that takes text, whatever the model is for.
+        """Predicts texts with a model for any task, using the signature that takes text.
 
         Args:
-            inputs: {name: n texts}, such as {"question": [...], "context": [...]}; of what an example has several,
+            inputs: {name: n texts}, such as {"question": [...], "context": [...]}; for a list input,
                 n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
             typed: return objects of `client.results` instead: `.label` for ["label"].
 
         Returns:
-            n dictionaries {output: value} of numbers, str, and lists of them, as `results.split_answer` says: a model
-            that classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
-            "start": int, "end": int, "score": float, "null_score": float}, one that chooses {"choice": int,
-            "probabilities": [float]}, as many as the example has choices.
+            n dictionaries {output: value} of numbers, str, and lists of them, as in `results.split_answer`: a
+            classifier returns {"label": str, "probabilities": {label: float}}, question answering {"answer": str,
+            "start": int, "end": int, "score": float, "null_score": float}, multiple choice {"choice": int,
+            "probabilities": [float]}, one probability per choice.
 
         Raises:
-            ValueError, ConnectionError, TimeoutError: as `predict`; also where an output has no row for each text.
+            ValueError, ConnectionError, TimeoutError: as `predict`; also if an output does not have one row per text.
         """
         return self._run(self._questions.ask(inputs, typed))
 
     def classify(
         self, texts: Sequence[str], second_texts: Sequence[str] | None = None, typed: bool = False
     ) -> list[dict] | list[Result]:
-        """Classifies texts, or pairs of them, by the signature that takes text.
+        """Classifies texts or text pairs, using the signature that takes text.
 
         Args:
             texts: n texts.
-            second_texts: n more, where the model compares pairs.
+            second_texts: n second texts, for a model of text pairs.
             typed: as `ask`.
 
         Returns:
             n dictionaries {"label": str, "probabilities": {label: float}}.
 
         Raises:
-            ValueError, ConnectionError, TimeoutError: as `predict`; also where the model does not classify.
+            ValueError, ConnectionError, TimeoutError: as `predict`; also if the model is not a classifier.
         """
         return self._run(self._questions.classify(texts, second_texts, typed))
 
     def signatures(self) -> dict[str, ModelSignature]:
-        """Returns {name: Signature}: what the model takes and gives.
+        """Returns {name: Signature}, the inputs and outputs of the model.
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`.
@@ -157,10 +157,10 @@ class BaseClient:
         return self._run(self._questions.signatures())
 
     def text_inputs(self, signature: str = "") -> tuple[str, ...]:
-        """Returns the names of the texts that an example has, as `ask` and `stream` want them: ("question", "context").
+        """Returns the names of an example's texts, for `ask` and `stream`: ("question", "context").
 
         Args:
-            signature: its name; by default "serving_default".
+            signature: name of the signature; by default "serving_default".
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`.
@@ -168,27 +168,27 @@ class BaseClient:
         return self._run(self._questions.text_inputs(signature))
 
     def status(self) -> list[VersionStatus]:
-        """Returns the state of the versions of the model that the server has met, the newest first.
+        """Returns the states of the model's versions known to the server, the newest first.
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`.
         """
         return self._run(self._questions.status())
 
-    # Progress of a question. A subclass adds `_channels`, the module that makes them, and `_finish`, which waits.
+    # Progress of a query. A subclass adds `_channels`, the module that creates them, and `_finish`, which waits.
 
     def _run(self, question):
         return self._finish(self._begin(question))
 
     def _begin(self, question) -> CallState:
-        """Makes a question's first call, and does not wait for it."""
+        """Starts the first call of a query without waiting for it."""
         try:
             return self._advance(question, question.send, None)
-        except ValueError as error:  # raised when its turn has come
+        except ValueError as error:  # raised when its turn comes
             return CallState(question, value=error)
 
     def _advance(self, question, feed, value) -> CallState:
-        """Gives a question what it waited for, by `feed`, and makes its next call."""
+        """Feeds a query its result with `feed`, and starts its next call."""
         try:
             step = feed(value)
         except StopIteration as end:
@@ -200,47 +200,47 @@ class BaseClient:
 
 
 def read_end(progress: CallState) -> Any:
-    """Returns what a question that has ended returned, or raises its error."""
+    """Returns the result of a finished query, or raises its error."""
     if isinstance(progress.value, Exception):
         raise progress.value
     return progress.value
 
 
 # === Stream ===
-# Many questions in flight: bounds, failures, and the order of vectors.
+# Many queries in flight: bounds, failures, and the order of embeddings.
 
 
 ERRORS = ("raise", "yield")
-IN_FLIGHT, BATCH = 64, 32  # questions at a time; texts of a question for vectors
-FAILURES = (ValueError, OSError)  # ConnectionError and TimeoutError are of OSError
+IN_FLIGHT, BATCH = 64, 32  # concurrent queries; texts per query for embeddings
+FAILURES = (ValueError, OSError)  # ConnectionError and TimeoutError are subclasses of OSError
 
 
 def check_stream_arguments(in_flight: int, batch_size: int, errors: str):
-    """Raises ValueError for arguments of a stream that mean nothing."""
+    """Raises ValueError for invalid arguments of a stream."""
     for name, value in (("in_flight", in_flight), ("batch_size", batch_size)):
         if value < 1:
-            raise ValueError(f"`{name}` must be at least 1. Received: {value}; 64 questions of one text each do well.")
+            raise ValueError(f"`{name}` must be at least 1. Got {value}. 64 queries of one text each work well.")
     if errors not in ERRORS:
-        raise ValueError(f"`errors` must be one of {', '.join(ERRORS)}. Received: {errors!r}; choose one.")
+        raise ValueError(f"`errors` must be one of {', '.join(ERRORS)}. Got {errors!r}.")
 
 
 def give_back(error: Exception, errors: str, size: int) -> list[Any]:
-    """Returns what stands for the answers of a question about `size` items that failed, or raises its error."""
+    """Returns placeholders for the results of a failed query with `size` items, or raises its error."""
     if errors == "raise":
         raise error
     return [error] * size
 
 
 def restore_order(vectors: Sequence[np.ndarray], order: Sequence[int]) -> np.ndarray:
-    """Returns vectors of texts, the i-th of the text with the index order[i], as float32 [n, D] in the texts' order.
+    """Returns embeddings, the i-th of the text with index order[i], as float32 [n, D] in the texts' order.
 
     Raises:
-        ValueError: they are not of one length.
+        ValueError: their lengths differ.
     """
     if len(sizes := {len(vector) for vector in vectors}) > 1:
         raise ValueError(
-            f"Output `embedding` must be vectors of one length. Received {min(sizes)} to {max(sizes)} numbers; was the "
-            "model exchanged meanwhile?"
+            f"Output `embedding` must be vectors of one length; got {min(sizes)} to {max(sizes)} numbers. The "
+            "model may have been replaced in the meantime."
         )
     found = np.empty([len(order), *np.shape(vectors[0])], np.float32)
     found[order] = vectors
@@ -251,9 +251,9 @@ def restore_order(vectors: Sequence[np.ndarray], order: Sequence[int]) -> np.nda
 
 
 class Client(BaseClient, contextlib.AbstractContextManager):
-    """A connection to one model of one server; a context manager, safe to share among threads.
+    """gRPC client for one model of a server; a context manager, safe to share among threads.
 
-    Its arguments are those of `BaseClient`.
+    The arguments are those of `BaseClient`.
     """
 
     _channels = grpc
@@ -266,17 +266,17 @@ class Client(BaseClient, contextlib.AbstractContextManager):
         typed: bool = False,
         errors: str = "raise",
     ) -> Iterator[Any]:
-        """Asks about any number of examples, many at a time, and yields the answers in the order of the examples.
+        """Predicts any number of examples, many at a time, and yields the predictions in the order of the examples.
 
-        It reads no further ahead than the questions in flight.
+        It reads no further ahead than the queries in flight.
 
         Args:
-            items: texts; where an example has several, dictionaries by name, or tuples in the order of the signature's
-                `text_inputs` where people give these names in an order.
-            in_flight: questions at a time.
-            batch_size: examples of a question. A server that makes batches is best asked one by one.
+            items: texts; if an example has several, dictionaries by name, or tuples in the order of the signature's
+                `text_inputs`, if that has a customary order.
+            in_flight: number of concurrent queries.
+            batch_size: examples per query. For a server that batches requests, 1 is best.
             typed: as `ask`.
-            errors: "raise" ends the stream at the first example that fails; "yield" gives the exception in its place.
+            errors: "raise" ends the stream at the first example that fails; "yield" yields the exception in its place.
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `ask`.
@@ -289,15 +289,15 @@ class Client(BaseClient, contextlib.AbstractContextManager):
         yield from self._window(questions, in_flight, errors)
 
     def encode(self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4) -> np.ndarray:
-        """Returns the vectors of n texts, float32 [n, D], of a model whose output is `embedding`.
+        """Returns the embeddings of n texts, float32 [n, D], from a model with the output `embedding`.
 
         Args:
             texts: n texts.
-            batch_size: texts of a question; those of about one length go together.
-            in_flight: questions at a time.
+            batch_size: texts per query, grouped by length.
+            in_flight: number of concurrent queries.
 
         Raises:
-            ValueError, ConnectionError, TimeoutError: as `predict`; also where the model makes no vectors.
+            ValueError, ConnectionError, TimeoutError: as `predict`; also if the model does not return embeddings.
         """
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
@@ -310,14 +310,14 @@ class Client(BaseClient, contextlib.AbstractContextManager):
         return restore_order(found, order)
 
     def close(self):
-        """Ends the connection, and the calls that are under way."""
+        """Closes the connection and cancels calls in progress."""
         self._channel.close()
 
     def __exit__(self, *error):
         self.close()
 
     def _window(self, questions, in_flight, errors):
-        """Yields what (size, question) pairs return, row by row, so many of them at a time."""
+        """Yields the results of (size, query) pairs, row by row, with many queries at a time."""
         waiting = collections.deque()
         try:
             for size, question in questions:
@@ -355,13 +355,13 @@ class Client(BaseClient, contextlib.AbstractContextManager):
 
 
 # === Async client ===
-# The same for programs on asyncio.
+# The same for asyncio.
 
 
 class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
-    """A connection to one model of one server, made and used inside a running event loop; an async context manager.
+    """Asynchronous gRPC client for one model of a server; an async context manager.
 
-    Its arguments are those of `BaseClient`, and so are its methods, but that what they return is to be awaited:
+    Its arguments and methods are those of `BaseClient`, except that methods must be awaited:
     `await client.ask(...)`.
     """
 
@@ -375,7 +375,7 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
         typed: bool = False,
         errors: str = "raise",
     ) -> AsyncIterator[Any]:
-        """Yields as `Client.stream` does, from the same arguments; `items` may also come asynchronously."""
+        """Yields as `Client.stream` does, from the same arguments; `items` may also be asynchronous."""
         if not isinstance(items, AsyncIterable):
             refuse_no_list(items, "items")
         check_stream_arguments(in_flight, batch_size, errors)
@@ -387,7 +387,7 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
             yield answer
 
     async def encode(self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4) -> np.ndarray:
-        """Returns what `Client.encode` does, from the same arguments."""
+        """Returns embeddings as `Client.encode` does, from the same arguments."""
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
@@ -400,14 +400,14 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
         return restore_order(found, order)
 
     async def close(self):
-        """Ends the connection, and the calls that are under way."""
+        """Closes the connection and cancels calls in progress."""
         await self._channel.close()
 
     async def __aexit__(self, *error):
         await self.close()
 
     async def _window(self, questions, in_flight, errors):
-        """Yields what (size, question) pairs return, row by row, so many of them at a time."""
+        """Yields the results of (size, query) pairs, row by row, with many queries at a time."""
         waiting = collections.deque()
         try:
             async for size, question in questions:
@@ -447,7 +447,7 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
 
 
 async def _chunks(items, size):
-    """Yields lists of `size` items, the last of what is left, of an iterable of either kind."""
+    """Yields lists of `size` items, the last one of the rest, of an iterable of either kind."""
     chunk = []
     async for item in _each(items):
         chunk.append(item)

@@ -1,4 +1,4 @@
-"""Transport-independent logic of the clients: texts to requests, answers to results, servers' errors to exceptions."""
+"""Transport-independent logic of the clients: texts to requests, responses to results, server errors to exceptions."""
 
 import dataclasses
 import itertools
@@ -36,11 +36,11 @@ from bert_tf.utils.files import read_lines
 from bert_tf.utils.text_lists import present_list, text_list
 
 # === Items ===
-# The texts that the client's user asks about: arguments, or lines.
+# The texts to predict, from arguments or lines.
 
 
 def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yields (context, choices): of the arguments or, where there are none, of each line of standard input.
+    """Yields (context, choices): from the arguments or, if there are none, from each line of standard input.
 
     Args:
         texts: the arguments, a context and its choices.
@@ -50,22 +50,22 @@ def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]
     """
     for number, (context, *choices) in [(0, [*map(_clean, texts)])] if texts else _lines():
         if len(choices) < 2 or not all(map(str.strip, choices)):
-            where = "Arguments" if texts else f"The texts of line {number}, with tabs between,"
+            where = "The arguments" if texts else f"The tab-separated texts of line {number}"
             raise ValueError(
-                f"{where} must be a context and two choices at least, none of which is empty. Received "
+                f"{where} must be a context and at least two choices, none of them empty; got "
                 f"{[context, *choices]}."
             )
         yield context, choices
 
 
 def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | None]:
-    """Returns what a tensor can hold: where examples have several texts, as many of them each, with "" behind.
+    """Pads lists of texts with "" to one length, so that they fit into a tensor.
 
     Args:
         inputs: {name: n texts, or n lists of texts}.
 
     Returns:
-        {name: the same, as n lists of one length where it was lists}; the lengths that lists had, None where there
+        {name: the same, with lists padded to one length}; the original lengths of lists, or None if there
         are no lists.
     """
     counts, made = None, dict(inputs)
@@ -77,11 +77,11 @@ def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | No
 
 
 def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yields the texts of each example from the arguments or, where there are none, from standard input.
+    """Yields the texts of each example from the arguments or, if there are none, from standard input.
 
     Args:
-        texts: the arguments, those of an example in turn.
-        names: of an example's texts. A line has tabs between them; where there is one text, tabs are part of it.
+        texts: the arguments, the texts of one example after another.
+        names: names of an example's texts. A line has tabs between them; with a single text, tabs are part of it.
 
     Raises:
         ValueError: an example has more or fewer texts than names.
@@ -90,7 +90,7 @@ def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str
     if texts:
         if len(texts) % size:
             raise ValueError(
-                f"Arguments must be texts for {', '.join(names)} in turn, {size} to an example. Received {len(texts)}."
+                f"The arguments must be texts for {', '.join(names)} in turn, {size} per example; got {len(texts)}."
             )
         yield from zip(*[map(_clean, texts)] * size, strict=True)
         return
@@ -99,15 +99,15 @@ def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str
 
 
 def read_text_columns(path: str, names: Sequence[str], last_is_list: bool) -> list[tuple[str | list[str], ...]]:
-    """Returns the texts of each example of a file, one a line, with tabs between them.
+    """Returns the texts of each example of a file, with one example per line and tabs between texts.
 
     Args:
-        path: a file of text, which may be packed (.gz).
-        names: of an example's texts.
-        last_is_list: the last name is of a list, which takes all texts that are left.
+        path: a text file, which may be gzipped.
+        names: names of an example's texts.
+        last_is_list: whether the last name is a list, which takes all remaining texts.
 
     Raises:
-        ValueError: an example has more or fewer texts than names, or there is none.
+        ValueError: an example has more or fewer texts than names, or the file is empty.
     """
     items = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -115,7 +115,7 @@ def read_text_columns(path: str, names: Sequence[str], last_is_list: bool) -> li
         own = len(names) - 1
         items.append((*parts[:own], parts[own:]) if last_is_list else _item(parts, names, number))
     if not items:
-        raise ValueError(f"{path} must hold an example a line. Received an empty file; name another.")
+        raise ValueError(f"{path} is empty. It must have one example per line.")
     return items
 
 
@@ -124,7 +124,7 @@ def _item(parts, names, number):
     item = tuple(parts) if len(names) > 1 else ("\t".join(parts),)
     if len(item) != len(names):
         raise ValueError(
-            f"A line must hold {len(names)} texts, {', '.join(names)}, with tabs between. Received {len(item)} in line "
+            f"Each line must hold {len(names)} tab-separated texts ({', '.join(names)}); got {len(item)} in line "
             f"{number}."
         )
     return item
@@ -137,18 +137,18 @@ def _lines():
 
 
 def _clean(argument):
-    """Drops bytes that are not UTF-8, as bert_tf does wherever it reads text."""
+    """Drops bytes that are not UTF-8, as everywhere in bert_tf."""
     return argument.encode("utf-8", "surrogateescape").decode("utf-8", "ignore")
 
 
 # === Errors ===
-# Exceptions that say what the user can do where a server does not answer a request, or refuses it.
+# Exceptions with advice for requests that a server rejects or does not respond to.
 
 
-# A server that is there and has no room says so in its own words; what gRPC says without a server has none of them.
+# An overloaded server sends one of these phrases; gRPC's own messages without a server contain none of them.
 _FULL = re.compile(r"\bqueue\b", re.IGNORECASE)
-_AXES = 8  # that a message shows
-_TOO_LONG = "CLIENT: Received message larger"  # gRPC's words where it is this side that refuses
+_AXES = 8  # shown in a message
+_TOO_LONG = "CLIENT: Received message larger"  # gRPC's message if this side rejects it
 WRONG = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
 
 
@@ -156,52 +156,52 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
     """Returns the exception to raise for `error`, a call that failed.
 
     Args:
-        error: as gRPC raised it.
-        server, model_name, timeout: as `Client` has them.
+        error: raised by gRPC.
+        server, model_name, timeout: as in `Client`.
 
     Returns:
-        ConnectionError where nothing answers or the server has no room, TimeoutError where the answer was too long in
-        coming, else ValueError.
+        ConnectionError if no server responds or it is overloaded, TimeoutError if the response took
+        too long, otherwise ValueError.
     """
     code, details = error.code(), clean(error.details() or "")
     if code == grpc.StatusCode.UNAVAILABLE and _FULL.search(details):
         return ConnectionError(
-            f"{server} must have room for the request. Received: {details}; ask later, or for less at a time."
+            f"{server} is overloaded: {details}. Try again later, or send less at a time."
         )
     if code in GONE:
         return ConnectionError(
-            f"A model server must answer at {server}. Received: {details}; is it running, is that its gRPC port rather "
-            "than the one for REST, and are both sides encrypted, with certificates that they trust, or neither?"
+            f"No model server responded at {server}: {details}. Check that it is running, that this is its gRPC port "
+            "and not its REST port, and that either both sides use TLS with trusted certificates or neither does."
         )
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimeoutError(
-            f"{server} must answer within {timeout:.3g} s. Received nothing; allow more with `timeout`, or ask for "
+            f"{server} did not respond within {timeout:.3g} s. Increase `timeout`, or send "
             "less at a time."
         )
     if code == grpc.StatusCode.NOT_FOUND:
         return ValueError(
-            f"Model {model_name!r} must be one that {server} serves. Received: {details}; check `model_name`."
+            f"{server} does not serve a model {model_name!r}: {details}. Check `model_name`."
         )
     if code == grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LONG in details:
         return ValueError(
-            f"An answer of {server} must be no longer than is allowed. Received a longer one ({details}); ask for less "
-            "at a time, or allow more with `max_answer_bytes`."
+            f"The response of {server} is too large ({details}). Send less "
+            "at a time, or increase `max_answer_bytes`."
         )
-    return ValueError(f"{server} must accept the request. Received {code.name}: {details}")
+    return ValueError(f"{server} rejected the request with {code.name}: {details}")
 
 
 def explain_refusal(request, signatures: Mapping[str, ModelSignature]) -> ValueError | None:
-    """Returns what is wrong with a Predict that was refused, held against what the model takes; None: nothing is seen.
+    """Returns how a rejected Predict request differs from the model's signature, or None if it matches.
 
     Args:
         request: the PredictRequest.
-        signatures: of the model, by name.
+        signatures: signatures of the model, by name.
     """
     name = request.model_spec.signature_name or DEFAULT
     if name not in signatures:
         return ValueError(
-            f"`signature` must be one that model {request.model_spec.name!r} has: {join_names(signatures)}. Received: "
-            f"{name!r}; choose one of them."
+            f"`signature` must be one of those of model {request.model_spec.name!r}: {join_names(signatures)}; got "
+            f"{name!r}."
         )
     signature, sent = signatures[name], read_kinds(request.inputs)
     if set(sent) != set(signature.inputs):
@@ -213,19 +213,19 @@ def explain_refusal(request, signatures: Mapping[str, ModelSignature]) -> ValueE
 def _other_names(request, wanted):
     several, received = len(wanted) > 1, ", ".join(item.key for item in request.inputs) or "none"
     return ValueError(
-        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {join_names(wanted)}. Received "
-        f"{received}; name {'them' if several else 'it'} with `inputs`, in the order of the texts."
+        f"Model {request.model_spec.name!r} requires the input{'s' * several} {join_names(wanted)}; got "
+        f"{received}. Name {'them' if several else 'it'} with `inputs`, in the order of the texts."
     )
 
 
 def _other_kind(name, sent: TensorKind, wanted: TensorKind):
     if wanted.dtype == sent.dtype == "string" and (len(wanted.shape), len(sent.shape)) == (2, 1):
         return ValueError(
-            f"Input {name!r} must be a list of texts for each example. Received one text for each; put those of an "
+            f"Input {name!r} must be a list of texts for each example; got one text for each. Put the texts of an "
             'example into a list: ["She walks in.", "She leaves."].'
         )
     return ValueError(
-        f"Input {name!r} must be {wanted.dtype} of shape {_words(wanted.shape)}. Received {sent.dtype} of shape "
+        f"Input {name!r} must be {wanted.dtype} of shape {_words(wanted.shape)}; got {sent.dtype} of shape "
         f"{_words(sent.shape)}."
     )
 
@@ -247,22 +247,22 @@ def _words(shape):
     return f"[{', '.join(sizes + ['...'] * (len(shape) > _AXES))}]"
 
 
-# === Questions ===
-# A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
-# answers, and returns what was asked for.
+# === Queries ===
+# A query is a generator: it yields the calls that it needs and the seconds to wait, is sent the
+# responses, and returns the result.
 
 
 Question = Generator[Rpc | float, Any, Any]
-_ENDLESS = 2**31  # numbers of a vector
-_EMBEDDING = "embedding"  # the output of a model that makes vectors
+_ENDLESS = 2**31  # elements of a vector
+_EMBEDDING = "embedding"  # the output of an embedding model
 
 
 @dataclasses.dataclass(frozen=True)
 class ClientCore:
-    """Questions to one model of one server; each method is one of `BaseClient`'s or of `Client`'s.
+    """Queries for one model of one server; each method is one of `BaseClient`'s or of `Client`'s.
 
     Attributes:
-        server, timeout, retry, max_answer_bytes: as `BaseClient` has them.
+        server, timeout, retry, max_answer_bytes: as in `BaseClient`.
         target: the model.
     """
 
@@ -282,24 +282,24 @@ class ClientCore:
         return read_outputs(response, outputs)
 
     def _find_fault(self, request) -> Question:
-        """Holds a refused request against what the model takes; a server's own words, of TensorFlow, say little."""
+        """Compares a rejected request with the model's signature, because TensorFlow's own messages explain little."""
         try:
             signatures = yield from self.signatures()
-        except (ValueError, OSError):  # then the error that there was first is the one to tell
+        except (ValueError, OSError):  # then raise the original error
             return None
         return explain_refusal(request, signatures)
 
     def ask(self, inputs, typed=False) -> Question:
         if not isinstance(inputs, Mapping):
             raise ValueError(
-                f"Inputs must be a dictionary {{name: texts}}. Received {type(inputs).__name__}; `classify`, `encode` "
-                "and `stream` take texts alone."
+                f"Inputs must be a dictionary {{name: texts}}; got {type(inputs).__name__}. `classify`, `encode` "
+                "and `stream` take plain texts."
             )
         inputs = {name: present_list(values, name) for name, values in inputs.items()}
         lengths = {name: len(values) for name, values in inputs.items()}
         if len(set(lengths.values())) != 1:
             given = ", ".join(f"{name}: {length}" for name, length in lengths.items()) or "none"
-            raise ValueError(f"Inputs must be lists of equally many texts. Received {given}.")
+            raise ValueError(f"Inputs must be lists with the same number of texts; got {given}.")
         n = next(iter(lengths.values()))
         if not n:
             return []
@@ -311,15 +311,17 @@ class ClientCore:
         texts = text_list(texts)
         second_texts = second_texts if second_texts is None else text_list(second_texts, "second_texts")
         if second_texts is not None and len(texts) != len(second_texts):
-            raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
+            raise ValueError(
+                f"Text pairs need as many second texts as first ones; got {len(texts)} and {len(second_texts)}."
+            )
         if not texts:
             return []
         parts = {"text": texts} if second_texts is None else dict(zip(PAIR, (texts, second_texts), strict=True))
         outputs = yield from self.predict(parts)
         if missing := set(CLASSES) - set(outputs):
             raise ValueError(
-                f"Model {self.target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
-                f"{join_names(sorted(missing))} but with {join_names(sorted(outputs))}; Client.ask asks such a model."
+                f"Model {self.target.name!r} is not a classifier with {', '.join(CLASSES)}. Its response lacks "
+                f"{join_names(sorted(missing))} and has {join_names(sorted(outputs))}. Use Client.ask for such a model."
             )
         found = split_answer({name: outputs[name] for name in CLASSES}, len(texts))
         return [typed_result(row) for row in found] if typed else found
@@ -328,31 +330,31 @@ class ClientCore:
         outputs = yield from self.predict({"text": texts})
         if _EMBEDDING not in outputs:
             raise ValueError(
-                f"Model {self.target.name!r} must make vectors, as `embedding`. Received an answer with "
-                f"{join_names(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
+                f"Model {self.target.name!r} does not return embeddings as `embedding`. Its response has "
+                f"{join_names(sorted(outputs))}. `bert-tf export` creates such a model from a sentence encoder."
             )
         found = outputs[_EMBEDDING]
         if found.ndim != 2 or len(found) != len(texts) or found.dtype.kind != "f":
             raise ValueError(
-                f"Output `embedding` must be a vector of numbers for each of the {len(texts)} texts. Received "
-                f"{found.dtype} of shape {list(found.shape)}; Client.predict returns it as it is."
+                f"Output `embedding` must be a vector of numbers for each of the {len(texts)} texts; got "
+                f"{found.dtype} of shape {list(found.shape)}. Client.predict returns it unchanged."
             )
         return found
 
     def ask_items(self, items, names, typed) -> Question:
         if not is_order_known(names) and not all(isinstance(item, Mapping) for item in items):
             raise ValueError(
-                f"An item must be a dictionary with the texts {join_names(names)}, for the inputs of model "
-                f"{self.target.name!r} have no order that is known. Received texts without names; name them."
+                f"An item must be a dictionary with the texts {join_names(names)}, because the inputs of model "
+                f"{self.target.name!r} have no known order; got texts without names."
             )
         return (yield from self.ask(to_inputs(items, names), typed))
 
     def width(self) -> Question:
-        """Returns how many numbers a vector has, as the signature says."""
+        """Returns the dimension of the embeddings according to the signature."""
         kind = (yield from self.signature()).outputs.get(_EMBEDDING)
         size = (kind and kind.shape and kind.shape[-1]) or 0
         if size >= _ENDLESS:
-            raise ValueError(f"Output `embedding` must have sizes that memory has. Received: {size}; is that a model?")
+            raise ValueError(f"Output `embedding` is too large for memory: {size}. Is this a model server?")
         return size
 
     def text_inputs(self, signature) -> Question:
@@ -362,8 +364,8 @@ class ClientCore:
         found, name = (yield from self.signatures()), name or DEFAULT
         if name not in found:
             raise ValueError(
-                f"Model {self.target.name!r} must have the signature {name}. Received one with "
-                f"{join_names(found)}; Client.predict asks any signature."
+                f"Model {self.target.name!r} has no signature {name}. It has "
+                f"{join_names(found)}. Client.predict can call any signature."
             )
         return found[name]
 
@@ -382,7 +384,7 @@ class ClientCore:
             raise self._explain(error) from error
 
     def _answer(self, method, request) -> Question:
-        """Makes a call, again where that may help, and returns its response or raises the last RpcError."""
+        """Makes a call with retries, and returns its response or raises the last RpcError."""
         deadline = time.monotonic() + self.timeout
         for attempt in itertools.count(1):
             try:
@@ -402,17 +404,17 @@ def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:
     """Returns {name: n texts} of n examples.
 
     Args:
-        items: dictionaries {name: text}; or tuples of texts in the order of `names`; or texts, where there is one name.
+        items: dictionaries {name: text}; or tuples of texts in the order of `names`; or texts, if there is one name.
 
     Raises:
-        ValueError: an example has other texts than there are names.
+        ValueError: an example's texts do not match the names.
     """
     table = {name: [] for name in names}
     for item in items:
         parts = item if isinstance(item, Mapping) else dict(zip(names, _parts(item), strict=False))
         if set(parts) != set(names) or not isinstance(item, Mapping) and len(_parts(item)) != len(names):
             raise ValueError(
-                f"An item must have the texts {', '.join(names)}. Received: {str(item):.100}; give a dictionary with "
+                f"An item must have the texts {', '.join(names)}; got {str(item):.100}. Pass a dictionary with "
                 "these names, or a tuple in this order."
             )
         for name, text in parts.items():
@@ -421,7 +423,7 @@ def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:
 
 
 def chunks(items: Iterable[Any], size: int) -> Iterator[list]:
-    """Yields lists of `size` items, the last of what is left."""
+    """Yields lists of `size` items, the last one with the rest."""
     items = iter(items)
     while chunk := list(itertools.islice(items, size)):
         yield chunk
@@ -432,4 +434,4 @@ def _parts(item):
         return (item,)
     if isinstance(item, Sequence):
         return tuple(item)
-    raise ValueError(f"An item must be a text, a tuple of texts or a dictionary. Received: {item!r:.99}; leave it out.")
+    raise ValueError(f"An item must be a text, a tuple of texts or a dictionary; got {item!r:.99}.")

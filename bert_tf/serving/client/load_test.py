@@ -1,4 +1,4 @@
-"""Load test of a model server: requests at a pace, latencies, report."""
+"""Load test of a model server: load generation, latencies, report."""
 
 import asyncio
 import contextlib
@@ -28,27 +28,27 @@ from bert_tf.utils.html_report import Page
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.progress import Countdown
 
-# === Pace ===
-# Requests at a pace: from callers who wait for each answer, or at a rate that nothing slows down.
+# === Load ===
+# Load from callers that wait for each response (closed loop), or at a fixed request rate (open loop).
 #
-# Callers who wait ask less when the server is slow, and so spare it when it should suffer. Users do not: at a rate,
-# requests come at random times that were drawn before (a Poisson process), and a latency counts from the time at which
-# its request was due, whether or not it could be sent then.
+# Waiting callers send fewer requests to a slow server, which hides overload. Real users do not wait: at a fixed rate,
+# requests are sent at random times drawn in advance (a Poisson process), and latency counts from the time at which
+# a request was due, even if it was sent later.
 
 
 OK = "OK"
-_PAUSE = 0.01  # seconds after a failure, lest a caller who is refused at once does nothing but ask
-Send = Callable[[int], Awaitable[str]]  # the number of a request -> "OK", or what came instead
+_PAUSE = 0.01  # seconds after a failure, so that a caller that is rejected at once does not flood the server
+Send = Callable[[int], Awaitable[str]]  # the number of a request -> "OK", or an error code
 
 
 class RequestTiming(NamedTuple):
-    """One request.
+    """The outcome of one request.
 
     Attributes:
         due: when it should have been sent, in seconds from the start.
-        late: seconds after that at which it was sent: the generator's own delay.
-        seconds: from the time at which it was due to its answer.
-        code: "OK", or gRPC's or HTTP's name for what came instead.
+        late: seconds by which it was sent late: the generator's own delay.
+        seconds: from the due time to the response.
+        code: "OK", or the error code of gRPC or HTTP.
     """
 
     due: float
@@ -58,7 +58,7 @@ class RequestTiming(NamedTuple):
 
 
 async def ask_by_callers(send: Send, callers: int, seconds: float) -> list[RequestTiming]:
-    """Has so many callers ask, each again as soon as it has its answer, until `seconds` are over."""
+    """Runs several callers for `seconds`; each sends its next request as soon as it has its response."""
     samples, begin = [], time.perf_counter()
 
     async def call(first):
@@ -77,7 +77,7 @@ async def ask_by_callers(send: Send, callers: int, seconds: float) -> list[Reque
 
 
 async def ask_at_rate(send: Send, rate: float, seconds: float, seed: int = 0) -> list[RequestTiming]:
-    """Has requests come at random times, `rate` a second on average, for `seconds`, and waits for all answers."""
+    """Sends requests at random times, `rate` per second on average, for `seconds`, and waits for all responses."""
     samples, tasks, begin = [], set(), time.perf_counter()
 
     async def call(number, due):
@@ -91,14 +91,14 @@ async def ask_at_rate(send: Send, rate: float, seconds: float, seed: int = 0) ->
         for number, due in enumerate(times):
             await asyncio.sleep(max(0.0, begin + due - time.perf_counter()))
             task = asyncio.create_task(call(number, due))
-            tasks.add(task)  # the loop itself keeps no task alive
+            tasks.add(task)  # the event loop itself does not keep tasks alive
             task.add_done_callback(tasks.discard)
         await asyncio.gather(*tasks)
     return samples
 
 
 def arrivals(rate: float, seconds: float, seed: int = 0) -> list[float]:
-    """Returns the times, in seconds, of a Poisson process of `rate` a second; the same for the same seed."""
+    """Returns the times, in seconds, of a Poisson process of `rate` per second; the same for the same seed."""
     random, times, now = np.random.default_rng(seed), [], 0.0
     while (now := now + random.exponential(1 / rate)) < seconds:
         times.append(now)
@@ -106,7 +106,7 @@ def arrivals(rate: float, seconds: float, seed: int = 0) -> list[float]:
 
 
 # === Load calls ===
-# Requests are bytes that were ready before the test began, sent over gRPC or REST.
+# Requests are serialized before the test starts, and sent over gRPC or REST.
 
 
 _PREDICT = METHODS["Predict"][0]
@@ -117,20 +117,20 @@ _LARGEST = 4 * 2**20  # bytes of a model's description
 async def over_grpc(
     server: str, target: ModelTarget, bodies: Sequence[bytes], timeout: float, tls: Tls | None = None
 ) -> AsyncIterator[Send]:
-    """Yields what sends one of `bodies`, the next for each number, and returns the code of the answer.
+    """Yields a function that sends one of `bodies`, in turn by number, and returns the code of the response.
 
     Args:
         server: "host:port".
-        target: the model, for the messages of errors.
+        target: the model, for error messages.
         bodies: PredictRequests.
-        timeout: seconds for a request.
+        timeout: seconds per request.
         tls: as in `Client`.
 
     Raises:
-        ConnectionError: no server is there.
+        ConnectionError: no server responds.
     """
     async with open_channel(server, tls, grpc.aio) as channel:
-        stub = channel.unary_unary(_PREDICT)  # neither way is anything read: time goes to the server
+        stub = channel.unary_unary(_PREDICT)  # messages are not parsed, so that the time goes to the server
 
         async def send(number):
             try:
@@ -148,13 +148,13 @@ async def over_grpc(
 
 @contextlib.asynccontextmanager
 async def over_rest(server: str, target: ModelTarget, bodies: Sequence[bytes], timeout: float) -> AsyncIterator[Send]:
-    """Yields what `over_grpc` does, for JSON bodies; codes are "HTTP 503", "no connection", "timeout"."""
-    import aiohttp  # here, for nothing else of the client needs it
+    """Same as `over_grpc`, for JSON bodies; codes are "HTTP 503", "no connection", "timeout"."""
+    import aiohttp  # here, because nothing else in the client needs it
 
     check_target(server)
     url = f"http://{server}/v1/models/{target.name}:predict"
     limits = aiohttp.ClientTimeout(total=timeout)
-    # An answer may be packed, and as long as the server likes: it is dropped as it comes.
+    # A response may be compressed and of any length, so it is discarded as it arrives.
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0), timeout=limits, auto_decompress=False
     ) as session:
@@ -172,7 +172,7 @@ async def over_rest(server: str, target: ModelTarget, bodies: Sequence[bytes], t
                 return "no connection"
 
         if (code := await send(0)) != OK:
-            raise ValueError(f"http://{server} must answer for model {target.name!r}. Received: {code}; check both.")
+            raise ValueError(f"http://{server} did not respond for model {target.name!r}: {code}. Check both.")
         yield send
 
 
@@ -184,7 +184,7 @@ def grpc_bodies(
 
 
 def rest_bodies(batches: Sequence[Mapping[str, Sequence[Any]]], signature: str = "") -> list[bytes]:
-    """Returns the same as JSON."""
+    """Returns the bytes of JSON requests for each of `batches`."""
     return [
         json.dumps({"signature_name": signature or DEFAULT, "inputs": even(batch)[0]}, ensure_ascii=False).encode()
         for batch in batches
@@ -192,28 +192,28 @@ def rest_bodies(batches: Sequence[Mapping[str, Sequence[Any]]], signature: str =
 
 
 def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> tuple[str, ...]:
-    """Returns the names of a signature's inputs, in the order in which people give them, asked over REST.
+    """Returns the names of a signature's inputs, in their customary order, queried over REST.
 
     Raises:
-        ValueError: there is no such model or signature, `server` is an IPv6 address without brackets, or its answer is
-            no model's description.
-        ConnectionError: no server answers.
+        ValueError: there is no such model or signature, `server` is an IPv6 address without brackets, or its response
+            does not describe a model.
+        ConnectionError: no server responds.
         TimeoutError: it takes longer than `timeout` seconds.
     """
     check_target(server)
     status, data = asyncio.run(_get(server, f"/v1/models/{name}/metadata", timeout))
     if status != 200:
-        raise ValueError(f"http://{server} must serve model {name!r}. Received HTTP {status}; check `model_name`.")
+        raise ValueError(f"http://{server} does not serve model {name!r}: HTTP {status}. Check `model_name`.")
     found = _signatures(server, data)
     signature = signature or DEFAULT
     if signature not in found:
         there = join_names(sorted({*found} - {INITIAL}))
-        raise ValueError(f"`signature` must be one of {there}. Received: {signature!r}; choose one of them.")
+        raise ValueError(f"`signature` must be one of {there}. Got {signature!r}.")
     return order_of(found[signature])
 
 
 async def _get(server, path, timeout):
-    """Returns (status, the first bytes of the answer, one more than are allowed)."""
+    """Returns (status, the first bytes of the response, one more than allowed)."""
     import aiohttp
 
     limits = aiohttp.ClientTimeout(total=timeout)
@@ -229,17 +229,17 @@ async def _get(server, path, timeout):
             return response.status, bytes(data)
     except TimeoutError as error:
         raise TimeoutError(
-            f"{server} must answer within {timeout:.3g} s. Received no whole answer; allow more with `timeout`."
+            f"{server} did not respond completely within {timeout:.3g} s. Increase `timeout`."
         ) from error
     except aiohttp.ClientError as error:
         raise ConnectionError(
-            f"A model server must answer over HTTP at {server}. Received {type(error).__name__}; is that its port for "
-            "REST rather than the one for gRPC, and is it not encrypted?"
+            f"No model server responded over HTTP at {server}: {type(error).__name__}. Check that this is its port for "
+            "REST rather than for gRPC, and that it is not encrypted."
         ) from error
 
 
 def _signatures(server, data):
-    """Returns {signature: names of its inputs} of the JSON that describes a model."""
+    """Returns {signature: names of its inputs} from the JSON description of a model."""
     try:
         if len(data) > _LARGEST:
             raise ValueError(f"more than {_LARGEST} bytes")
@@ -248,30 +248,30 @@ def _signatures(server, data):
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = clean(f"{type(error).__name__}: {error}", 100)
         raise ValueError(
-            f"http://{server} must describe the model in JSON, as TensorFlow Serving does. Received another answer "
-            f"({reason}); is that a model server?"
+            f"http://{server} did not describe the model in JSON as TensorFlow Serving does "
+            f"({reason}). Check that it is a model server."
         ) from error
 
 
 # === Load report ===
-# Throughput, latencies and errors as numbers, as lines and as a page.
+# Throughput, latencies and errors as numbers, text and HTML page.
 
 
 PERCENTILES = (50, 90, 95, 99, 99.9)
-_CURVE = np.concatenate([np.linspace(0, 90, 91), 100 - np.geomspace(10, 0.01, 60)])  # of the curve of latencies
+_CURVE = np.concatenate([np.linspace(0, 90, 91), 100 - np.geomspace(10, 0.01, 60)])  # percentiles of the latency curve
 
 
 def summarize(samples: Sequence[RequestTiming], rows: int) -> dict[str, Any]:
-    """Returns the numbers of one run as JSON values.
+    """Summarizes one run as JSON values.
 
     Args:
-        samples: one at least.
-        rows: texts, or other examples, of a request.
+        samples: at least one.
+        rows: examples per request.
 
     Returns:
-        `requests`, `answered`, `codes` {code: count}; `seconds` from the first to the last; of what was answered
-        `requests_per_second`, `rows_per_second` and `latency_ms` {"p50": ..., "max": ...}; of what was not
-        `refusal_ms`, the same; `late_ms`, the delay of the generator itself.
+        `requests`, `answered`, `codes` {code: count}; `seconds` from the first to the last; for successful requests,
+        `requests_per_second`, `rows_per_second` and `latency_ms` {"p50": ..., "max": ...}; for failed ones,
+        `refusal_ms`, the same; `late_ms`, the generator's own delay.
     """
     ends = [sample.due + sample.seconds for sample in samples]
     seconds = max(ends) - min(sample.due for sample in samples)
@@ -291,7 +291,7 @@ def summarize(samples: Sequence[RequestTiming], rows: int) -> dict[str, Any]:
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """Returns {"p50": milliseconds, ..., "max": milliseconds}; {} of nothing."""
+    """Returns {"p50": milliseconds, ..., "max": milliseconds}; {} for no values."""
     if not seconds:
         return {}
     values = np.percentile(seconds, [*PERCENTILES, 100]) * 1e3
@@ -299,7 +299,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def report_lines(name: str, summary: dict[str, Any]) -> list[str]:
-    """Returns the summary of a run as lines."""
+    """Formats the summary of a run as text lines."""
     lines = [
         f"{name}: {summary['requests_per_second']:.1f} requests/s, {summary['rows_per_second']:.1f} rows/s, "
         f"{summary['answered']} of {summary['requests']} answered in {summary['seconds']:.1f} s"
@@ -313,19 +313,19 @@ def report_lines(name: str, summary: dict[str, Any]) -> list[str]:
         lines.append("  codes: " + ", ".join(f"{code} {count}" for code, count in summary["codes"].items()))
     if summary["late_ms"].get("p99", 0) > 0.2 * summary["latency_ms"].get("p99", np.inf):
         lines.append(
-            f"  The generator itself was late by p99 {summary['late_ms']['p99']:.1f} ms: give it a core of its own."
+            f"  The generator itself was late by p99 {summary['late_ms']['p99']:.1f} ms: give it its own core."
         )
     return lines
 
 
 def load_test_json(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], rows: int) -> str:
-    """Returns the file of all numbers: what was asked for, and `summarize` of each run by its name."""
+    """Returns the results file: the settings, and `summarize` of each run by name."""
     found = {name: summarize(samples, rows) for name, samples in runs.items()}
     return json_text({"settings": settings, "runs": found}, indent=2, ensure_ascii=False) + "\n"
 
 
 def to_page(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], rows: int) -> str:
-    """Returns the same as a page with plots, HTML."""
+    """Returns the results as an HTML page with plots."""
     page = Page("Load test")
     page.table("Settings", settings.items())
     for name, samples in runs.items():
@@ -368,7 +368,7 @@ def _draw_seconds(axes, runs):
 
 
 def _label(axis, digits):
-    """Has a logarithmic axis show plain numbers: powers of ten would be formulas, which a page does not draw."""
+    """Shows plain numbers on a logarithmic axis, because a page cannot draw powers of ten, which are formulas."""
     from matplotlib import ticker  # slow to import, and only a page needs it
 
     axis.set_major_locator(ticker.LogLocator(subs=digits))

@@ -1,4 +1,4 @@
-"""Request messages from a client's arguments, and values from the messages that a server answers."""
+"""Request messages from a client's arguments, and values from response messages."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,23 +12,23 @@ from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
 from bert_tf.serving.limits import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
-CHOICES = ("context", "choices")  # and of one that chooses among several
-_ORDERS = (PAIR, CHOICES, ("question", "context"))  # as people put them; a signature's inputs have no order
-DEFAULT = "serving_default"  # the signature that is meant where none is named
-INITIAL = "__saved_model_init_op"  # a signature that TensorFlow writes for itself
+CHOICES = ("context", "choices")  # and of a multiple-choice model
+_ORDERS = (PAIR, CHOICES, ("question", "context"))  # customary orders, because a signature's inputs have none
+DEFAULT = "serving_default"  # the default signature
+INITIAL = "__saved_model_init_op"  # a signature for TensorFlow's own use
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"
 METHODS = {  # name: (path, request, response)
     "Predict": (f"{_PREDICTION}/Predict", messages.PredictRequest, messages.PredictResponse),
     "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", messages.MetadataRequest, messages.MetadataResponse),
     "GetModelStatus": (f"{_MODEL}/GetModelStatus", messages.StatusRequest, messages.StatusResponse),
 }
-_BYTES_OF_FIELD = 64  # of what an answer may have, for each string or message in it, which is an object in memory
-_LISTED, _LONGEST = 20, 60  # names in a message, and characters of one
+_BYTES_OF_FIELD = 64  # of a response, per string or message in it, because each is an object in memory
+_LISTED, _LONGEST = 20, 60  # names in a message, and characters per name
 _STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
 
 
 class Rpc(NamedTuple):
-    """A call to make: a key of METHODS, its request, and the seconds that it may take."""
+    """A call: a key of METHODS, its request, and its timeout in seconds."""
 
     method: str
     request: Any
@@ -36,12 +36,12 @@ class Rpc(NamedTuple):
 
 
 class ModelTarget(NamedTuple):
-    """Which model is asked.
+    """The model of a request.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         version: its number, or None.
-        label: of a version, or None; without both it is the newest.
+        label: label of a version, or None; without both, the newest.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ModelTarget(NamedTuple):
     label: str | None = None
 
     def fill(self, spec, signature: str = ""):
-        """Writes it into a ModelSpec."""
+        """Writes this into a ModelSpec."""
         spec.name, spec.signature_name = self.name, signature
         if self.version is not None:
             spec.version.value = self.version
@@ -62,8 +62,8 @@ class TensorKind:
     """Type and shape of an input or output of a signature.
 
     Attributes:
-        dtype: numpy's name of its type, such as "float32"; "string".
-        shape: its sizes, None for those that are free; None: even their number is.
+        dtype: NumPy's name of its type, such as "float32"; "string".
+        shape: its sizes, None for free ones; None: even their number is free.
     """
 
     dtype: str
@@ -72,11 +72,11 @@ class TensorKind:
 
 @dataclasses.dataclass(frozen=True)
 class ModelSignature:
-    """Inputs and outputs of a model's signature.
+    """The inputs and outputs of a model's signature.
 
     Attributes:
         name: such as `DEFAULT`.
-        method: TensorFlow Serving's name of its kind, such as "tensorflow/serving/predict".
+        method: TensorFlow Serving's name of its method, such as "tensorflow/serving/predict".
         inputs, outputs: {name: TensorKind}, sorted by name.
     """
 
@@ -87,18 +87,18 @@ class ModelSignature:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """Names of its inputs, in the order in which people give them: question, context."""
+        """Names of its inputs in their customary order: question, context."""
         return order_of(self.inputs)
 
 
 @dataclasses.dataclass(frozen=True)
 class VersionStatus:
-    """Where a version of a model is in its life.
+    """The state of a version of a model.
 
     Attributes:
         version: its number.
         state: "START", "LOADING", "AVAILABLE", "UNLOADING" or "END".
-        code: canonical code number of what ended it; 0 for none.
+        code: canonical code number of the error that ended it; 0 for none.
         message: the error in words.
     """
 
@@ -109,25 +109,25 @@ class VersionStatus:
 
 
 def order_of(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of inputs in the order in which people give them; sorted, where that is not known."""
+    """Returns the names of inputs in their customary order; sorted if there is none."""
     names = set(inputs)
     return next((order for order in _ORDERS if set(order) == names), tuple(sorted(names)))
 
 
 def is_order_known(inputs: Iterable[str]) -> bool:
-    """Returns whether texts without names can be given to these inputs: there is one, or people have an order."""
+    """Returns whether texts without names can be assigned to these inputs: there is one, or a customary order."""
     names = set(inputs)
     return len(names) < 2 or any(set(order) == names for order in _ORDERS)
 
 
 def check_order(inputs: Sequence[str]):
-    """Raises ValueError where texts without names cannot be given to inputs: there are none, or in no known order."""
+    """Raises ValueError if texts without names cannot be assigned to inputs: there are none, or no known order."""
     if not inputs:
-        raise ValueError("`inputs` must be of a signature that takes any. Received one without inputs; name another.")
+        raise ValueError("`inputs` cannot be used: the signature has no inputs. Choose another signature.")
     if not is_order_known(inputs):
         raise ValueError(
-            f"`inputs` must say in which order the texts of an example come, for this model's are "
-            f"{join_names(inputs)}, which have no order that is known. Received none; name them, such as "
+            f"`inputs` is required: the inputs of this model are {join_names(inputs)}, whose order is unknown. "
+            f"Pass the order of an example's texts, such as "
             f"`inputs={join_names(inputs).replace(', ', ',')}`."
         )
 
@@ -146,16 +146,16 @@ def predict_request(target: ModelTarget, inputs: Mapping[str, Any], signature: s
 
 
 def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
-    """Returns the message of a kind that a server has answered.
+    """Parses a server's response as a message of some kind.
 
     Args:
-        data: the answer.
+        data: the response.
         kind: the message's class.
-        max_bytes: that an answer may have. It has at most a number for every four of them, and a string or a message
-            for every `_BYTES_OF_FIELD`, so that what is made of it stays in proportion.
+        max_bytes: maximum size of a response. It may have one number per four bytes, and one string or message
+            per `_BYTES_OF_FIELD` bytes, so that its size in memory stays in proportion.
 
     Raises:
-        ValueError: it is none, or has so many fields that they would take far more memory than its bytes.
+        ValueError: it is not such a message, or its fields would take far more memory than its bytes.
     """
     try:
         messages.check_message(data, kind.DESCRIPTOR, max_bytes // _BYTES_OF_FIELD, max_bytes // 4)
@@ -163,20 +163,20 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
     except (DecodeError, ServingError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
-            f"An answer must be a {kind.DESCRIPTOR.name} of TensorFlow Serving. Received {len(data)} bytes that are "
-            f"not ({reason}); is that a model server?"
+            f"The response is not a {kind.DESCRIPTOR.name} of TensorFlow Serving: {len(data)} bytes are "
+            f"not valid ({reason}). Check that this is a model server."
         ) from error
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Returns names that a server has sent as a message shows them: in one line, and not all of too many."""
+    """Returns a server's names for a message: in one line, shortened if there are too many."""
     names = list(names)
     shown = [clean(name, _LONGEST) for name in names[:_LISTED]]
     return ", ".join(shown + [f"and {len(names) - _LISTED} more"] * (len(names) > _LISTED)) or "none"
 
 
 def clean(text: str, longest: int = 1000) -> str:
-    """Returns what a server has sent in one line, cut to a length and without what a terminal would obey."""
+    """Returns a server's text in one line, shortened and without control characters."""
     line = " ".join(text[: 4 * longest].split())
     return "".join(char if char.isprintable() else "\ufffd" for char in line[:longest])
 
@@ -186,7 +186,7 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
 
     Args:
         response: the message.
-        wanted: names that must be there.
+        wanted: names that must be present.
 
     Raises:
         ValueError: one is missing, there is no output at all, or one that is malformed or larger than its message.
@@ -194,20 +194,20 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
     names = {item.key for item in response.outputs}
     if not names or not names.issuperset(wanted):
         raise ValueError(
-            f"An answer must have {f'the outputs {join_names(wanted)}' if wanted else 'outputs'}. Received: "
-            f"{join_names(sorted(names))}; is that the right model?"
+            f"The response lacks {f'some of the outputs {join_names(wanted)}' if wanted else 'outputs'}. It has "
+            f"{join_names(sorted(names))}. Check that this is the right model."
         )
     messages.check_missing(item.value for item in response.outputs)
     return {item.key: messages.wire_to_array(item.value) for item in response.outputs}
 
 
 def read_signatures(response) -> dict[str, ModelSignature]:
-    """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name; raises ValueError where it has none."""
+    """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name; raises ValueError if it has none."""
     packed = [item.value.value for item in response.metadata if item.key == "signature_def"]
     if len(packed) != 1:
         raise ValueError(
-            f"An answer must have the signatures of the model once. Received them {len(packed)} times; is that a model "
-            "server?"
+            f"The response must have the model's signatures once, not {len(packed)} times. Check that this is a model "
+            "server."
         )
     found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
     return {

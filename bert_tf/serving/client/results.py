@@ -1,4 +1,4 @@
-"""A model's output arrays to an answer for each text: dictionaries of Python's own values, or typed results."""
+"""Converts output arrays into one prediction per text: dictionaries of Python values, or typed results."""
 
 import dataclasses
 import types
@@ -11,41 +11,41 @@ import numpy as np
 from bert_tf.serving.client.requests import clean, join_names
 
 # === Answers ===
-# Output arrays to dictionaries, as JSON has them.
+# From output arrays to dictionaries of JSON values.
 
 
-CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
+CLASSES = ("label", "probabilities", "labels")  # the outputs of a classifier
 COUNT = "entity_count"
-ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that finds entities, [n, E] each
-CHOICE = ("choice", "probabilities")  # those of a model that chooses among texts, [n] and [n, k]
-_PART = 2**16  # numbers that are text at a time
+ENTITIES = ("entity", "type", "start", "end", "score")  # those of an NER model, [n, E] each
+CHOICE = ("choice", "probabilities")  # those of a multiple-choice model, [n] and [n, k]
+_PART = 2**16  # numbers that are converted to text at a time
 _ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
           "confident")  # fmt: skip
 
 
 def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
-    """Takes the answer to n texts apart.
+    """Splits the outputs for n texts into one prediction per text.
 
     Args:
         outputs: {output: array [n, ...]}, strings as objects of type bytes.
-        n: how many rows each of them has.
-        counts: how many texts there were to choose from in each row, where rows differ; None: as many as there are
+        n: number of rows in each of them.
+        counts: number of choices in each row, if rows differ; None: as many as there are
             probabilities.
 
     Returns:
-        n dictionaries {output: value}: numbers, str, or lists of them. Those of a model that classifies have no
-        `labels`, but `probabilities` as {label: float}; those of one that finds entities have `entities`, a list of
-        {"text", "type", "start", "end", "score"}; those of one that chooses have a probability for each of the texts
-        to choose from. Outputs come in one order, whatever that of `outputs`.
+        n dictionaries {output: value}: numbers, str, or lists of them. Those of a classifier have no
+        `labels`, but `probabilities` as {label: float}; those of an NER model have `entities`, a list of
+        {"text", "type", "start", "end", "score"}; those of a multiple-choice model have one probability per
+        choice. Outputs have a fixed order, independent of that of `outputs`.
 
     Raises:
-        ValueError: an output has not n rows, or those that belong together do not fit.
+        ValueError: an output does not have n rows, or related outputs do not match.
     """
     for name, array in outputs.items():
         if array.shape[:1] != (n,):
             raise ValueError(
-                f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
-                f"{list(array.shape)}; Client.predict returns it as it is."
+                f"Output {name!r} must have one row for each of the {n} texts; got an array of shape "
+                f"{list(array.shape)}. Client.predict returns it unchanged."
             )
     _check_fit(outputs, counts)
     columns = {name: to_nested_lists(outputs[name]) for name in sorted(outputs, key=output_order)}
@@ -61,7 +61,7 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
 
 
 def _check_fit(outputs, counts):
-    """Raises ValueError where outputs of which one value is made, n rows each, do not fit one another."""
+    """Raises ValueError if related outputs, n rows each, do not match."""
     if set(CLASSES) <= set(outputs):
         labels, probabilities = outputs["labels"], outputs["probabilities"]
         good = labels.ndim == 2 and labels.shape == probabilities.shape and probabilities.dtype.kind in "fiu"
@@ -80,15 +80,15 @@ def _check_fit(outputs, counts):
 def _require(good, outputs, names, wanted):
     if not good:
         there = ", ".join(f"{name} {outputs[name].dtype} {list(outputs[name].shape)}" for name in names)
-        raise ValueError(f"An answer must have {wanted}. Received {there}; Client.predict returns them as they are.")
+        raise ValueError(f"The response must have {wanted}; got {there}. Client.predict returns them unchanged.")
 
 
 def entities(counts, columns) -> list[list[dict]]:
     """Returns the entities of each text.
 
     Args:
-        counts: how many each text has.
-        columns: of each name in ENTITIES a list for each text, which may be padded.
+        counts: number of entities in each text.
+        columns: for each name in ENTITIES, one list per text, which may be padded.
     """
     keys = ("text", *ENTITIES[1:])
     texts = zip(counts, *columns, strict=True)
@@ -96,14 +96,14 @@ def entities(counts, columns) -> list[list[dict]]:
 
 
 def output_order(name: str) -> tuple[int, str]:
-    """Returns a sort key for outputs: those of our own models in the order of their documentation, then the others."""
+    """Returns a sort key for outputs: those of bert_tf's models in the documented order, then the others."""
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
 def to_nested_lists(array: np.ndarray) -> list:
-    """Returns an array, also of bytes or text, as nested lists; bytes are read as UTF-8."""
+    """Converts an array, also of bytes or text, to nested lists; bytes are decoded as UTF-8."""
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
-        # str gives a float32 as many digits as it needs, in 128 bytes; tolist alone would show those of its double.
+        # str writes a float32 with as many digits as needed, in 128 bytes; tolist alone would show those of its double.
         flat, exact = array.ravel(), np.empty(array.size)
         for start in range(0, array.size, _PART):
             exact[start : start + _PART] = flat[start : start + _PART].astype(str).astype(np.float64)
@@ -118,12 +118,12 @@ def _decoded(value):
 
 
 # === Results ===
-# Answers with types: attributes are the keys of the dictionaries.
+# Typed predictions: attributes are the keys of the dictionaries.
 
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """The label of a text, every label's probability, and whether the model is confident; None: it does not say."""
+    """The label of a text, every label's probability, and whether the model is confident; None: unknown."""
 
     label: str
     probabilities: dict[str, float]
@@ -132,14 +132,14 @@ class Classification:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """The number that a regression gives."""
+    """The prediction of a regression model."""
 
     score: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer to a question: `context[start:end]`, or "" where there is none."""
+    """The answer to a question: `context[start:end]`, or "" if there is none."""
 
     answer: str
     start: int
@@ -150,7 +150,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Entity:
-    """A name in a text: `text[start:end]` of the whole."""
+    """A named entity: `text[start:end]` of the whole text."""
 
     text: str
     type: str
@@ -161,15 +161,15 @@ class Entity:
 
 @dataclasses.dataclass(frozen=True)
 class Entities:
-    """All names in a text, in its order."""
+    """All named entities in a text, in order."""
 
     entities: tuple[Entity, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The number of the text that was chosen, from 0 (-1: there was none), the probability of each, and whether the
-    model is confident; None: it does not say."""
+    """The index of the chosen text, from 0 (-1: there was none), the probability of each, and whether the
+    model is confident; None: unknown."""
 
     choice: int
     probabilities: tuple[float, ...]
@@ -178,7 +178,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Blank:
-    """The tokens that may fill a blank, the most probable first."""
+    """The predictions for a masked token, the most probable first."""
 
     token: tuple[str, ...]
     probability: tuple[float, ...]
@@ -186,13 +186,13 @@ class Blank:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Embedding:
-    """The vector of a text, float32 [D]."""
+    """The embedding of a text, float32 [D]."""
 
     embedding: np.ndarray
 
 
 Result = Classification | Score | Answer | Entities | Choice | Blank | Embedding
-_KINDS = {}  # names of a row -> its class; what has a default may be missing
+_KINDS = {}  # names of a row -> its class; those with a default may be missing
 for _kind in Result.__args__:
     _fields = dataclasses.fields(_kind)
     _KINDS[frozenset(field.name for field in _fields if field.default is dataclasses.MISSING)] = _kind
@@ -200,29 +200,29 @@ for _kind in Result.__args__:
 
 
 def to_dataclass(row: dict[str, Any]) -> Result:
-    """Returns a row as the class whose attributes are its keys.
+    """Converts a row to the class whose attributes are its keys.
 
     Raises:
-        ValueError: no class has these, or they are of other types.
+        ValueError: no class has these keys, or their types differ.
     """
     kind = _KINDS.get(frozenset(row))
     if kind is None:
         known = "; ".join(", ".join(sorted(keys)) for keys in _KINDS)
         raise ValueError(
-            f"`typed` must go with a model of a known kind, whose outputs are one of: {known}. Received "
-            f"{join_names(sorted(row))}; ask without `typed` for dictionaries."
+            f"`typed` requires a model of a known kind, with one of these sets of outputs: {known}; got "
+            f"{join_names(sorted(row))}. Without `typed`, you get dictionaries."
         )
     made = kind(**{name: _converted(name, value) for name, value in row.items()})
     if wrong := [field.name for field in dataclasses.fields(made) if not _fits(getattr(made, field.name), field.type)]:
         raise ValueError(
-            f"`typed` must go with a model whose `{wrong[0]}` is as {kind.__name__} has it. Received: "
-            f"{clean(repr(row[wrong[0]]), 100)}; ask without `typed` for dictionaries."
+            f"`typed` requires a model whose `{wrong[0]}` is as in {kind.__name__}; got "
+            f"{clean(repr(row[wrong[0]]), 100)}. Without `typed`, you get dictionaries."
         )
     return made
 
 
 def _fits(value, kind):
-    """Returns whether a value is of a type that a field of the classes here has."""
+    """Returns whether a value has the type of a field of these classes."""
     if isinstance(kind, types.UnionType):
         return any(_fits(value, part) for part in typing.get_args(kind))
     if typing.get_origin(kind) is dict:

@@ -1,4 +1,4 @@
-"""Requests of many callers computed in batches: a queue sorted by length, and the threads that empty it."""
+"""Server-side batching of requests: a queue sorted by length, and the threads that process it."""
 
 import bisect
 import collections
@@ -22,18 +22,18 @@ from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.signatures import Signature
 
 # === Rows of requests ===
-# Which requests may share a batch, how long a row is, whose answer is whose.
+# Which requests may share a batch, the length of each row, and the split of the results.
 
 
-BYTES_PER_TOKEN = 4  # of English, with its spaces; too short rather than too long, so that a batch stays in its budget
+BYTES_PER_TOKEN = 4  # of English, with its spaces; a low estimate, so that a batch stays within its budget
 SPECIAL_TOKENS = 2
 
 
 def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | None:
-    """Returns what two requests of one version must have in common to share a batch; None: this one shares none.
+    """Returns the key that requests of one version must share to be batched together; None: never batched.
 
-    Rows can be put together, and answers taken apart, where every tensor has one entry for each row. An answer whose
-    width depends on the texts (names in a text, vectors of its tokens) would come back as wide as a neighbour's: such
+    Rows can be batched, and results split, if every tensor has one entry per row. A result whose
+    width depends on the texts (named entities, hidden states) would become as wide as a neighbor's: such
     a request is computed alone, unless all inputs are arrays whose widths agree.
     """
     arrays = [inputs[alias] for alias in signature.inputs if alias in inputs]
@@ -49,15 +49,15 @@ def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | Non
 
 
 def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN) -> list[int]:
-    """Returns the tokens of each row, about: of strings by their bytes, of arrays their width.
+    """Estimates the tokens of each row: of strings from their bytes, of arrays from their width.
 
-    Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side. Of a
-    row of several strings, choices, each is computed, as long as the longest.
+    Strings of several inputs, such as question and context, add up; arrays, such as ids and mask, do not. For a
+    row with several strings (choices), each counts as long as the longest.
 
     Args:
-        inputs: {alias: array}, of equally many rows, at least one.
-        most: tokens that are read of a sequence of strings; 0: all.
-        bytes_per_token: of strings; with 1 no text has more tokens than that.
+        inputs: {alias: array}, with the same number of rows, at least one.
+        most: maximum tokens read per sequence of strings; 0: all.
+        bytes_per_token: of strings; with 1, the estimate is an upper bound.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])
@@ -80,7 +80,7 @@ def stack_inputs(rows: Sequence["BatchItem"]) -> dict[str, np.ndarray]:
     for alias in rows[0].task.inputs:
         items = [row.task.inputs[alias][row.index] for row in rows]
         if isinstance(items[0], bytes):
-            stacked[alias] = np.empty(len(items), object)  # np.array would make one of its own strings of them
+            stacked[alias] = np.empty(len(items), object)  # np.array would use its own string types
             stacked[alias][:] = items
         else:
             stacked[alias] = np.stack(items)
@@ -88,7 +88,7 @@ def stack_inputs(rows: Sequence["BatchItem"]) -> dict[str, np.ndarray]:
 
 
 def combine_answers(parts, count: int) -> dict[str, np.ndarray]:
-    """Returns the answer of one request from parts [(indices of its rows, {alias: array})], which cover all rows."""
+    """Returns the result of one request from parts [(indices of its rows, {alias: array})], which cover all rows."""
     if len(parts) == 1 and parts[0][0] == list(range(count)):
         return parts[0][1]
     answer = {}
@@ -101,7 +101,7 @@ def combine_answers(parts, count: int) -> dict[str, np.ndarray]:
 
 
 # === Queue ===
-# Rows that wait for a batch, sorted by length, so that those put together need little padding. No threads and no clock.
+# Waiting rows, sorted by length so that batches need little padding. It has no threads and no clock.
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -109,11 +109,11 @@ class BatchItem:
     """One text, or one example, of a request.
 
     Attributes:
-        task: the request, of which the queue asks nothing.
-        index: which of its rows.
-        length: of the row in tokens, as far as one can tell beforehand.
-        number: in the order of arrival; set by the queue.
-        taken: whether it is in no queue any more; set by the queue.
+        task: the request, opaque to the queue.
+        index: index of the row in the request.
+        length: estimated tokens of the row.
+        number: position in the order of arrival; set by the queue.
+        taken: whether it has left the queue; set by the queue.
     """
 
     task: Any
@@ -125,7 +125,7 @@ class BatchItem:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Request:
-    """The waiting rows of a request in their order, some of which other batches may have taken, and how many wait."""
+    """The rows of a request in order, some of which may be in batches already, and the number of waiting ones."""
 
     group: Hashable
     rows: collections.deque[BatchItem] = dataclasses.field(default_factory=collections.deque)
@@ -136,14 +136,14 @@ _rank = operator.attrgetter("length", "number")
 
 
 class LengthQueue:
-    """Rows by group; only rows of one group may share a batch.
+    """A queue of rows by group; only rows of one group may share a batch.
 
-    Requests take turns: each batch has a row of the one whose turn it is, so that a short request waits for one batch
-    of each of the others and not for thousands of rows that came before it.
+    Requests take turns: each batch has a row of the request whose turn it is, so that a short request waits for one
+    batch of each of the others, not for thousands of earlier rows.
 
     Args:
-        max_rows: of a batch.
-        max_tokens: of a batch with its padding: rows times the longest of them. A row that is longer goes alone.
+        max_rows: maximum rows per batch.
+        max_tokens: maximum tokens per batch, with padding: rows times the longest. A longer row is computed alone.
     """
 
     def __init__(self, max_rows: int, max_tokens: int):
@@ -153,11 +153,11 @@ class LengthQueue:
         self._count = 0
 
     def __len__(self):
-        """Rows that wait."""
+        """The number of waiting rows."""
         return sum(map(len, self._sorted.values()))
 
     def add(self, group: Hashable, row: BatchItem):
-        """Puts a row in."""
+        """Adds a row."""
         row.number, self._count = self._count, self._count + 1
         bisect.insort(self._sorted.setdefault(group, []), row, key=_rank)
         request = self._requests.setdefault((group, row.task), _Request(group))
@@ -165,11 +165,11 @@ class LengthQueue:
         request.waiting += 1
 
     def load(self, most: int) -> int:
-        """Returns the rows that wait, of each request `most` at most."""
+        """Returns the number of waiting rows, counting at most `most` per request."""
         return sum(min(request.waiting, most) for request in self._requests.values())
 
     def next(self) -> BatchItem | None:
-        """Returns the row that the next batch is made for: the first that waits of the request whose turn it is."""
+        """Returns the row for the next batch: the first waiting row of the request whose turn it is."""
         if not self._requests:
             return None
         rows = next(iter(self._requests.values())).rows
@@ -178,9 +178,9 @@ class LengthQueue:
         return rows[0]
 
     def peek(self) -> tuple[Hashable, int, int] | None:
-        """Returns (group, start, end): where the next batch would lie among the group's sorted rows.
+        """Returns (group, start, end): the slice of the group's sorted rows for the next batch.
 
-        It holds `next`, so that nobody waits for ever, and those nearest to it in length.
+        It contains `next`, so that no row waits forever, and the rows nearest to it in length.
         """
         seed = self.next()
         if seed is None:
@@ -201,7 +201,7 @@ class LengthQueue:
         return group, start, end
 
     def take(self) -> tuple[Hashable, list[BatchItem]] | None:
-        """Returns (group, rows) of the next batch, which wait no longer; None where nothing waits."""
+        """Returns (group, rows) of the next batch, and removes the rows from the queue; None if it is empty."""
         found = self.peek()
         if found is None:
             return None
@@ -221,7 +221,7 @@ class LengthQueue:
         return group, batch
 
     def is_full(self) -> bool:
-        """Whether more rows would not make the next batch larger."""
+        """Whether the next batch is already as large as possible."""
         found = self.peek()
         if found is None:
             return False
@@ -230,7 +230,7 @@ class LengthQueue:
         return end - start >= self._max_rows or (end - start + 1) * longest > self._max_tokens
 
     def remove(self, group: Hashable, task: Any):
-        """Takes the rows of a request out, which nobody waits for any more."""
+        """Removes the rows of an abandoned request."""
         rows = self._sorted.get(group, [])
         for row in rows:
             row.taken = row.taken or row.task is task
@@ -240,14 +240,14 @@ class LengthQueue:
         self._requests.pop((group, task), None)
 
     def _cost_below(self, rows, start, end):
-        """Returns the padding that the next shorter row would need, None where it does not fit."""
+        """Returns the padding for the next shorter row, or None if it does not fit."""
         longest = rows[end - 1].length
         if not start or (end - start + 1) * longest > self._max_tokens:
             return None
         return longest - rows[start - 1].length
 
     def _cost_above(self, rows, start, end):
-        """Returns the padding that the others would need next to the next longer row, None where it does not fit."""
+        """Returns the padding of the others with the next longer row, or None if it does not fit."""
         if end == len(rows) or (end - start + 1) * rows[end].length > self._max_tokens:
             return None
         return (end - start) * (rows[end].length - rows[end - 1].length)
@@ -256,13 +256,13 @@ class LengthQueue:
 # === Batching ===
 
 
-_LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
+_LOOK_SECONDS = 0.5  # between checks whether a waiting caller is still connected
 _GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
 _STOPS = "The server stops"
 
 
 class Task:
-    """One request in the queue, and then in one or several batches."""
+    """A request in the queue, and then in one or more batches."""
 
     def __init__(self, compute, signature, inputs, call):
         self.compute, self.signature, self.inputs, self.call = compute, signature, inputs, call
@@ -270,16 +270,16 @@ class Task:
         self.lengths = [1]
         self.came = time.monotonic()
         # Set by the batcher, under its lock.
-        self.computing = False  # a batch with one of its rows has begun
-        self.running = 0  # batches with its rows that are computed now
-        self.ending: BaseException | None = None  # why it will get no answer
+        self.computing = False  # a batch with one of its rows has started
+        self.running = 0  # batches with its rows that are being computed
+        self.ending: BaseException | None = None  # why it will get no result
         self.error: BaseException | None = None
         self.answer = None
         self.done = threading.Event()
         self._parts = []
 
     def add(self, indices: list[int], arrays: dict[str, np.ndarray]):
-        """Takes the answers to the rows `indices`; the last of them ends the wait."""
+        """Stores the results of the rows `indices`; the last one ends the wait."""
         self._parts.append((indices, arrays))
         if sum(len(indices) for indices, _ in self._parts) == self.count:
             self.answer = combine_answers(self._parts, self.count)
@@ -287,16 +287,17 @@ class Task:
 
 
 class Batcher:
-    """Puts rows of one model, one signature and about one length together; the threads of all models are the same.
+    """Batches rows of one model, one signature and similar lengths; all models share the threads.
 
-    A request of several rows may be cut, and its rows computed with those of others. Before each batch its callers are
-    looked at: of a request that nobody waits for any more, or of which a part has failed, no further row is computed. A
-    batch that fails is computed again request by request, so that the others get their answers. `close` ends the
+    A request of several rows may be split, and its rows computed with those of others. Before each batch, its callers
+    are
+    checked: no further rows are computed for an abandoned request, or if a part of it has failed. A
+    batch that fails is computed again request by request, so that the others get their results. `close` ends the
     threads.
 
     Args:
-        parameters: how large a batch, a queue and their number may be.
-        turns: bounds how many batches are computed at a time, with those of other batchers; None: nothing does.
+        parameters: limits of batches and of the queue.
+        turns: limits the number of concurrent batches, including those of other batchers; None: no limit.
     """
 
     def __init__(self, parameters: BatchingLimits, turns: threading.Semaphore | None = None):
@@ -316,11 +317,11 @@ class Batcher:
             thread.start()
 
     def batch(self, model_name: str, compute) -> functools.partial:
-        """Returns compute(signature, inputs, aliases, call), which does in batches what a version's `compute` does."""
+        """Returns compute(signature, inputs, aliases, call), which is a version's `compute` with batching."""
         return functools.partial(self._compute, model_name, compute)
 
     def close(self):
-        """Refuses what waits and ends the threads after the batches that run."""
+        """Rejects waiting requests and ends the threads after the running batches."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -335,7 +336,7 @@ class Batcher:
         if shared:
             task.count, task.lengths = len(next(iter(inputs.values()))), lengths_of(inputs)
         self._enter(model_name, group, task)
-        # Wait until it is done, or its caller has given up and none of its rows is still being computed.
+        # Wait until it is done, or until its caller has given up and none of its rows is being computed.
         while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
             try:
                 call.check()
@@ -366,7 +367,7 @@ class Batcher:
             self._changed.notify()
 
     def _leave(self, group, task, error):
-        """Takes what waits of a request out of the queue, and ends it with an error; called under the lock."""
+        """Removes a request's waiting rows from the queue, and ends it with an error; called under the lock."""
         if task.done.is_set() or task.ending:
             return
         self._queue.remove(group, task)
@@ -376,7 +377,7 @@ class Batcher:
 
     @staticmethod
     def _end(task, error):
-        """Ends a request that will get no answer; a batch cannot be stopped, and uses the model until it ends."""
+        """Ends a request without a result; a running batch cannot be stopped, and uses the model until it ends."""
         task.ending = task.ending or error
         if not task.running and not task.done.is_set():
             task.error = task.ending
@@ -400,13 +401,13 @@ class Batcher:
                 self._run_next()
 
     def _run_next(self):
-        """Computes a batch, where another thread has not been faster."""
+        """Computes a batch, unless another thread was faster."""
         with self._changed:
             if self._closed or not self._is_ready():
                 return
             group, rows = self._queue.take()
             rows = self._begin(group, rows)
-            self._changed.notify()  # of a large request, the other threads may take more
+            self._changed.notify()  # the other threads may take more of a large request
         if not rows:
             return
         started, tasks = time.monotonic(), _by_task(rows)
@@ -423,18 +424,18 @@ class Batcher:
                     self._end(task, task.ending)
 
     def _is_ready(self):
-        """Whether a batch may begin: it is full, or the row that it is made for has waited long enough."""
+        """Whether a batch may start: it is full, or its row has waited long enough."""
         return len(self._queue) > 0 and (self._seconds_to_wait() == 0 or self._queue.is_full())
 
     def _seconds_to_wait(self):
-        """Returns how long the next batch may still wait for more rows; None where nothing waits."""
+        """Returns how long the next batch may still wait for more rows; None if nothing waits."""
         row = self._queue.next()
         if row is None:
             return None
         return max(0.0, row.task.came + self.parameters.batch_timeout_micros / 1e6 - time.monotonic())
 
     def _begin(self, group, rows):
-        """Returns the rows whose callers are still there; of the others none is computed."""
+        """Returns the rows whose callers are still connected; the others are not computed."""
         kept = []
         for task, mine in _by_task(rows).items():
             try:
@@ -452,7 +453,7 @@ class Batcher:
         return kept
 
     def _run_apart(self, group, tasks, error):
-        """Computes each request of a batch that failed for itself, so that one cannot spoil the others."""
+        """Computes each request of a failed batch separately, so that one cannot affect the others."""
         for task, mine in tasks.items():
             try:
                 if len(tasks) == 1:
@@ -465,7 +466,7 @@ class Batcher:
                     self._leave(group, task, its_own)
 
     def _answer(self, group, tasks, rows):
-        """Computes rows of one group and gives each request its own."""
+        """Computes rows of one group and distributes the results to their requests."""
         first = rows[0].task
         whole = len(tasks) == 1 and len(rows) == first.count
         inputs = first.inputs if whole else stack_inputs(rows)
@@ -498,7 +499,7 @@ def _by_task(rows):
 
 
 # === Model batching ===
-# A version's requests are computed in the batches of all models, or in its own, as a file in its folder says.
+# A version's requests are computed in the batches of all models, or in its own if a file in its directory says so.
 
 
 FILE = "batching_params.pbtxt"
@@ -510,8 +511,8 @@ class ModelBatching:
 
     Args:
         parameters: of the batches of all models.
-        per_model: whether each version has its own parameters, in `FILE` in its folder, and is not batched without. How
-            many batches are computed at a time is bounded by `parameters` for all together.
+        per_model: whether each version has its own parameters in `FILE` in its directory, and no batching without it.
+            The number of concurrent batches is limited by `parameters` for all together.
     """
 
     def __init__(self, parameters: BatchingLimits, per_model: bool = False):
@@ -523,7 +524,7 @@ class ModelBatching:
         """Returns (the batcher of the version in `folder`, or None; whether it is this version's alone).
 
         Raises:
-            ValueError: its file cannot be read, or asks for what would give wrong answers.
+            ValueError: its file cannot be read, or has settings that would give wrong results.
         """
         if self._of_all:
             return self._of_all, False
@@ -531,7 +532,7 @@ class ModelBatching:
         return (Batcher(self._read(path), self._turns) if os.path.exists(path) else None), True
 
     def close(self):
-        """Ends the threads of the batches of all models; a version's own end with it."""
+        """Ends the threads of the batches of all models; those of a version end with it."""
         if self._of_all:
             self._of_all.close()
 

@@ -1,7 +1,7 @@
-"""Classify, Regress and MultiInference: tf.Examples in, classes with scores or one number out.
+"""Classify, Regress and MultiInference: from tf.Examples to classes with scores, or to one number.
 
-The checks, their order and their words are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. Like
-there, the signature's method name matters only where an option of the server says so.
+The checks, their order and their messages are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. As
+there, the signature's method name matters only if an option of the server says so.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ from bert_tf.serving.server.signatures import CLASSIFY, REGRESS, Signature
 def classify(
     version, request: classification_pb2.ClassificationRequest, call: Call = INTERNAL
 ) -> classification_pb2.ClassificationResponse:
-    """Answers with the signature's outputs `classes` (string [batch, n]), `scores` (float32 [batch, n]) or both.
+    """Runs Classify: returns the outputs `classes` (string [batch, n]), `scores` (float32 [batch, n]) or both.
 
     Raises:
-        ServingError: the signature is none for that, the request is empty, or the graph refuses it.
+        ServingError: the signature is not for classification, the request is empty, or the graph rejects it.
     """
     name, signature = _signature(version, request)
     keys = check_classification(signature)
@@ -35,7 +35,7 @@ def classify(
 def regress(
     version, request: regression_pb2.RegressionRequest, call: Call = INTERNAL
 ) -> regression_pb2.RegressionResponse:
-    """Answers with the signature's output `outputs`, float32 [batch] or [batch, 1].
+    """Runs Regress: returns the signature's output `outputs`, float32 [batch] or [batch, 1].
 
     Raises:
         ServingError: as `classify`.
@@ -54,7 +54,7 @@ def check_classification(signature) -> list[str]:
     """Returns those of the outputs "classes" and "scores" that the signature has.
 
     Raises:
-        ServingError: it is none of classification.
+        ServingError: it is not a classification signature.
     """
     _check_method(signature, CLASSIFY, "classification")
     if len(signature.outputs) not in (1, 2):
@@ -71,7 +71,7 @@ def check_classification(signature) -> list[str]:
 
 
 def check_regression(signature):
-    """Raises ServingError for a signature that is none of regression."""
+    """Raises ServingError for a signature that is not for regression."""
     _check_method(signature, REGRESS, "regression")
     if len(signature.outputs) != 1:
         raise invalid("Expected one output Tensor.")
@@ -85,7 +85,7 @@ def read_serialized_examples(request_input, limits) -> np.ndarray:
     """Returns the serialized tf.Examples of an Input, an object array [batch] of bytes.
 
     Raises:
-        ServingError: there are none, or more or larger ones than `limits` allows.
+        ServingError: there are none, or they exceed `limits`.
     """
     kind = request_input.WhichOneof("kind")
     examples = list(getattr(request_input, kind).examples) if kind else []
@@ -104,7 +104,7 @@ def fill_classes(result: classification_pb2.ClassificationResult, outputs: dict[
     """Writes `classes` and `scores`, either of which may be missing, into an empty result.
 
     Raises:
-        ServingError: they are not what Classify gives for `batch` examples.
+        ServingError: they do not fit Classify's result for `batch` examples.
     """
     for key, array in outputs.items():
         _check_classes(key, array, batch)
@@ -125,7 +125,7 @@ def fill_values(result: regression_pb2.RegressionResult, outputs: dict[str, np.n
     """Writes `outputs` into an empty result.
 
     Raises:
-        ServingError: they are not what Regress gives for `batch` examples.
+        ServingError: they do not fit Regress's result for `batch` examples.
     """
     _check_values(outputs["outputs"], batch)
     for value in outputs["outputs"].ravel():
@@ -186,17 +186,17 @@ def _type_of(array):
 # === Multi inference ===
 # MultiInference: several signatures, of Classify and Regress, on the same examples in one run of the graph.
 #
-# The checks, their order and their words are those of TensorFlow Serving's `multi_inference.cc`.
+# The checks, their order and their messages are those of TensorFlow Serving's `multi_inference.cc`.
 
 
 def multi_inference(
     version, request: inference_pb2.MultiInferenceRequest, call: Call = INTERNAL
 ) -> inference_pb2.MultiInferenceResponse:
-    """Answers each task of a request with the given version, in the order of the tasks.
+    """Runs each task of a request on the given version, in the order of the tasks.
 
     Raises:
-        ServingError: a task names another model, a signature twice, one that the model has not, or a method other
-            than Classify and Regress; or the examples are wrong.
+        ServingError: a task names another model, a signature twice, a missing one, or a method other
+            than Classify and Regress; or the examples are invalid.
     """
     tasks = _tasks(version, request)
     examples = read_serialized_examples(request.input, call.limits)
@@ -218,7 +218,7 @@ def multi_inference(
 
 
 def _tasks(version, request):
-    """Returns {signature name: signature} of the tasks, all of which fit together."""
+    """Returns {signature name: signature} of the tasks, after checking that they are compatible."""
     found: dict[str, Signature] = {}
     for task in request.tasks:
         spec = task.model_spec
@@ -244,7 +244,7 @@ def _tasks(version, request):
 def _infer(version, signatures, examples, call):
     """Returns {tensor name: array} of all outputs, each computed once; every input tensor is fed the same examples.
 
-    Signatures that `tf.saved_model.save` wrote have an input tensor each, also where they take the same.
+    Signatures that `tf.saved_model.save` wrote have separate input tensors, even for the same inputs.
     """
     inputs, outputs = (
         {endpoint.tensor: endpoint for each in signatures for endpoint in getattr(each, side).values()}

@@ -1,6 +1,6 @@
 """The gRPC server: PredictionService, ModelService and health checks over a registry of models.
 
-Requests come as bytes and are parsed here, so that a broken one is the caller's error and no traceback in the log.
+Requests arrive as bytes and are parsed here, so that a broken one is the caller's error without a traceback in the log.
 """
 
 import contextlib
@@ -49,18 +49,18 @@ _LONGEST = 107  # bytes of the path of a Unix socket
 
 
 def read_arguments(text: str) -> dict[str, int | str]:
-    """Returns {key: value} of "key=value" with commas between; a value that is a number of 32 bits becomes one.
+    """Returns {key: value} of "key=value" with commas between; 32-bit numbers are converted.
 
     Raises:
-        ValueError: a part is no key with a value.
+        ValueError: an entry is not a key with a value.
     """
     arguments: dict[str, int | str] = {}
     for part in text.split(",") if text else ():
         key, equals, value = part.partition("=")
         if not key.strip() or not equals or "=" in value:
             raise ValueError(
-                f"`grpc_channel_arguments` must be key=value with commas between. Received {part!r} in {text!r}; "
-                "grpc.max_connection_age_ms=2000 is one."
+                f"`grpc_channel_arguments` must be comma-separated key=value pairs; got {part!r} in {text!r}. Example: "
+                "grpc.max_connection_age_ms=2000."
             )
         arguments[key.strip()] = value.strip()
         with contextlib.suppress(ValueError):
@@ -70,12 +70,12 @@ def read_arguments(text: str) -> dict[str, int | str]:
 
 
 def channel_options(limits: Limits, arguments: dict[str, int | str]) -> list[tuple[str, int | str]]:
-    """Returns the options of a server's channel; `arguments` take the place of ours."""
+    """Returns the options of a server's channel; `arguments` override the defaults."""
     options = {
         "grpc.max_receive_message_length": limits.max_message_bytes,
         "grpc.max_send_message_length": -1,
-        "grpc.so_reuseport": 0,  # else a second server would start on the same port and take half of the requests
-        "grpc.keepalive_time_ms": 60_000,  # callers whose machine has vanished are found out
+        "grpc.so_reuseport": 0,  # otherwise, a second server could use the same port and receive half of the requests
+        "grpc.keepalive_time_ms": 60_000,  # detects callers whose machine is gone
         "grpc.keepalive_timeout_ms": 20_000,
         "grpc.http2.min_recv_ping_interval_without_data_ms": 10_000,
         "grpc.keepalive_permit_without_calls": 1,
@@ -84,54 +84,55 @@ def channel_options(limits: Limits, arguments: dict[str, int | str]) -> list[tup
 
 
 def bind_port(server, address: str, tls) -> int:
-    """Has `server` listen on "host:port" and returns the port.
+    """Makes `server` listen on "host:port" and returns the port.
 
     Raises:
-        ValueError: the address cannot be had.
+        ValueError: the address cannot be bound.
     """
     try:
         return _bind(server, address, tls)
     except RuntimeError as error:
         raise ValueError(
-            f"The gRPC port must be free and its address this machine's. Received {address}, which cannot be bound; "
-            "choose another `port`, or 0 for any."
+            f"Cannot bind the gRPC address {address}: the port may be in use, or the address not of this machine. "
+            "Use another `port`, or 0 for any."
         ) from error
 
 
 class UnixSocket:
-    """A path in the file system at which a server listens.
+    """A Unix socket path at which a server listens.
 
-    The socket is made next to the path and moved there: so a server that is started while another still listens takes
-    its path over in one instant, once it can answer, and the other, when it stops, does not remove what is not its own
-    any more.
+    The socket is created next to the path and moved there. So a server that starts while another still listens takes
+    over the path atomically, once it is ready, and the other one does not remove a socket that is no longer
+    its own when it stops.
     """
 
     def __init__(self, server, path: str, tls):
-        """Has `server` listen on a socket; nobody finds it before `take`.
+        """Makes `server` listen on a socket, which is not visible before `take`.
 
         Raises:
-            ValueError: no socket can be made at `path`, or something else is there.
+            ValueError: no socket can be created at `path`, or something else exists there.
         """
-        # Short, as that has a bound too; drawn, as servers in two containers may have the same process id.
+        # Short, because its length is limited too; random, because servers in two containers may have the same process
+        # id.
         self._path, self._aside = path, os.path.join(os.path.dirname(path), f".{secrets.token_hex(3)}")
-        if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, and nobody could connect
-            raise _unfit(path, "which is longer")
+        if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, but clients could not connect
+            raise _unfit(path, "which is too long")
         if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise _unfit(path, "which is no socket")
+            raise _unfit(path, "which is not a socket")
         try:
             _bind(server, f"unix:{self._aside}", tls)
         except RuntimeError as error:
-            raise _unfit(path, "where none can be made") from error
+            raise _unfit(path, "where a socket cannot be created") from error
         self._inode = os.stat(self._aside).st_ino
 
     def take(self):
-        """Moves the socket to its path, from where callers reach it."""
+        """Moves the socket to its path, where callers find it."""
         if _answers(self._path):
-            logging.warning("Took %s from a server that listens there; it gets no new connections.", self._path)
+            logging.warning("Took over %s from another server, which gets no new connections.", self._path)
         os.replace(self._aside, self._path)
 
     def remove(self):
-        """Removes the path where it still leads to this server."""
+        """Removes the path if it still belongs to this server."""
         with contextlib.suppress(OSError):
             if os.stat(self._path).st_ino == self._inode:
                 os.remove(self._path)
@@ -145,8 +146,8 @@ def _bind(server, address, tls):
 
 def _unfit(path, why):
     return ValueError(
-        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes, in a folder that can be written, with no file "
-        f"there. Received {path}, {why}; choose another path."
+        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes in a writable directory, with no other file "
+        f"there; got {path}, {why}. Use another path."
     )
 
 
@@ -162,10 +163,10 @@ def _answers(path):
 
 
 # === Health ===
-# Probes over gRPC: is the server alive, can every model be asked?
+# Probes over gRPC: whether the server is alive, and every model available.
 
 
-_HEALTH_SECONDS = 1.0  # between two looks for those who watch
+_HEALTH_SECONDS = 1.0  # between two checks for watchers
 
 
 _Health = health_pb2.HealthCheckResponse
@@ -173,7 +174,7 @@ _HEALTH_STATUS = {True: _Health.SERVING, False: _Health.NOT_SERVING, None: _Heal
 
 
 class Health(health.HealthServicer):
-    """grpc.health.v1 for the server as a whole (""), its services, also by their short names, and each model by name.
+    """grpc.health.v1 for the server as a whole (""), its services, with short names too, and each model by name.
 
     Attributes:
         service: the full name of this service itself.
@@ -182,7 +183,7 @@ class Health(health.HealthServicer):
     service = health.SERVICE_NAME
 
     def __init__(self, registry, services: Sequence[str]):
-        super().__init__(experimental_non_blocking=True)  # else each watcher would hold a thread
+        super().__init__(experimental_non_blocking=True)  # otherwise, each watcher would hold a thread
         self._registry = registry
         self._services = ["", *services, *(name.rpartition(".")[2] for name in services)]
         self._models = set()
@@ -193,7 +194,7 @@ class Health(health.HealthServicer):
         threading.Thread(target=self._watch, name="health", daemon=True).start()
 
     def stop(self):
-        """Says NOT_SERVING from here on."""
+        """Reports NOT_SERVING from now on."""
         self._end.set()
         self.enter_graceful_shutdown()
 
@@ -205,8 +206,8 @@ class Health(health.HealthServicer):
         while not self._end.wait(_HEALTH_SECONDS):
             try:
                 self._refresh()
-            except Exception:  # those who watch another model must hear of it all the same
-                logging.log_every_n_seconds(logging.ERROR, "Telling the health of models failed.", 600, exc_info=True)
+            except Exception:  # watchers of other models must still be notified
+                logging.log_every_n_seconds(logging.ERROR, "Reporting the health of models failed.", 600, exc_info=True)
 
     def _refresh(self):
         models = ready(self._registry)
@@ -222,9 +223,9 @@ class Health(health.HealthServicer):
 
 PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
 MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
-_OPEN_CALLS = 2048  # whose requests have not come whole, or have come and are answered
-_PATIENCE = 30  # seconds in which the request of an open call must have come
-_LARGE_MESSAGES = 4  # of the largest size, that are in memory at once, as many small ones as it takes
+_OPEN_CALLS = 2048  # whose requests are incomplete, or being processed
+_PATIENCE = 30  # seconds in which the request of an open call must arrive
+_LARGE_MESSAGES = 4  # of the largest size in memory at once, or as many small ones as fit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,7 +235,7 @@ class Method:
     Attributes:
         request: its type.
         answer: answer(registry, request, call) -> response; raises ServingError.
-        counts: whether it is in the metrics, by the name of its model.
+        counts: whether it is counted in the metrics, under the name of its model.
     """
 
     request: type[Message]
@@ -243,7 +244,7 @@ class Method:
 
 
 def _inference(handler):
-    """Returns answer(registry, request, call) of handler(version, request, call)."""
+    """Wraps handler(version, request, call) as answer(registry, request, call)."""
 
     def answer(registry, request, call):
         if not isinstance(request, inference_pb2.MultiInferenceRequest):
@@ -255,7 +256,7 @@ def _inference(handler):
 
 
 def _model_spec(request):
-    """Returns the ModelSpec that says which model is asked: of MultiInference the first task's, or an empty one."""
+    """Returns the ModelSpec of a request: for MultiInference, the first task's, or an empty one."""
     if not isinstance(request, inference_pb2.MultiInferenceRequest):
         return request.model_spec
     return request.tasks[0].model_spec if request.tasks else model_pb2.ModelSpec()
@@ -282,24 +283,24 @@ METHODS = {
 
 
 class GrpcServer:
-    """Answers every method of METHODS.
+    """The gRPC server for every method of METHODS.
 
     Attributes:
-        port: where it listens; None: on a Unix socket alone.
+        port: its port; None: only a Unix socket.
     """
 
     def __init__(self, registry, options: ServerOptions):
-        """Takes its port; nobody is answered before `start`.
+        """Binds the port; no request is processed before `start`.
 
         Raises:
-            ValueError: an address cannot be had.
+            ValueError: an address cannot be bound.
         """
         self._registry, self._options = registry, options
-        self._answering = {}  # calls whose request has come: when it did
-        self._silent = {}  # calls whose request has not come yet: when they began
-        self._held, self._holding = 0, threading.Lock()  # bytes of requests that have come and are not answered
+        self._answering = {}  # calls whose request has arrived: arrival time
+        self._silent = {}  # calls whose request has not arrived yet: start time
+        self._held, self._holding = 0, threading.Lock()  # bytes of requests in progress
         self._stopping = threading.Event()
-        # Calls whose request is on its way hold a thread too: gRPC's own pool must be larger than the callers are many.
+        # Calls whose request is still arriving hold a thread too, so gRPC's own pool must exceed the number of callers.
         self._server = grpc.server(
             futures.ThreadPoolExecutor(_OPEN_CALLS, "grpc"),
             options=channel_options(options.limits, options.grpc_channel_arguments),
@@ -322,7 +323,7 @@ class GrpcServer:
 
     @property
     def running(self) -> int:
-        """Number of requests that are being answered."""
+        """The number of requests in progress."""
         return len(self._answering)
 
     def start(self):
@@ -334,7 +335,7 @@ class GrpcServer:
             self._health.start()
 
     def stop(self, grace: float) -> threading.Event:
-        """Takes no more calls; returns what is set when those that run have ended, after `grace` seconds at most."""
+        """Accepts no more calls; returns an event that is set when running ones end, after at most `grace` seconds."""
         self._stopping.set()
         if self._health:
             self._health.stop()
@@ -344,7 +345,8 @@ class GrpcServer:
         return ended
 
     def _handler(self, name, method):
-        # As a stream of one request, the call is ours before its request is there: one that never comes can be ended.
+        # As a stream of one request, the call is accessible before its request arrives, so one without a request can be
+        # ended.
         def answer(requests, context):
             data = self._receive(requests, context)
             size = len(data)
@@ -352,17 +354,17 @@ class GrpcServer:
             context.add_callback(until_sent.close)
             try:
                 self._hold(size)
-                # A status is given, and a config taken, also while as much is computed as may be.
+                # Status and config requests are accepted even at the limit of concurrent predictions.
                 if method.counts and len(self._answering) >= self._options.grpc_max_threads:
-                    raise unavailable("The server answers as many requests as it can; try again later")
+                    raise unavailable("The server is at its limit of concurrent requests; try again later")
                 self._answering[context] = time.monotonic()
                 try:
                     return self._answer(name, method, data, context, until_sent)
                 finally:
                     del self._answering[context]
-                    if not context.is_active():  # what was to close it may have come too early
+                    if not context.is_active():  # the callback that closes it may have come too early
                         until_sent.close()
-            # No error is kept: it holds this frame, which would hold it, and an answer that was refused, for long.
+            # Errors are not stored: they hold this frame, which would keep them and a rejected response alive.
             except ServingError as error:
                 code, message = error.code, error.cut_message(GRPC_BYTES)
             except Exception as error:
@@ -382,20 +384,20 @@ class GrpcServer:
             del self._silent[context]
 
     def _hold(self, size):
-        """Counts a request that has come, or with a negative size one that is answered.
+        """Counts the bytes of a new request, or with a negative size, those of a finished one.
 
         Raises:
-            ServingError: all in memory are too large together; this one counts nevertheless.
+            ServingError: the total in memory is too large; this request is still counted.
         """
         with self._holding:
             self._held += size
             too_many = size > 0 and self._held > _LARGE_MESSAGES * self._options.limits.max_message_bytes
         if too_many:
-            raise unavailable("The server holds as many messages as it may; try again later")
+            raise unavailable("The server is at its limit of message memory; try again later")
 
     def _answer(self, name, method, data, context, until_sent):
         left = context.time_remaining()
-        if left is not None and left > threading.TIMEOUT_MAX:  # as gRPC says that there is no deadline
+        if left is not None and left > threading.TIMEOUT_MAX:  # which is how gRPC encodes no deadline
             left = None
         deadline = None if left is None else time.monotonic() + left
         content = self._options.enable_serialization_as_tensor_content
@@ -406,7 +408,7 @@ class GrpcServer:
         )  # fmt: skip
         call.check()
         with call.work.begun(call, len(data)):
-            call.check()  # who had to wait for the turn may have left
+            call.check()  # callers may have left while waiting for their turn
             limits = call.limits
             messages.check_message(
                 data, method.request.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers
@@ -414,7 +416,7 @@ class GrpcServer:
             try:
                 request = method.request.FromString(data)
             except DecodeError as error:
-                raise invalid(f"The message is no {method.request.DESCRIPTOR.name}") from error
+                raise invalid(f"The message is not a valid {method.request.DESCRIPTOR.name}") from error
             del data
             if not method.counts:
                 return method.answer(self._registry, request, call).SerializeToString()
@@ -422,7 +424,7 @@ class GrpcServer:
                 return method.answer(self._registry, request, call).SerializeToString()
 
     def _hang_up(self):
-        """Ends calls that were opened long ago and have sent no request: each holds a thread."""
+        """Ends calls that were opened long ago without sending a request, because each holds a thread."""
         while not self._stopping.wait(1):
             late = time.monotonic() - _PATIENCE
             for context, began in list(self._silent.items()):

@@ -1,4 +1,4 @@
-"""Checks of HTTP requests' heads, and their bodies: read and unpacked within limits of size, time and memory."""
+"""Checks of HTTP request heads, and bodies read and decompressed within limits of size, time and memory."""
 
 import asyncio
 import contextlib
@@ -15,52 +15,52 @@ from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.predict import Call
 
 # === Callers ===
-# A browser runs pages from anywhere, and whoever made one may have it ask servers that only this machine or network can
-# reach. Two headers, which no page can forge, tell: Host, the name in the address that was asked, and Origin, from
-# where the page came. Programs that are no browsers send no Origin and any Host.
+# A browser runs pages from anywhere, and a page can make it send requests to servers that only this machine or network
+# can reach. Two headers that pages cannot forge reveal this: Host, the name in the requested address, and Origin, the
+# origin of the page. Programs other than browsers send no Origin and any Host.
 
 
 _ANY = "*"
-_LOOPBACK = frozenset({"localhost"})  # its addresses are addresses, which pass anyway
+_LOOPBACK = frozenset({"localhost"})  # its IP addresses pass anyway
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/?#@\s,]+)(?::\d*)?")
 _NAME = re.compile(r"[^\[\]:/?#@\s,*]+")
-_OWN = ("same-origin", "none")  # what Sec-Fetch-Site says where the page is ours, or there is none
-_MOST_KNOWN = 100  # Hosts that are not looked at again
+_OWN = ("same-origin", "none")  # values of Sec-Fetch-Site for our own page, or no page
+_MOST_KNOWN = 100  # Hosts that are not checked again
 _QUOTED = 100  # characters of a header in a message
 
 
 class CallersAllowed:
     """Checks the heads of requests.
 
-    A page whose author controls its own name can point that name at this machine, once it is loaded, and would then be
-    of one origin with the server (DNS rebinding): so a Host must be a name by which the server is meant to be asked. An
-    address is one always, since no name leads to it.
+    A page can make its own domain name point to this machine after it was loaded, and would then be
+    same-origin with the server (DNS rebinding). So Host must be a name that the server is meant to have. An
+    IP address always passes, because it involves no name.
     """
 
     def __init__(self, host: str, allowed_hosts: Sequence[str], cors: bool):
-        """Takes the names.
+        """Sets the allowed names.
 
         Args:
-            host: where the server listens; where that is everywhere and no names are given, any name will do.
-            allowed_hosts: names besides "localhost" and `host`; "*" stands for any.
-            cors: whether pages of other origins may ask.
+            host: where the server listens; if that is everywhere and no names are given, any name passes.
+            allowed_hosts: names in addition to "localhost" and `host`; "*" allows any.
+            cors: whether pages of other origins may send requests.
 
         Raises:
-            ValueError: a name is none.
+            ValueError: a name is invalid.
         """
         for name in allowed_hosts:
             if name != _ANY and not is_ip(bare(name)) and not _NAME.fullmatch(name):
                 raise ValueError(
-                    "`allowed_hosts` must be names of this server, as they stand in its URLs without https:// and "
-                    f"port, or * for any. Received: {name!r}; models.example.com is one."
+                    "`allowed_hosts` must be names of this server, as in its URLs but without https:// and "
+                    f"port, or * for any; got {name!r}. Example: models.example.com."
                 )
         self._any = _ANY in allowed_hosts or not allowed_hosts and is_everywhere(host)
         self._names = _LOOPBACK | {_plain(name) for name in (host, *allowed_hosts)}
         self._cors = cors
-        self._known: set[str] = set()  # Hosts that have passed: clients send the same with each request
+        self._known: set[str] = set()  # Hosts that have passed: clients send the same one with each request
 
     def check_host(self, request: web.BaseRequest):
-        """Raises HttpError, 400 or 421, where a request is for another server."""
+        """Raises HttpError, 400 or 421, if a request is for another server."""
         values = request.headers.getall("Host", [])
         if len(values) == 1 and values[0] in self._known:
             return
@@ -68,24 +68,25 @@ class CallersAllowed:
             return
         match = _HOST.fullmatch(values[0]) if len(values) == 1 else None
         if not match:
-            raise HttpError(400, "A request must have one Host, which is a name or an address")
+            raise HttpError(400, "A request must have exactly one Host, a name or an address")
         name = _plain(match[1])
         if not self._any and name not in self._names and not is_ip(name):
             raise HttpError(
                 421,
-                f"This server must be asked by an address, as localhost, or by a name in its allowed_hosts; it was "
-                f"asked as {name[:_QUOTED]}",
+                f"Use this server's IP address, localhost, or a name in its allowed_hosts; the request was "
+                f"for {name[:_QUOTED]}",
             )
         if len(self._known) < _MOST_KNOWN:
             self._known.add(values[0])
 
     def check_origin(self, request: web.BaseRequest):
-        """Raises HttpError, 403 or 415, where a page of another origin asks for a prediction and may not.
+        """Raises HttpError, 403 or 415, if a page of another origin requests a prediction without permission.
 
-        With `application/json` a browser asks the server first whether the page may; with what forms send it does not.
+        With `application/json`, a browser first sends a preflight request; with the content types of forms, it does
+        not.
         """
         site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-        if site is not None:  # a proxy may have put another Host in place of the page's
+        if site is not None:  # a proxy may have replaced the page's Host
             is_foreign = site.lower() not in _OWN
         else:
             host = request.headers.get("Host", "").lower()
@@ -95,13 +96,13 @@ class CallersAllowed:
         if not self._cors:
             raise HttpError(
                 403,
-                "A page of another origin may ask this server only if it runs with rest_api_enable_cors_support; "
+                "Pages of other origins may only use this server if it runs with rest_api_enable_cors_support; "
                 f"the Origin is {request.headers.get('Origin', 'not said')[:_QUOTED]}",
             )
         if request.content_type != "application/json":
             raise HttpError(
                 415,
-                "A page of another origin must send its question with Content-Type: application/json; it sent "
+                "Pages of other origins must send requests with Content-Type: application/json; got "
                 f"{request.content_type[:_QUOTED]}",
             )
 
@@ -113,23 +114,23 @@ def _plain(host):
 # === Bodies ===
 
 
-_PACKED_PIECE = 2**16  # bytes given to zlib at a time: it copies what it leaves of them, once for each member
-_PIECE = 2**20  # bytes unpacked at a time
-_MEMBERS = 4096  # of one body: each costs as much as thousands of bytes
-_SLOW_SECONDS = 5  # that a large body may take while others find no room
-_SILENT_SECONDS = 10  # in which something more of a body must come
+_PACKED_PIECE = 2**16  # bytes passed to zlib at a time, because it copies the rest of them for each member
+_PIECE = 2**20  # bytes decompressed at a time
+_MEMBERS = 4096  # gzip members per body: each costs as much as thousands of bytes
+_SLOW_SECONDS = 5  # that a large body may take while others wait for memory
+_SILENT_SECONDS = 10  # in which more of a body must arrive
 _GZIP = 16 + zlib.MAX_WBITS
-_SMALL = 2**18  # bytes up to which a body is a small one
-_LARGE_BODIES = 4  # of the largest size, that are in memory at once; the small ones may fill one more
-_SMALL_BODIES = 4  # of their largest size, at least, however small the largest body may be
+_SMALL = 2**18  # bytes up to which a body counts as small
+_LARGE_BODIES = 4  # of the largest size, in memory at once; the small ones may use the space of one more
+_SMALL_BODIES = 4  # of their largest size, at least, even if the largest body is small
 
 
 class HttpError(Exception):
-    """A request that is refused before anybody has looked into its body.
+    """Error for a request that is rejected before its body is parsed.
 
     Attributes:
         status: of HTTP.
-        message: what the caller reads.
+        message: for the caller.
     """
 
     def __init__(self, status: int, message: str):
@@ -139,13 +140,13 @@ class HttpError(Exception):
 
 
 class BodyMemory:
-    """Bytes of bodies in memory, in two accounts: large bodies never keep small ones out.
+    """Memory accounting for bodies, in two accounts so that large bodies never block small ones.
 
-    A body is large once more than 256 KiB of it are there, packed and unpacked bytes together.
+    A body is large once it exceeds 256 KiB, counting compressed and decompressed bytes.
     """
 
     def __init__(self, limits: Limits):
-        self._coming: dict[HeldBody, tuple[float, asyncio.Timeout]] = {}  # since when; of the event loop alone
+        self._coming: dict[HeldBody, tuple[float, asyncio.Timeout]] = {}  # since when; used only by the event loop
         self._lock = threading.Lock()
         self._held = {"small": 0, "large": 0}
         most = limits.max_body_bytes
@@ -155,26 +156,26 @@ class BodyMemory:
         """Accounts for a body that had `before` bytes and has `after`, which is 0 once it is freed.
 
         Raises:
-            HttpError: 503, there is no room for it; nothing has changed.
+            HttpError: 503, there is not enough memory for it; nothing has changed.
         """
         old, new = _account(before), _account(after)
         with self._lock:
             held = self._held[new] + after - (before if new == old else 0)
             if after > before and held > self._most[new]:
-                raise HttpError(503, "The server holds as many bodies as it may; try again later")
+                raise HttpError(503, "The server is at its limit of body memory; try again later")
             self._held[old] -= before
             self._held[new] = held
 
     @contextlib.contextmanager
     def receiving(self, held: "HeldBody", limit: asyncio.Timeout, now: Callable[[], float]) -> Iterator[None]:
-        """A block in which a body comes.
+        """Context manager for receiving a body.
 
-        Where there is no room for it, it is refused, and the large body that has been coming for longest is ended, if
-        that is a while: so the next one finds room, and who sends slowly keeps nobody out for long.
+        If there is no memory for it, it is rejected, and the large body that has been arriving for longest is ended, if
+        that is a while: so the next one fits, and slow senders do not block others for long.
 
         Args:
             held: the body's share.
-            limit: until when it may come; ended by a change of that.
+            limit: its deadline, which can be moved to end it.
             now: the clock of `limit`.
         """
         self._coming[held] = (now(), limit)
@@ -200,15 +201,15 @@ class HeldBody:
     """One body's share of a `BodyMemory`.
 
     Attributes:
-        memory: of which.
-        size: bytes that are accounted for.
+        memory: the `BodyMemory`.
+        size: bytes accounted for.
     """
 
     memory: BodyMemory
     size: int = 0
 
     def grow(self, size: int):
-        """Accounts for `size` bytes more; raises HttpError where there is no room for them."""
+        """Accounts for `size` more bytes; raises HttpError if they do not fit."""
         self.memory.resize(self.size, self.size + size)
         self.size += size
 
@@ -222,13 +223,13 @@ def _account(size):
 
 
 async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, held: HeldBody) -> bytes:
-    """Returns the body as it was sent.
+    """Reads the body as it was sent.
 
     Args:
         request: its head.
-        limits: what a request may cost.
-        seconds: in which the whole body must have come.
-        held: the body's share of memory; takes in each part before the next is asked for.
+        limits: limits of a request.
+        seconds: in which the whole body must arrive.
+        held: the body's share of memory; accounts for each part before the next is read.
 
     Raises:
         HttpError: 400, 408, 413, 415, 501 or 503.
@@ -236,7 +237,7 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
     _check_head(request, limits)
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # the answer itself has not begun
+        request.writer.output_size = 0  # the response itself has not started
     body = bytearray()
     try:
         now = asyncio.get_running_loop().time
@@ -249,30 +250,30 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
                     held.grow(len(part))
                     body += part
     except TimeoutError as error:
-        raise HttpError(408, "The body did not come in time") from error
+        raise HttpError(408, "The body did not arrive in time") from error
     except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:
-        raise HttpError(400, "The body is no valid HTTP, or ends too early") from error
+        raise HttpError(400, "The body is not valid HTTP, or ends too early") from error
     return bytes(body)
 
 
 def gunzip(body: bytes, call: Call, held: HeldBody) -> bytes:
-    """Returns a body of gzip unpacked, in time proportional to its packed and its unpacked size.
+    """Decompresses a gzip body, in time proportional to its compressed and decompressed size.
 
     Args:
-        body: as it was sent.
-        call: its caller, who may leave or have no more time, and what it may cost.
-        held: the body's share of memory; takes in each part that is unpacked.
+        body: the body as it was sent.
+        call: its caller, who may disconnect or time out, and its limits.
+        held: the body's share of memory; accounts for each decompressed part.
 
     Raises:
-        HttpError: 400 for what is no gzip or has too many members, 413 for what grows beyond the limit, 503.
-        ServingError: nobody waits for it any more.
+        HttpError: 400 for data that is not gzip or has too many members, 413 for exceeding the limit, 503.
+        ServingError: the caller no longer waits.
     """
     parts, size, position, members = [], 0, 0, 0
     view = memoryview(body)
     try:
-        while position < len(body):  # several members, one after the other, are one body
+        while position < len(body):  # several consecutive members form one body
             if members == _MEMBERS:
-                raise HttpError(400, f"The body's gzip may have {_MEMBERS} members and has more")
+                raise HttpError(400, f"The gzip body may have at most {_MEMBERS} members and has more")
             member, members = zlib.decompressobj(_GZIP), members + 1
             while position < len(body) and not member.eof:
                 call.check()
@@ -282,23 +283,23 @@ def gunzip(body: bytes, call: Call, held: HeldBody) -> bytes:
                 size += len(part)
                 if size > call.limits.max_body_bytes:
                     most = call.limits.max_body_bytes
-                    raise HttpError(413, f"The body may unpack to {most} bytes and does to more; send it in parts")
+                    raise HttpError(413, f"The body may decompress to {most} bytes and has more; send it in parts")
                 held.grow(len(part))
                 parts.append(part)
             if not member.eof:
-                raise HttpError(400, "The body's gzip ends too early")
+                raise HttpError(400, "The gzip body ends too early")
     except zlib.error as error:
-        raise HttpError(400, "The body is no gzip, though its Content-Encoding says so") from error
+        raise HttpError(400, "The body is not gzip, although its Content-Encoding says so") from error
     return b"".join(parts)
 
 
 def encoding_of(request: web.BaseRequest) -> str:
-    """Returns the Content-Encoding in small letters, "identity" where there is none; several with commas between."""
+    """Returns the Content-Encoding in lower case, "identity" if there is none; several are separated by commas."""
     return _listed(request, "Content-Encoding") or "identity"
 
 
 def _listed(request, name):
-    """Returns the values of a header that may be a list, and may be there more than once, in small letters."""
+    """Returns the values of a header that may be a list and may be repeated, in lower case."""
     if name not in request.headers:
         return ""
     values = ",".join(request.headers.getall(name, [])).split(",")
@@ -307,7 +308,7 @@ def _listed(request, name):
 
 def _check_head(request, limits):
     if _listed(request, "Transfer-Encoding") not in ("", "chunked"):
-        raise HttpError(501, "The only Transfer-Encoding that this server reads is chunked")
+        raise HttpError(501, "The only supported Transfer-Encoding is chunked")
     if encoding_of(request) not in ("gzip", "identity"):
         found = encoding_of(request)[:100]
         raise HttpError(415, f"The Content-Encoding must be gzip or identity, once; this request has {found}")

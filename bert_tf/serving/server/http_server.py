@@ -1,4 +1,4 @@
-"""The REST server: URLs and JSON bodies to answers, over HTTP by aiohttp, whose loop has one thread, answers a pool."""
+"""The REST server: from URLs and JSON bodies to responses, over aiohttp with one loop thread and a pool of workers."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run_predict
 
 # === REST API ===
-# Method, path and body in, status and JSON out; the URL rules are those of TensorFlow Serving's
+# From method, path and body to status and JSON; the URL rules are those of TensorFlow Serving's
 # `http_rest_api_util.cc`.
 
 
@@ -55,18 +55,18 @@ _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I |
 def answer(
     registry, method: str, path: str, body: bytes, call: Call = INTERNAL, unpack: Callable | None = None
 ) -> tuple[int, str]:
-    """Returns (HTTP status, JSON) for a request; the text is empty for a path that is none of ours.
+    """Returns (HTTP status, JSON) for a request; the text is empty for an unknown path.
 
     Args:
         registry: of the served models.
-        method: "GET", "POST" or any other, which is refused.
+        method: "GET", "POST" or any other, which is rejected.
         path: without the query, still percent-encoded.
         body: of the request.
-        call: what surrounds it.
-        unpack: unpack(body, call) of a body that was sent compressed; None: it was not.
+        call: context of the request.
+        unpack: unpack(body, call) of a compressed body; None: it was not compressed.
 
     Raises:
-        HttpError: the body cannot be unpacked.
+        HttpError: the body cannot be decompressed.
     """
     if not re.match("/v1/", path, re.I):
         return 404, ""
@@ -85,7 +85,7 @@ def answer(
 
 @contextlib.contextmanager
 def _counted(registry, method, path, call):
-    """Yields what is asked for; every request counts, also those about a model, as TensorFlow Serving's do."""
+    """Yields the kind of request; all requests are counted, including those about a model, as in TensorFlow Serving."""
     try:
         spec, what = _target(method, path)
     except ServingError as error:
@@ -145,7 +145,7 @@ def _inputs(version, spec, body, call):
 
 
 def _answer_examples(request_type, infer, write, registry, spec, body, call):
-    """Returns the JSON that `write` makes of what `infer`, Classify or Regress, answers to the examples of a body."""
+    """Returns the JSON, by `write`, of the result of `infer` (Classify or Regress) for the examples of a body."""
     request = request_type()
     json_requests.fill_examples(_document(spec, body, call), request.input, call.limits)
     request.model_spec.CopyFrom(spec)
@@ -186,19 +186,19 @@ _ANSWERS = {**_PREDICTIONS, "status": _status, "metadata": _metadata}  # answer(
 
 
 # === HTTP server ===
-# aiohttp's loop runs in one thread, the answers in a pool of threads.
+# aiohttp's loop runs in one thread, the computation in a pool of threads.
 
 
-_IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
-# Of a request: the future of its answer, and what is closed when that is sent.
+_IDLE_SECONDS = 120  # a connection is closed after this much silence
+# Per request: the future of its response, and what to close after sending it.
 _SENDING = web.RequestKey("sending", tuple)
-_SENDING_SECONDS = 60  # in which a caller must have taken the answer
-_DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
-_LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
+_SENDING_SECONDS = 60  # in which a caller must have read the response
+_DRAIN_SECONDS = 0.5  # during a stop, in which requests on open connections are still accepted
+_LATE_SECONDS = 0.25  # by which a response may be late, because the model's own deadline error is more precise
 _BACKLOG = 1024
-_ACCEPTED_AT_ONCE = 16  # connections, before those that are open get their turn
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be taken
-_SPARED_SECONDS = 5  # that a connection may be idle also while there are too few descriptors for new ones
+_ACCEPTED_AT_ONCE = 16  # connections, before open ones get their turn
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be accepted
+_SPARED_SECONDS = 5  # that a connection may be idle even while descriptors for new ones are scarce
 _JSON = "application/json"
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -209,13 +209,13 @@ _CORS = {
 
 @dataclasses.dataclass(frozen=True)
 class StaticPage:
-    """The answer to a GET that is not for a model.
+    """The response to a GET that is not for a model.
 
     Attributes:
         status: of HTTP.
         data: the body.
         kind: its Content-Type.
-        headers: others.
+        headers: additional headers.
     """
 
     status: int
@@ -225,26 +225,26 @@ class StaticPage:
 
 
 class RestServer:
-    """Hands each request to `answer(method, path, body, call, unpack) -> (status, JSON)`, at most one to a thread.
+    """Hands each request to `answer(method, path, body, call, unpack) -> (status, JSON)`, at most one per thread.
 
-    What is asked by GET, the status of a model and the like, has another thread, since probes ask while all others
-    compute.
+    GET requests, such as a model's status, have a separate thread, because probes arrive while all others
+    are busy.
 
     Attributes:
-        port: where it listens.
-        running: predictions that have a thread.
+        port: its port.
+        running: number of predictions in a thread.
     """
 
     def __init__(self, answer: Callable, pages: dict[str, Callable[[], StaticPage]], options: ServerOptions):
-        """Takes its port; nobody is answered before `start`.
+        """Binds the port; no request is processed before `start`.
 
         Args:
-            answer: called in a thread of a pool, as `http_server.answer` is.
-            pages: {path: function} of what needs no model and answers at once.
-            options: where to listen and what to allow.
+            answer: called in a pool thread, like `http_server.answer`.
+            pages: {path: function} for pages without a model, which are served at once.
+            options: address and limits.
 
         Raises:
-            ValueError: the address cannot be had, or a name in `allowed_hosts` is none.
+            ValueError: the address cannot be bound, or a name in `allowed_hosts` is invalid.
         """
         self._answer, self._pages, self._options = answer, pages, options
         cors = options.rest_api_enable_cors_support
@@ -253,7 +253,7 @@ class RestServer:
         self.port = self._socket.getsockname()[1]
         self._tls: ssl.SSLContext | None = options.tls and options.tls.context()
         self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
-        self._status_pool = futures.ThreadPoolExecutor(1, "rest status")  # a GET computes nothing: it never waits
+        self._status_pool = futures.ThreadPoolExecutor(1, "rest status")  # a GET computes nothing, so it never waits
         self.running = 0
         self._bodies = BodyMemory(options.limits)
         self._busy: dict[web_protocol.RequestHandler, int] = {}  # connections with a request in progress
@@ -267,7 +267,7 @@ class RestServer:
         self._started.result()
 
     def stop(self, grace: float):
-        """Takes no more connections, answers the requests that came, for up to `grace` seconds, and closes all."""
+        """Accepts no more connections, finishes requests for up to `grace` seconds, and closes all connections."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(grace), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -292,19 +292,19 @@ class RestServer:
     async def _listen(self):
         self._server = _Connections(self._handle, access_log=None, auto_decompress=False,
                                     keepalive_timeout=_IDLE_SECONDS)  # fmt: skip
-        # asyncio's backlog is also how often it tries to take a connection, and complains, in one round.
+        # asyncio's backlog is also how often it tries to accept a connection, and logs errors, in one round.
         self._listener = await self._loop.create_server(
             self._server, sock=self._socket, ssl=self._tls, backlog=_ACCEPTED_AT_ONCE
         )
         self._socket.listen(_BACKLOG)
 
     def _fail(self, loop, context):
-        """Called for what goes wrong outside of any request; makes room where no more connections can be taken."""
+        """Handles errors outside of requests; closes idle connections if no more can be accepted."""
         error = context.get("exception")
         if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
             loop.default_exception_handler(context)
             return
-        logging.log_every_n_seconds(logging.WARNING, "Cannot take more REST connections (%s): closing idle ones.", 10,
+        logging.log_every_n_seconds(logging.WARNING, "Cannot accept more REST connections (%s): closing idle ones.", 10,
                                     error.strerror)  # fmt: skip
         late = loop.time() - _SPARED_SECONDS
         for connection in self._server.connections:
@@ -313,14 +313,14 @@ class RestServer:
 
     async def _end(self, grace):
         end = time.monotonic() + grace
-        self._stopping = True  # from here each answer says that the connection closes
+        self._stopping = True  # from now on, each response announces that the connection closes
         self._listener.close()
         await self._until(lambda: not self._server.connections, min(end, time.monotonic() + _DRAIN_SECONDS))
         for connection in self._server.connections:
             if connection not in self._busy:
                 connection.close()
         await self._until(lambda: not self._busy, end)
-        self._over = True  # nobody waits for what is still being computed
+        self._over = True  # results still being computed are discarded
         for connection in self._server.connections:
             connection.force_close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -334,7 +334,7 @@ class RestServer:
             await asyncio.sleep(0.01)
 
     async def _handle(self, request):
-        """Answers one request, from its head to the last byte of the answer."""
+        """Handles one request, from its head to the last byte of the response."""
         connection = request.protocol
         self._busy[connection] = self._busy.get(connection, 0) + 1
         try:
@@ -348,18 +348,18 @@ class RestServer:
         except TimeoutError as error:
             if request.transport is not None:
                 request.transport.abort()
-            raise ConnectionError("The caller does not read") from error
+            raise ConnectionError("The caller does not read the response") from error
         finally:
             if _SENDING in request:
                 future, until_sent = request[_SENDING]
-                future.add_done_callback(lambda _: until_sent.close())  # it may come after its time
+                future.add_done_callback(lambda _: until_sent.close())  # it may arrive late
             connection.idle_since = self._loop.time()
             self._busy[connection] -= 1
             if not self._busy[connection]:
                 del self._busy[connection]
 
     async def _respond(self, request):
-        """Returns the response: at once if it needs no model, otherwise as soon as a pool thread has computed it."""
+        """Returns the response: at once if it needs no model, otherwise when a pool thread has computed it."""
         deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
         path, held = _path(request), HeldBody(self._bodies)
         try:
@@ -369,31 +369,31 @@ class RestServer:
                 body = await read_body(request, self._options.limits, deadline - time.monotonic(), held)
                 call, predicts = self._call(request, deadline), request.method != "GET"
                 if predicts and self.running >= self._options.rest_api_num_threads:
-                    raise HttpError(503, "The server answers as many requests as it can; try again later")
-                packed = predicts and encoding_of(request) == "gzip"  # the body of a GET nobody reads
+                    raise HttpError(503, "The server is at its limit of concurrent requests; try again later")
+                packed = predicts and encoding_of(request) == "gzip"  # the body of a GET is not read
                 unpack = functools.partial(gunzip, held=held) if packed else None
                 pool = self._pool if predicts else self._status_pool
                 future = self._loop.run_in_executor(pool, self._answer, request.method, path, body, call, unpack)
             except BaseException:
                 held.free()
                 raise
-            del body  # it is the thread's
+            del body  # the thread owns it
             request[_SENDING] = future, call.until_sent
             self.running += predicts
             future.add_done_callback(functools.partial(self._end_work, predicts, held))
             await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
             if not future.done():
-                return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
+                return self._reply(504, json_responses.error("The server did not respond in time").encode(), _JSON)
             status, text = future.result()
             return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
         except HttpError as error:
             response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
             if error.status != 503 or not request.content.is_eof():
-                response.force_close()  # where the next request begins is not known, or not worth reading on for
+                response.force_close()  # the start of the next request is unknown, or not worth reading for
             return response
 
     def _reply_without_model(self, request, path):
-        """Returns the response to what needs no model, or None; raises HttpError for a request that is not allowed."""
+        """Returns the response to a request that needs no model, or None; raises HttpError if it is not allowed."""
         self._callers.check_host(request)
         if request.method in ("TRACE", "CONNECT"):
             raise HttpError(405, f"The method {request.method} is not allowed")
@@ -416,7 +416,7 @@ class RestServer:
         held.free()
         self.running -= predicts
         if not future.cancelled():
-            future.exception()  # an answer that came too late may have failed, and nobody asks
+            future.exception()  # a late result may have failed, which is ignored
 
     def _reply(self, status, data, kind, more=None):
         headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
@@ -435,10 +435,10 @@ class _Connections(web.Server):
 
 
 class _Connection(web_protocol.RequestHandler):
-    """A connection whose errors are JSON too.
+    """A connection that also reports errors as JSON.
 
     Attributes:
-        idle_since: when it was made, or its last request ended, on the loop's clock.
+        idle_since: when it was opened, or its last request ended, on the loop's clock.
     """
 
     __slots__ = ("idle_since",)
@@ -449,7 +449,7 @@ class _Connection(web_protocol.RequestHandler):
 
     def handle_error(self, request, status=500, exc=None, message=None):
         if request.writer.output_size > 0:
-            raise ConnectionError("The answer has begun already")
+            raise ConnectionError("The response has already started")
         if isinstance(exc, http_exceptions.LineTooLong):
             status, message = 431, "The head of the request is too long"
         elif isinstance(exc, http_exceptions.HttpProcessingError):
@@ -468,14 +468,14 @@ class _Connection(web_protocol.RequestHandler):
 def _bind(host, port):
     host = addresses.bare(host)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    both = host == "::" and socket.has_dualstack_ipv6()  # as gRPC does
+    both = host == "::" and socket.has_dualstack_ipv6()  # as in gRPC
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"The REST port must be free and its address this machine's. Received "
+            f"Cannot bind the REST address "
             f"{addresses.join_address(host, port)}: "
-            f"{error}; choose another `rest_api_port`, or 0 for any."
+            f"{error}. Use another `rest_api_port`, or 0 for any."
         ) from error
 
 

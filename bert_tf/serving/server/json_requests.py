@@ -1,6 +1,6 @@
 """Bodies of REST requests: `instances` and `inputs` to arrays, `examples` to tf.Example.
 
-The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
+The rules and messages are those of TensorFlow Serving's `json_tensor.cc`.
 """
 
 import base64
@@ -19,27 +19,27 @@ from bert_tf.serving.server.predict import check_input, wrong_count
 from bert_tf.serving.server.signatures import count_rows, type_name
 
 # === Values ===
-# JSON values to arrays.
+# From JSON values to arrays.
 
 
-_QUOTED = 256  # characters after which a quoted value goes no further
+_QUOTED = 256  # characters after which a quoted value is cut
 _INDENT = "    "
 _TOO_BIG = "JSON Parse error: Number too big to be stored in double."
-_LONGEST = 1024  # characters of a string in it, which TensorFlow Serving never cuts
+_LONGEST = 1024  # characters of a string in it, which TensorFlow Serving does not cut
 _FLOATS = (tf.float32, tf.float64)
 _INTEGERS = (tf.int32, tf.int64, tf.uint32, tf.uint64, tf.int16, tf.int8, tf.uint8)
 _NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
 
 
 class Constant(float):
-    """NaN or an infinity that a JSON text names: 1e999 is read as an infinity too, and is none."""
+    """NaN or an infinity spelled out in a JSON text; 1e999 is parsed as infinity too, but is a number."""
 
 
 def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
     """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
 
     Raises:
-        ServingError: a value is not of that type or too large, or sibling lists differ in length or depth.
+        ServingError: a value has another type or is too large, or sibling lists differ in length or depth.
     """
     shape = shape_of(value, limits)
     values = list(map(_reader(dtype), _leaves(value, shape, 0)))
@@ -54,10 +54,10 @@ def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray
 
 
 def shape_of(value, limits: Limits = LIMITS) -> list[int]:
-    """Returns the shape that the first element of each list of a JSON value promises.
+    """Returns the shape of a JSON value according to the first element of each list.
 
     Raises:
-        ServingError: it has too many elements.
+        ServingError: the shape has too many elements.
     """
     shape, inner = [], value
     while isinstance(inner, list):
@@ -72,8 +72,8 @@ def shape_of(value, limits: Limits = LIMITS) -> list[int]:
 
 
 def is_base64(value) -> bool:
-    """Whether a JSON value is {"b64": "..."}, the way to write bytes that are not UTF-8."""
-    members = getattr(value, "pairs", value)  # of an object that has a key twice
+    """Whether a JSON value is {"b64": "..."}, the notation for bytes that are not UTF-8."""
+    members = getattr(value, "pairs", value)  # for an object with a repeated key
     return isinstance(value, dict) and len(members) == 1 and isinstance(value.get("b64"), str)
 
 
@@ -81,7 +81,7 @@ def from_base64(value) -> bytes:
     """Returns the bytes of {"b64": "..."}; padding may be missing.
 
     Raises:
-        ServingError: it is something else.
+        ServingError: it is not base64.
     """
     if not is_base64(value):
         raise invalid(f"JSON Value: {quoted(value)} not formatted correctly for base64 data")
@@ -93,7 +93,7 @@ def from_base64(value) -> bytes:
 
 
 def quoted(value) -> str:
-    """Returns a JSON value for an error message, as RapidJSON writes it, and the beginning of a long one."""
+    """Returns a JSON value for an error message, as RapidJSON writes it; a long one is cut."""
     text = ""
     for token in _tokens(value):
         if len(text) >= _QUOTED:
@@ -106,7 +106,7 @@ def as_double(value: int | float) -> float:
     """Returns a JSON number as a float.
 
     Raises:
-        ServingError: it is beyond what a float holds.
+        ServingError: it exceeds the range of a float.
     """
     try:
         number = float(value)
@@ -118,7 +118,7 @@ def as_double(value: int | float) -> float:
 
 
 def kind(value) -> str:
-    """Returns RapidJSON's word for the type of a JSON value."""
+    """Returns RapidJSON's name for the type of a JSON value."""
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, dict):
@@ -148,7 +148,7 @@ def _plain(value):
 
 
 def _leaves(value, shape, level) -> Iterator:
-    """Yields the scalars of `value` in order, while everything is as `shape` says."""
+    """Yields the scalars of `value` in order, while the structure matches `shape`."""
     if not isinstance(value, list):
         if level != len(shape):
             raise invalid(
@@ -168,7 +168,7 @@ def _leaves(value, shape, level) -> Iterator:
 
 
 def _reader(dtype) -> Callable:
-    """Returns what makes of a JSON scalar the Python value of an element of `dtype`; made once, called for each."""
+    """Returns a function from a JSON scalar to the Python value of an element of `dtype`."""
     if dtype == tf.string:
         return _read_text
     if dtype in _FLOATS:
@@ -200,7 +200,7 @@ def _read_float(dtype, largest, value):
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise _wrong_type(value, dtype)
     number = as_double(value)
-    if abs(number) > largest and not math.isinf(number):  # it would only become infinite
+    if abs(number) > largest and not math.isinf(number):  # it would become infinite
         target = type_name(dtype.as_datatype_enum)
         raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
     return number
@@ -219,40 +219,40 @@ def _wrong_type(value, dtype):
 
 
 # === Limits of a JSON text ===
-# Measures a JSON text before it is read: eighteen megabytes of `[]` would become gigabytes of Python's lists.
+# Measures a JSON text before parsing: eighteen megabytes of `[]` would become gigabytes of Python lists.
 #
-# Whole chunks are searched at once and no character is looked at by Python, so it takes a tenth of what reading takes.
+# Whole chunks are searched with NumPy instead of single characters in Python, so it takes a tenth of the parsing time.
 
 
 _CHUNK = 2**20  # bytes at a time, so that other threads get their turn in between
 _OTHER = bytes(set(range(256)) - set(b'"[]{},'))
-_STEP = np.zeros(256, np.int8)  # by how much a character leads deeper
+_STEP = np.zeros(256, np.int8)  # change of depth by a character
 _STEP[list(b"[{")] = 1
 _STEP[list(b"]}")] = -1
-_STARTS = np.zeros(256, bool)  # characters after which a value may come
+_STARTS = np.zeros(256, bool)  # characters that may precede a value
 _STARTS[list(b"[{,")] = True
-# Escapes that say nothing about surrogates, up to a thousand at once, or a whole pair; else half of one.
+# Escapes without surrogates, up to a thousand at once, or a whole pair; otherwise, half of one.
 _ESCAPE = re.compile(rb"\\(?:[^u](?:\\[^u]){0,999}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(u[dD][89a-fA-F]))")
 _MAY_BE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def check_json(body: bytes, limits: Limits):
-    """Raises ServingError where a JSON text nests too deep, has too many values or half of a surrogate pair.
+    """Raises ServingError if a JSON text is nested too deeply, has too many values or half of a surrogate pair.
 
-    What is no JSON may pass, or fail with any of these: the reader has words for that.
+    Invalid JSON may pass or fail with any of these, because the parser reports it.
     """
     depth = values = 0
-    inside = 0  # whether a chunk begins within a string
+    inside = 0  # whether a chunk starts inside a string
     for chunk in _chunks(body):
         marks = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHER), np.uint8)
         if not len(marks):
             continue
         quotes = np.cumsum(marks == ord('"'), dtype=np.int32) + inside
         inside = int(quotes[-1]) & 1
-        marks = marks[quotes & 1 == 0]  # a quote that ends a string is among them, and counts for nothing
+        marks = marks[quotes & 1 == 0]  # includes quotes that end a string, which do not count
         levels = np.cumsum(_STEP[marks], dtype=np.int32) + depth
         if len(levels) and levels.max() > limits.max_nesting:
-            raise invalid(f"JSON Parse error: Lists and objects may nest {limits.max_nesting} deep and nest deeper")
+            raise invalid(f"JSON Parse error: Lists and objects may nest at most {limits.max_nesting} deep")
         depth = int(levels[-1]) if len(levels) else depth
         values += int(_STARTS[marks].sum())
         if values > limits.max_json_values:
@@ -265,7 +265,7 @@ def check_json(body: bytes, limits: Limits):
 
 
 def _chunks(body) -> Iterator[bytes]:
-    """Yields the body in chunks that end in the middle of no escape."""
+    """Yields the body in chunks that do not end in the middle of an escape."""
     start = 0
     while start < len(body):
         chunk = body[start : start + _CHUNK]
@@ -283,7 +283,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class RepeatedKeys(dict):
-    """A JSON object that has a key more than once; as a mapping it has the first value of each.
+    """A JSON object with repeated keys; as a mapping, it has the first value of each.
 
     Attributes:
         pairs: [(key, value)] of all its members.
@@ -297,10 +297,10 @@ class RepeatedKeys(dict):
 
 
 def parse_body(body: bytes, limits: Limits = LIMITS) -> dict:
-    """Returns the JSON object of a request body, with which the body may end or not; of equal keys the first counts.
+    """Returns the JSON object at the start of a request body; of equal keys, the first counts.
 
     Raises:
-        ServingError: it is none, or its `signature_name` is no string, or there is too much of it.
+        ServingError: it is not an object, its `signature_name` is not a string, or it is too large.
     """
     body = body.removeprefix(_BYTE_ORDER_MARK)
     if not body:
@@ -320,7 +320,7 @@ def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[
     """Returns ({input alias: array}, whether the request is in row form) of a predict request.
 
     Raises:
-        ServingError: the document does not fit the signature's inputs, or there is too much of it.
+        ServingError: the document does not match the signature's inputs, or is too large.
     """
     if "instances" in document:
         _check_instances(document)
@@ -338,7 +338,7 @@ def fill_examples(document: dict, request_input, limits: Limits = LIMITS):
     """Writes `examples` and `context` of a classify or regress request into the proto `Input`.
 
     Raises:
-        ServingError: they are not what tf.Example can hold, or too many.
+        ServingError: tf.Example cannot hold them, or there are too many.
     """
     target = request_input.example_list
     if "context" in document:
@@ -393,7 +393,7 @@ def _check_shape(signature, alias, shape, limits):
 
 
 def _rows(instances, signature, limits):
-    """Stacks the rows of each input; a row is an object with all inputs, or the value of the first one."""
+    """Stacks the rows of each input; a row is an object with all inputs, or a value of the first input."""
     dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if not isinstance(instances[0], dict) and len(dtypes) > 1:
         raise invalid(
@@ -409,7 +409,7 @@ def _rows(instances, signature, limits):
             raise invalid(f"Expecting value/list but got object at item {i} of input list")
         for alias, value in (row if by_name else {next(iter(dtypes)): row}).items():
             try:
-                if alias in dtypes and not columns[alias]:  # the others must have the shape of the first
+                if alias in dtypes and not columns[alias]:  # the other rows must have the shape of the first
                     _check_shape(signature, alias, [len(instances), *shape_of(value, limits)], limits)
                 _add(columns, alias, value, dtypes, limits)
             except ServingError as error:
@@ -433,7 +433,7 @@ def _rows(instances, signature, limits):
 
 
 def _add(columns, alias, value, dtypes, limits):
-    """Adds a row's value to its column, whose rows must all have one shape."""
+    """Adds a row's value to its column, whose rows must all have the same shape."""
     if alias not in dtypes:
         raise invalid(f"JSON object: does not have named input: {alias}")
     array = json_to_array(value, dtypes[alias], limits)
@@ -453,7 +453,7 @@ def _is_object(value):
 def _fill_example(value, example):
     if not isinstance(value, dict):
         raise invalid(f"Example must be JSON object but got JSON {kind(value)}")
-    members = dict(value.pairs) if isinstance(value, RepeatedKeys) else value  # of equal features the last counts
+    members = dict(value.pairs) if isinstance(value, RepeatedKeys) else value  # for equal features, the last counts
     for name, content in members.items():
         feature = example.features.feature[name]
         for item in content if isinstance(content, list) else [content]:
@@ -461,7 +461,7 @@ def _fill_example(value, example):
 
 
 def _add_to_feature(value, name, feature):
-    """Appends a JSON scalar to a Feature, whose values must all be of one kind."""
+    """Appends a JSON scalar to a Feature, whose values must all have one type."""
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         field, value = "int64_list", int(value)
     elif isinstance(value, (int, float)):
@@ -479,10 +479,10 @@ def _add_to_feature(value, name, feature):
 
 
 def _first_value(body):
-    """Returns the JSON value that a body begins with. TensorFlow Serving does not look at what comes behind it."""
+    """Returns the JSON value at the start of a body. TensorFlow Serving ignores the rest."""
     wrong = None
     try:
-        text = body.decode("utf-8")  # given bytes, json would guess among encodings
+        text = body.decode("utf-8")  # with bytes, json would guess the encoding
     except UnicodeDecodeError as error:
         wrong, text = error, body[: error.start].decode("utf-8")
     try:
@@ -491,7 +491,7 @@ def _first_value(body):
         if wrong:
             raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
         raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
-    except ValueError as error:  # an integer of more digits than Python converts
+    except ValueError as error:  # an integer with more digits than Python converts
         raise invalid(_TOO_BIG) from error
 
 

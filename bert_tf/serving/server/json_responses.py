@@ -1,4 +1,4 @@
-"""Arrays and protos to the bodies of REST responses, digit for digit as TensorFlow Serving's `json_tensor.cc` writes.
+"""Bodies of REST responses from arrays and protos, digit for digit as in TensorFlow Serving's `json_tensor.cc`.
 
 Python's own `json` would write 1.0 as TensorFlow Serving does, but float32 0.2 as 0.20000000298023224.
 """
@@ -18,12 +18,12 @@ def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:
 
     Args:
         outputs: {output alias: array}.
-        signature: theirs.
-        row: `predictions`, a list with an item per row; else `outputs`, a list per output. Where there is one output
-            only, its name is left out.
+        signature: of the outputs.
+        row: `predictions`, a list with one item per row; otherwise `outputs`, one list per output. If there is only one
+            output, its name is left out.
 
     Raises:
-        ServingError: there are no outputs, or the row form is wanted and they have no common batch dimension.
+        ServingError: there are no outputs, or the row form is requested and they have no common batch dimension.
     """
     if not outputs:
         raise invalid("Cannot convert empty tensor map to JSON")
@@ -34,7 +34,7 @@ def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:
 
 
 def classifications(result) -> str:
-    """Returns the body of a classify response: per example a list of [label, score]."""
+    """Returns the body of a classify response: one list of [label, score] per example."""
     rows = [
         [f"[{_string(item.label)}, {decimal(item.score, np.float32)}]" for item in row.classes]
         for row in result.classifications
@@ -43,19 +43,19 @@ def classifications(result) -> str:
 
 
 def regressions(result) -> str:
-    """Returns the body of a regress response: a number per example."""
+    """Returns the body of a regress response: one number per example."""
     return _body("results", _list(decimal(row.value, np.float32) for row in result.regressions))
 
 
 def message(proto) -> str:
-    """Returns a proto as JSON, with its own field names, and with fields that are 0 or empty."""
+    """Returns a proto as JSON, with its own field names, and including fields that are 0 or empty."""
     return json_format.MessageToJson(
         proto, always_print_fields_with_no_presence=True, preserving_proto_field_name=True, ensure_ascii=False
     )
 
 
 def metadata(response, signatures) -> str:
-    """Returns the body of a metadata response, whose signatures come unpacked."""
+    """Returns the body of a metadata response, with unpacked signatures."""
     inner = f'{{"signature_def": {message(signatures)}}}'
     return f'{{\n"model_spec": {message(response.model_spec)},\n"metadata": {inner}\n}}\n'
 
@@ -65,7 +65,7 @@ def error(text: str) -> str:
 
 
 def decimal(value: float, kind: type) -> str:
-    """Returns a number of numpy type `kind`: six digits where they read back the same, else all."""
+    """Returns a number of numpy type `kind`: with six digits if they round-trip, otherwise with all."""
     if np.isnan(value):
         return "NaN"
     if np.isinf(value):
@@ -105,7 +105,7 @@ def _nested(array, write):
 
 
 def _writer(dtype, as_bytes):
-    """Returns what writes one element of `dtype`."""
+    """Returns a function that writes one element of `dtype`."""
     if dtype == tf.string:
         return (lambda value: _object({"b64": _string(base64.b64encode(value))})) if as_bytes else _string
     if dtype == tf.bool:

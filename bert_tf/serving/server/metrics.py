@@ -1,7 +1,7 @@
-"""Counters and latencies of a server, for Prometheus under TensorFlow Serving's names: its paths with `:` for `/`.
+"""Prometheus metrics of a server, under TensorFlow Serving's names: its paths with `:` instead of `/`.
 
-The figures are the whole process's, as TensorFlow Serving's are, however many servers run in it. `model` is always the
-name of a model that is served, or "": a label that callers choose freely would grow without bound.
+The metrics are per process, as in TensorFlow Serving, even with several servers in it. `model` is always the
+name of a served model, or "": a label that callers can choose freely would grow without bound.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ def _histogram(name, meaning, labels, buckets):
 
 
 _REQUESTS = Counter(
-    ":tensorflow:serving:request_count", "Requests by their end.", ["model_name", "status"], registry=_REGISTRY
+    ":tensorflow:serving:request_count", "Requests by status.", ["model_name", "status"], registry=_REGISTRY
 )
 _REQUEST_LATENCY = _histogram(
-    "request_latency", "Microseconds from request to answer.", ["model_name", "API", "entrypoint"], _LATENCY
+    "request_latency", "Microseconds from request to response.", ["model_name", "API", "entrypoint"], _LATENCY
 )
 # `runtime` is "TF1", TensorFlow Serving's word for a session.
 RUNTIME_LATENCY = _histogram(
@@ -41,18 +41,18 @@ WARMUP_LATENCY = _histogram(
     "model_warmup_latency", "Microseconds of a version's warm-up.", ["model_path", "status"], _LATENCY
 )
 QUEUING_LATENCY = _histogram("batching_session:queuing_latency", "Microseconds in the queue.", ["model_name"], _QUEUING)
-BATCH_SIZE = _histogram("batching_session:processed_batch_size", "Rows of a batch.", ["model_name"], _SIZES)
-PADDING = _histogram("batching_session:padding_size", "Tokens of padding in a batch.", ["model_name"], _SIZES)
-QUEUE_LENGTH = Gauge(":bert_tf:serving:queue_length", "Requests that wait now.", ["model_name"], registry=_REGISTRY)
+BATCH_SIZE = _histogram("batching_session:processed_batch_size", "Rows per batch.", ["model_name"], _SIZES)
+PADDING = _histogram("batching_session:padding_size", "Padding tokens per batch.", ["model_name"], _SIZES)
+QUEUE_LENGTH = Gauge(":bert_tf:serving:queue_length", "Requests currently waiting.", ["model_name"], registry=_REGISTRY)
 
 
 def observe_request(model: str, api: str, entrypoint: str, status: str, seconds: float):
-    """Counts one request, and how long it took where it succeeded: refusals are fast, and would hide what answers take.
+    """Counts one request, and its latency if it succeeded, because fast rejections would distort the latencies.
 
     Args:
-        model: its name, "" where no such model is served.
-        api: "Predict", "Classify", "Regress" or "MultiInference" of gRPC; of REST "predict", "classify" or "regress",
-            and "" of what only asks about a model.
+        model: its name, or "" if no such model is served.
+        api: "Predict", "Classify", "Regress" or "MultiInference" of gRPC; of REST, "predict", "classify" or "regress",
+            and "" for queries about a model.
         entrypoint: "GRPC" or "REST".
         status: name of its canonical code, "OK" or "INVALID_ARGUMENT" and the like.
         seconds: from its arrival to its answer.
@@ -64,7 +64,7 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
 
 @contextlib.contextmanager
 def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
-    """Counts the block as one request, whose end is that of the block, a ServingError or an error of our own."""
+    """Counts the block as one request, with the status of the block: OK, a ServingError or an internal error."""
     started, status = time.monotonic(), grpc.StatusCode.INTERNAL.name
     try:
         yield
@@ -78,10 +78,10 @@ def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
 
 
 def count_of(path: str) -> int:
-    """Returns what a counter, or the count of a histogram, has come to over all labels; 0 where there is none.
+    """Returns a counter, or the count of a histogram, summed over all labels; 0 if there is none.
 
     Args:
-        path: TensorFlow's name of it, such as "/tensorflow/serving/request_count".
+        path: TensorFlow's name for it, such as "/tensorflow/serving/request_count".
     """
     name = path.replace("/", ":")
     samples = [sample for metric in _REGISTRY.collect() if metric.name == name for sample in metric.samples]
@@ -89,28 +89,28 @@ def count_of(path: str) -> int:
 
 
 def read_path(file: str) -> str | None:
-    """Returns the path of the page that the MonitoringConfig in the text file `file` wants; None: no page.
+    """Returns the path of the metrics page from the MonitoringConfig in the text file `file`; None: no page.
 
     Raises:
-        ValueError: the file cannot be read, or its path begins with no slash.
+        ValueError: the file cannot be read, or its path does not start with a slash.
     """
     config = options.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
     if not config.enable:
         return None
     if config.path and not config.path.startswith("/"):
-        raise ValueError(f"`monitoring_config_file` must name a path that begins with /. Received: {config.path!r}.")
+        raise ValueError(f"`monitoring_config_file` must have a path that starts with /; got {config.path!r}.")
     return config.path or PATH
 
 
 def prometheus_text() -> bytes:
-    """Returns all figures in Prometheus's text format, version 0.0.4."""
+    """Returns all metrics in Prometheus's text format, version 0.0.4."""
     text = generate_latest(_Named()).decode()
-    # The library ends each counter's name in `_total`; TensorFlow Serving's has no such end.
+    # The library ends each counter's name in `_total`; TensorFlow Serving's has no such suffix.
     return re.sub(r"^(# \S+ )?(:tensorflow:serving:request_count)_total\b", r"\1\2", text, flags=re.M).encode()
 
 
 class _Named:
-    """The registry without the moments at which series began, which TensorFlow Serving does not give."""
+    """The registry without the creation times of series, which TensorFlow Serving does not have."""
 
     def collect(self) -> Iterator:
         for metric in _REGISTRY.collect():

@@ -1,4 +1,4 @@
-"""Which models a server has: TensorFlow Serving's ModelServerConfig, from a file or from a request to reload it."""
+"""The models of a server: TensorFlow Serving's ModelServerConfig, from a file or from a reload request."""
 
 import dataclasses
 import os
@@ -18,10 +18,10 @@ from bert_tf.serving.server import options
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """Which of the versions that are there are served.
+    """Policy for which of the existing versions are served.
 
     Attributes:
-        newest: so many of the newest; None: all.
+        newest: this many of the newest; None: all.
         versions: only these; None: any.
     """
 
@@ -34,7 +34,7 @@ class Policy:
         return sorted(allowed, reverse=True)
 
     def missing(self, numbers: Container[int]) -> Iterator[int]:
-        """Yields versions that are asked for by number and are not there."""
+        """Yields versions that are requested by number and do not exist."""
         return (number for number in sorted(self.versions or ()) if number not in numbers)
 
 
@@ -54,10 +54,10 @@ class ModelConfig:
     """One model of a server.
 
     Attributes:
-        name: in requests.
-        base_path: folder with a numbered folder for each version.
-        policy: which of them are served.
-        labels: {label: version} by which requests may ask for a version.
+        name: name in requests.
+        base_path: directory with one numbered directory per version.
+        policy: which versions are served.
+        labels: {label: version} for requests by label.
     """
 
     name: str
@@ -67,13 +67,13 @@ class ModelConfig:
 
 
 def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[ModelConfig] | None:
-    """Returns the models that a ModelServerConfig lists, in its order; None where it sets nothing at all.
+    """Returns the models that a ModelServerConfig lists, in order; None if it sets nothing at all.
 
-    `model_config_list {}` lists no models. Where nothing is set, as in an empty file, TensorFlow Serving takes no
+    `model_config_list {}` lists no models. If nothing is set, as in an empty file, TensorFlow Serving takes no
     action, and so must the caller.
 
     Raises:
-        ServingError: it is none of models that can be served, in TensorFlow Serving's words where it has some.
+        ServingError: its models cannot be served, in TensorFlow Serving's words if it has this error.
     """
     if config.WhichOneof("config") == "custom_model_config":
         raise invalid("ModelServer does not yet support custom model config.")
@@ -91,16 +91,16 @@ def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[Mode
                 f"Expected model {item.name} to have an absolute path or URI; got base_path()={item.base_path}"
             )
         if item.HasField("logging_config"):
-            logging.warning("The logging_config of model %s has no effect here: no request is logged.", item.name)
+            logging.warning("The logging_config of model %s has no effect: requests are not logged.", item.name)
         found[item.name] = ModelConfig(item.name, item.base_path, _policy(item), dict(item.version_labels))
     return list(found.values())
 
 
 def read_model_config(path: str) -> list[ModelConfig] | None:
-    """Returns the models that the text file `path`, a ModelServerConfig, lists; None where it sets nothing.
+    """Returns the models that the text file `path`, a ModelServerConfig, lists; None if it sets nothing.
 
     Raises:
-        ValueError: it cannot be read, or is no config of models that can be served.
+        ValueError: it cannot be read, or its models cannot be served.
     """
     try:
         return read_configs(options.parse_message(path, model_server_config_pb2.ModelServerConfig))
@@ -110,18 +110,18 @@ def read_model_config(path: str) -> list[ModelConfig] | None:
         reason = str(error).rstrip(".")
     raise ValueError(
         "`model_config_file` must be a ModelServerConfig in protocol buffers' text format, with a name, an absolute "
-        f'base_path and model_platform: "tensorflow" for each model. Received: {path}: {reason}.'
+        f'base_path and model_platform: "tensorflow" for each model. Cannot use {path}: {reason}.'
     )
 
 
 class ConfigFile:
-    """A config file that is looked at again and again.
+    """A config file that is polled.
 
     Args:
-        registry: whose models it lists.
+        registry: the registry with its models.
         path: of the file.
-        applied: what it said when the registry got its models.
-        retry_seconds: after which a file that could not be applied is tried again although it says the same.
+        applied: its content when the registry got its models.
+        retry_seconds: after which a file that could not be applied is tried again even without changes.
     """
 
     def __init__(self, registry, path: str, applied: Sequence[ModelConfig], retry_seconds: float = 60.0):
@@ -131,9 +131,9 @@ class ConfigFile:
         self._failed, self._again = None, 0.0
 
     def poll(self):
-        """Applies the file if it says something else; where that fails, says once why, and nothing changes.
+        """Applies the file if it has changed; if that fails, the reason is logged once, and nothing changes.
 
-        A file that sets nothing, as it is while an editor writes it, changes nothing either.
+        A file that sets nothing, as while an editor writes it, changes nothing either.
         """
         complaint = ""
         try:
@@ -150,7 +150,7 @@ class ConfigFile:
         except (ValueError, ServingError) as error:
             complaint = str(error)
         if complaint and complaint != self._complaint:
-            logging.error("%s was not applied, the models stay as they were: %s", self._path, complaint)
+            logging.error("%s was not applied, and the models are unchanged: %s", self._path, complaint)
         self._complaint = complaint
 
 

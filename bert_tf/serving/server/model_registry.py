@@ -1,4 +1,4 @@
-"""All models of a server by name: the version that a request's ModelSpec names, new configs, status and metadata."""
+"""Registry of a server's models: versions for a request's ModelSpec, config reloads, status and metadata."""
 
 import contextlib
 import dataclasses
@@ -26,12 +26,12 @@ from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.versions import EACH_ALONE, Loading, ServedModel, State, Version
 
 # === Config reload ===
-# HandleReloadConfigRequest: a caller exchanges the models of a server, where that is offered; the log says who did.
+# HandleReloadConfigRequest: a caller replaces the models of a server, if this is enabled; the log records the caller.
 
 
 _MOST = 4  # requests that load models at a time
-_MOST_METRICS = 100  # that one asks for
-_LONGEST = 2000  # characters of what a line of the log says of a config
+_MOST_METRICS = 100  # per request
+_LONGEST = 2000  # characters about a config in a log line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +39,8 @@ class ReloadRules:
     """Rules for reloading the config by request.
 
     Attributes:
-        offered: whether anything.
-        folders: under one of which each base path must lie.
+        offered: whether reloading is enabled.
+        folders: directories that must contain each base path.
         turns: of the requests that load models.
     """
 
@@ -52,7 +52,7 @@ class ReloadRules:
     def of(cls, offered: bool, configs: Sequence[ModelConfig], more: Iterable[str] = ()) -> "ReloadRules":
         """Returns the rules of a server that starts with `configs`.
 
-        A base path may lie in one of theirs, or where several of them are in one folder, in this folder, or in one of
+        A base path may be in one of theirs, in a directory that contains several of them, or in one of
         `more`.
         """
         paths = [os.path.realpath(config.base_path) for config in configs]
@@ -61,29 +61,29 @@ class ReloadRules:
         return cls(offered, tuple(dict.fromkeys([*paths, *common, *map(os.path.realpath, more)])))
 
     def check(self, configs: Iterable[ModelConfig]):
-        """Raises ServingError where a base path lies elsewhere; links are followed first."""
+        """Raises ServingError if a base path is elsewhere; links are followed first."""
         for config in configs:
             path = os.path.realpath(config.base_path)
             if not any(os.path.commonpath([path, folder]) == folder for folder in self.folders):
                 raise denied(
-                    f"The base path of model {config.name} must lie under the base paths that the server was started "
-                    "with. `model_config_reload_base_paths` allows others; it was given another"
+                    f"The base path of model {config.name} must be under the base paths that the server was started "
+                    "with, or under `model_config_reload_base_paths`"
                 )
 
 
 def reload(registry, request, call: Call):
-    """Answers a ReloadConfigRequest: the registry has the models of its config, or those it had.
+    """Answers a ReloadConfigRequest: afterwards the registry has the models of its config, or is unchanged.
 
     Raises:
-        ServingError: it is not offered, the config cannot be served, or the caller's deadline passes; nothing has
+        ServingError: it is not enabled, the config cannot be served, or the caller's deadline passes; nothing has
             changed.
     """
     rules = registry.reload_rules
     if not rules.offered:
-        logging.log_every_n_seconds(logging.WARNING, "Refused to reload the config for %s: not offered.", 10, call.peer)
+        logging.log_every_n_seconds(logging.WARNING, "Rejected a config reload from %s: not enabled.", 10, call.peer)
         raise denied(
-            "HandleReloadConfigRequest is offered where the server is started with `model_config_file` or "
-            "`enable_model_config_reload`. It was started without"
+            "HandleReloadConfigRequest is disabled: it requires a server started with `model_config_file` or "
+            "`enable_model_config_reload`"
         )
     if request.config.WhichOneof("config") != "model_config_list":
         raise invalid(
@@ -91,9 +91,9 @@ def reload(registry, request, call: Call):
             "supported"
         )
     if len(request.metric_names) > _MOST_METRICS:
-        raise invalid(f"A request may name {_MOST_METRICS} metrics and names {len(request.metric_names)}")
+        raise invalid(f"A request may name at most {_MOST_METRICS} metrics and names {len(request.metric_names)}")
     if not rules.turns.acquire(blocking=False):
-        raise unavailable(f"The server takes {_MOST} new configs already; try again later")
+        raise unavailable(f"The server is already processing {_MOST} new configs; try again later")
     try:
         before = {name: metrics.count_of(name) for name in request.metric_names}
         _apply(registry, request.config, call)
@@ -116,11 +116,11 @@ def _apply(registry, config, call):
     except ServingError as error:
         logging.warning("Reload of the config from %s changed nothing: %s", call.peer, error.message[:_LONGEST])
         raise
-    logging.info("Reload of the config from %s was applied.", call.peer)
+    logging.info("Applied the config reload from %s.", call.peer)
 
 
 def _changes(before, configs):
-    """Returns what a config changes, to go on a sentence; names are quoted, as they may hold anything."""
+    """Describes the changes of a config for a log line; names are quoted, because they may contain anything."""
     after = {config.name: config.base_path for config in configs}
     added = [f"{name!r} from {path!r}" for name, path in after.items() if before.get(name) != path]
     removed = [repr(name) for name in before if name not in after]
@@ -134,7 +134,7 @@ def _changes(before, configs):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RegistryState:
-    """The served models and labels at one moment; never changed, only exchanged.
+    """An immutable snapshot of the served models and labels.
 
     Attributes:
         models: by name.
@@ -164,16 +164,16 @@ class RegistryState:
 
 
 class ModelRegistry:
-    """The served models; `lease` is the one way from a request to a version.
+    """Registry of the served models; requests access versions only through `lease`.
 
-    Any number of threads may call its methods, also while others load versions: the one lock is held only while what
-    has been loaded takes its place.
+    Any number of threads may call its methods, even while others load versions: the lock is held only while
+    loaded versions are put in place.
 
     Args:
-        models: those that it has from the start.
-        loading: how the versions of later ones are loaded.
+        models: the initial models.
+        loading: how the versions of later models are loaded.
         allow_labels_for_unavailable: whether a new label may point to a version that is not loaded.
-        reload_rules: what callers may make of the models.
+        reload_rules: how callers may change the models.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class ModelRegistry:
         """Yields the version that the ModelSpec `spec` names; it stays loaded until the block ends.
 
         Raises:
-            ServingError: there is none.
+            ServingError: there is no such version.
         """
         with contextlib.ExitStack() as stack:
             yield self._enter(stack, spec)
@@ -204,7 +204,7 @@ class ModelRegistry:
         return list(self._served.models)
 
     def states(self, name: str) -> dict[int, State]:
-        """Returns {version: state} of the model `name`, empty where there is no such model."""
+        """Returns {version: state} of the model `name`, empty if the model does not exist."""
         model = self._served.models.get(name)
         return model.states() if model else {}
 
@@ -213,24 +213,24 @@ class ModelRegistry:
         return {name: model.base_path for name, model in self._served.models.items()}
 
     def poll(self):
-        """Looks for new versions of every model."""
+        """Checks every model for new versions."""
         self._for_each(ServedModel.poll, self._served.models.values())
 
     def apply(self, configs: Sequence[ModelConfig], must_load: bool = True, call: Call = INTERNAL):
-        """Makes the models those of `configs`, all at once, or changes nothing.
+        """Replaces the models with those of `configs` atomically.
 
-        New models and versions are loaded while the old ones answer; then the old ones that `configs` has not any more
-        are unloaded, each with the last of its requests. Of two threads that do so at a time the first that has loaded
+        New models and versions are loaded while the old ones serve. Then the old ones that are no longer in `configs`
+        are unloaded, each after its last request. If two threads do this at once, the first to have loaded
         everything wins.
 
         Args:
             configs: of all models.
-            must_load: whether a model of which no version can be loaded is an error; otherwise it is waited for.
-            call: of whoever waits for it.
+            must_load: whether a model without a loadable version is an error; otherwise, it may be loaded later.
+            call: of the waiting caller.
 
         Raises:
-            ServingError: a model cannot be loaded, a label points to a version that is not there, the call is over
-                before everything is loaded, or the models have become others in the meantime.
+            ServingError: a model cannot be loaded, a label points to a missing version, the call is over
+                before everything is loaded, or the models were changed in the meantime.
         """
         before = self._served
         models = {config.name: self._find_or_make(before, config) for config in configs}
@@ -257,14 +257,14 @@ class ModelRegistry:
                 model.close()
 
     def close(self):
-        """Serves no model any more, nor one that is still being loaded."""
+        """Stops serving all models, including those still being loaded."""
         with self._changes:
             self._closed = True
         for model in self._served.models.values():
             model.close()
 
     def _exchange(self, before, models, configs, wanted, call):
-        """Serves `models` in place of those of `before`, in one instant."""
+        """Serves `models` in place of those of `before`, atomically."""
         with self._changes:
             if self._closed:
                 raise unavailable("The server is stopping")
@@ -287,12 +287,12 @@ class ModelRegistry:
                 return stack.enter_context(model.lease(number))
             except ServingError:
                 if served is self._served:
-                    raise  # otherwise it was unloaded after we looked, and what has come in its place answers
+                    raise  # otherwise, it was unloaded in the meantime, and its replacement serves the request
 
     def _for_each(self, function, items):
-        """Returns what `function` returns for each, computed side by side where there are threads for it.
+        """Applies `function` to each, in parallel if there are threads for it.
 
-        Where one raises, the others are waited for: what they load is then there to be taken back.
+        If one raises, the others are waited for, so that what they load can be unloaded.
         """
         pool = self._loading.load_pool
         if not pool:
@@ -308,15 +308,15 @@ class ModelRegistry:
         return ServedModel(config.name, config.base_path, config.policy, self._loading)
 
     def _take_back(self, models):
-        """Unloads what was loaded for a config that cannot be applied."""
+        """Unloads the versions loaded for a config that cannot be applied."""
         for name, model in models.items():
             if self._served.models.get(name) is model:
-                model.poll()  # under the policy that it had
+                model.poll()  # under its previous policy
             else:
                 model.close()
 
     def _check_labels(self, config, available):
-        """Raises ServingError for a label on a version that is not there; a new one may be allowed to point ahead."""
+        """Raises ServingError for a label on a missing version; new labels may be allowed to point ahead."""
         for label, number in config.labels.items():
             moved = self._served.labels.get(config.name, {}).get(label, number) != number
             if number not in available and (moved or not self._allow):
@@ -334,7 +334,7 @@ def model_status(registry, request: get_model_status_pb2.GetModelStatusRequest):
     """Returns the GetModelStatusResponse: the state of one version, or of all of them, newest first.
 
     Raises:
-        ServingError: no such model or version has been met.
+        ServingError: the model or version is unknown.
     """
     require_spec(request)
     spec = request.model_spec
@@ -359,7 +359,7 @@ def model_metadata(registry, request: get_model_metadata_pb2.GetModelMetadataReq
     """Returns the GetModelMetadataResponse with all signatures of a version.
 
     Raises:
-        ServingError: the version is not served, or something else than `signature_def` is asked for.
+        ServingError: the version is not served, or metadata other than `signature_def` is requested.
     """
     require_spec(request)
     if not request.metadata_field:
@@ -379,13 +379,13 @@ def model_metadata(registry, request: get_model_metadata_pb2.GetModelMetadataReq
 
 
 def require_spec(request):
-    """Raises ServingError for a request that names no model."""
+    """Raises ServingError for a request without a model name."""
     if not request.HasField("model_spec"):
         raise invalid("Missing ModelSpec")
 
 
 def is_ready(models: dict[str, bool]) -> bool:
-    """Returns whether every model of `ready` can be asked; a server without any model answers nobody."""
+    """Returns whether every model of `ready` is available; False for a server without models."""
     return bool(models) and all(models.values())
 
 

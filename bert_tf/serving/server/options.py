@@ -1,4 +1,4 @@
-"""Settings of a server: how it listens, what it allows, how versions are loaded, run and batched."""
+"""Settings of a server: network, limits, loading, execution and batching."""
 
 import dataclasses
 import os
@@ -17,14 +17,14 @@ from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.protobuf_classes import message_classes
 
 # === Text configs ===
-# TensorFlow Serving's configuration files in text format, and the messages its Python package does not bring along.
+# TensorFlow Serving's configuration files in text format, and messages that are missing from its Python package.
 #
 # Field names and numbers are those of `config/ssl_config.proto`, `config/monitoring_config.proto` and
 # `servables/tensorflow/session_bundle_config.proto`, `servables/tensorflow/saved_model_bundle_source_adapter.proto` and
 # `config/platform_config.proto`.
 
 
-# message: rows of (number, name, type), where "*" marks what is repeated.
+# message: rows of (number, name, type); "*" marks repeated fields.
 BATCHING = {
     "Int64": ((1, "value", "int64"),),
     "String": ((1, "value", "string"),),
@@ -55,15 +55,15 @@ _CLASSES = message_classes("tensorflow.serving", _MESSAGES)
 
 
 def read_message(path: str, message: str | type[Message], flag: str):
-    """Returns the message in the text file `path`.
+    """Parses the text-format message in the file `path`.
 
     Args:
         path: the file.
         message: "SSLConfig", "MonitoringConfig" or "BatchingParameters", or the class of another.
-        flag: which setting names the file, for errors.
+        flag: the setting that names the file, for errors.
 
     Raises:
-        ValueError: the file cannot be read, or is no such message.
+        ValueError: the file cannot be read, or is not such a message.
     """
     kind = _CLASSES[message] if isinstance(message, str) else message
     try:
@@ -71,18 +71,18 @@ def read_message(path: str, message: str | type[Message], flag: str):
     except (OSError, ValueError) as error:
         reason = str(error).removesuffix(".")
         raise ValueError(
-            f"`{flag}` must be a file with the text form of the message {kind.DESCRIPTOR.name}. Received: {path}: "
+            f"`{flag}` must be a file with the message {kind.DESCRIPTOR.name} in text format. Cannot use {path}: "
             f"{reason}."
         ) from error
 
 
 def parse_message(path: str, kind: type):
-    """Returns the message of class `kind` that the text file `path` holds.
+    """Parses the text file `path` as a message of class `kind`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no stored file, or no such message; that in protocol buffers' own words, by which log watchers
-            know a bad file.
+        ValueError: it is not a regular file, or not such a message, with protocol buffers' own error text, by which log
+            monitors recognize a bad file.
     """
     check_regular(path)
     with open(path, encoding="utf-8") as file:
@@ -94,7 +94,7 @@ def parse_message(path: str, kind: type):
 
 
 # === Batching parameters ===
-# Bounds of batches and of their queue, and TensorFlow Serving's file of them.
+# Limits of batches and of their queue, and TensorFlow Serving's file for them.
 
 
 _OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads", "thread_pool_name")
@@ -102,15 +102,15 @@ _OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_
 
 @dataclasses.dataclass(frozen=True)
 class BatchingLimits:
-    """Bounds of batches.
+    """Limits of batches.
 
     Attributes:
-        max_batch_size: rows of a batch.
-        max_batch_tokens: tokens of a batch with its padding, about: rows times the longest of them.
+        max_batch_size: rows per batch.
+        max_batch_tokens: approximate tokens per batch, with padding: rows times the longest.
         batch_timeout_micros: how long a row may wait for others while a thread is free.
-        max_enqueued_batches: how many full batches may wait; beyond, a request is refused.
-        num_batch_threads: batches that are computed at a time.
-        thread_pool_name: of the threads, as debuggers show it.
+        max_enqueued_batches: number of full batches that may wait; beyond that, requests are rejected.
+        num_batch_threads: number of concurrent batches.
+        thread_pool_name: name of the threads in debuggers.
     """
 
     max_batch_size: int = 64
@@ -125,44 +125,44 @@ class BatchingLimits:
         for name, size in (least | {"batch_timeout_micros": 0}).items():
             if getattr(self, name) < size:
                 raise ValueError(
-                    f"`{name}` must be at least {size}. Received: {getattr(self, name)}; choose a larger one."
+                    f"`{name}` must be at least {size}. Got {getattr(self, name)}."
                 )
 
     @property
     def max_rows(self) -> int:
-        """Rows that may wait."""
+        """The number of rows that may wait."""
         return self.max_batch_size * self.max_enqueued_batches
 
 
 def read_parameters(path: str, **defaults) -> BatchingLimits:
-    """Returns what the text file `path`, a BatchingParameters of TensorFlow Serving's, says.
+    """Reads the text file `path`, a BatchingParameters of TensorFlow Serving.
 
     Args:
-        path: of the file.
-        defaults: attributes of `BatchingLimits` that such a file cannot have.
+        path: path of the file.
+        defaults: attributes of `BatchingLimits` that such a file cannot set.
 
     Raises:
-        ValueError: it cannot be read, or asks for what would give wrong answers.
+        ValueError: it cannot be read, or has settings that would give wrong results.
     """
     flag = "batching_parameters_file"
     return read_batching(read_message(path, "BatchingParameters", flag), path, flag, **defaults)
 
 
 def read_batching(message, path: str, flag: str, **defaults) -> BatchingLimits:
-    """Returns what a BatchingParameters says that stands in the file `path`, which the setting `flag` names.
+    """Returns the limits of a BatchingParameters from the file `path`, named by the setting `flag`.
 
     Raises:
-        ValueError: it asks for what would give wrong answers, or for batches of no size.
+        ValueError: it has settings that would give wrong results, or empty batches.
     """
     if message.pad_variable_length_inputs:
         raise ValueError(
             f"`{flag}` must not pad inputs: the padding would be the first id, with a mask of 1. "
-            f"Received: pad_variable_length_inputs in {path}; remove it, rows of one length are put together anyway."
+            f"Remove pad_variable_length_inputs from {path}; rows of one length are batched together anyway."
         )
     if message.allowed_batch_sizes:
-        logging.warning("%s: allowed_batch_sizes have no effect here; a batch is as large as its texts.", path)
+        logging.warning("%s: allowed_batch_sizes have no effect; a batch is as large as its texts.", path)
     if message.HasField("enable_large_batch_splitting") and not message.enable_large_batch_splitting.value:
-        logging.warning("%s: large requests are cut, whatever enable_large_batch_splitting says.", path)
+        logging.warning("%s: large requests are always split; enable_large_batch_splitting has no effect.", path)
     given = {name: getattr(message, name).value for name in _OURS if message.HasField(name)}
     try:
         return BatchingLimits(**(defaults | given))
@@ -177,7 +177,7 @@ SERVE = "serve"
 _PLATFORM = "tensorflow"
 _BFLOAT16 = "bfloat16"
 
-# Only what is followed: a file with another field is refused, by the field's name.
+# Only supported fields: a file with another field is rejected with the field's name.
 _BUNDLE_MESSAGES = {
     "PlatformConfig": ((1, "source_adapter_config", "google.protobuf.Any"),),
     "PlatformEntry": ((1, "key", "string"), (2, "value", "PlatformConfig")),
@@ -208,15 +208,15 @@ class Bundle:
     """Settings for loading and running the versions of all models.
 
     Attributes:
-        tags: of the meta graph that is loaded, all of them.
+        tags: tags of the meta graph to load; all must match.
         session_config: a ConfigProto, serialized.
         enable_model_warmup: whether a version's graphs are prepared, and its warm-up requests run, before it serves.
-        num_request_iterations: how often each of these requests is run.
-        enable_per_model_batching_parameters: whether a version is batched as a file in its own folder says, and one
-            without such a file not at all.
-        prefer_tflite_model: whether a version that has a model.tflite is served by that, with LiteRT.
-        num_tflite_pools: interpreters of such a model, each of which computes a request at a time; 0: one.
-        check_method_names: whether a signature can only be asked for by the method that it was made for.
+        num_request_iterations: how often each warm-up request is run.
+        enable_per_model_batching_parameters: whether batching of a version depends on a file in its own directory, and
+            a version without such a file is not batched.
+        prefer_tflite_model: whether a version with a model.tflite is served from it, with LiteRT.
+        num_tflite_pools: number of interpreters of such a model, each of which processes one request at a time; 0: one.
+        check_method_names: whether a signature can only be called with its own method.
     """
 
     tags: frozenset[str] = frozenset({SERVE})
@@ -234,7 +234,7 @@ MOST_TFLITE_POOLS = 64
 
 
 def read_tags(text: str) -> frozenset[str]:
-    """Returns the tags in a text with commas between them.
+    """Splits a comma-separated list of tags.
 
     Raises:
         ValueError: one of them is empty.
@@ -242,7 +242,7 @@ def read_tags(text: str) -> frozenset[str]:
     tags = text.split(",")
     if not all(tags):
         raise ValueError(
-            f"`saved_model_tags` must be tags with commas between. Received {text!r}; exports have the tag {SERVE}."
+            f"`saved_model_tags` must be comma-separated tags; got {text!r}. Exports have the tag {SERVE}."
         )
     return frozenset(tags)
 
@@ -253,10 +253,10 @@ def session_config(
     """Returns the ConfigProto of all sessions, serialized.
 
     Args:
-        file: with a ConfigProto in text form, to which the others are added; None: an empty one.
-        threads: {"intra": n, "inter": n} threads that compute an operation and operations; 0 leaves what `file` says.
-        gpu_fraction: of a GPU's memory that is taken; 0 leaves what `file` says.
-        mixed_precision: "bfloat16", or "" for what `file` says.
+        file: with a ConfigProto in text format, to which the other settings are added; None: an empty one.
+        threads: {"intra": n, "inter": n} number of threads within and across operations; 0: as in `file`.
+        gpu_fraction: share of a GPU's memory to use; 0: as in `file`.
+        mixed_precision: "bfloat16", or "" for the setting in `file`.
 
     Raises:
         ValueError: `file` cannot be read, or there is no such precision.
@@ -273,14 +273,14 @@ def session_config(
 
 
 def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]:
-    """Returns what the text file `path`, a PlatformConfigMap, says of TensorFlow's models.
+    """Reads the settings for TensorFlow models from the text file `path`, a PlatformConfigMap.
 
     Args:
-        path: of the file.
-        defaults: attributes of `BatchingLimits` that such a file cannot have.
+        path: path of the file.
+        defaults: attributes of `BatchingLimits` that such a file cannot set.
 
     Raises:
-        ValueError: it cannot be read, says nothing of TensorFlow's models, or asks for what is not followed here.
+        ValueError: it cannot be read, has no settings for TensorFlow models, or has unsupported ones.
     """
     flag = "platform_config_file"
     entries = read_message(path, _BUNDLE_CLASSES["PlatformConfigMap"], flag).platform_configs
@@ -289,7 +289,7 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
     if names != [_PLATFORM] or not entries[0].value.source_adapter_config.Unpack(adapter):
         raise ValueError(
             f'`{flag}` must have one entry, with the key "{_PLATFORM}" and a {adapter.DESCRIPTOR.full_name}. '
-            f"Received: {path} with {', '.join(map(repr, names)) or 'none'}."
+            f"{path} has {', '.join(map(repr, names)) or 'none'}."
         )
     config = adapter.legacy_config
     session = config_pb2.ConfigProto.FromString(config.session_config.SerializeToString())
@@ -305,8 +305,8 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
     )
     if not 0 <= bundle.num_tflite_pools <= MOST_TFLITE_POOLS:
         raise ValueError(
-            f"`num_tflite_pools` must be between 0 and {MOST_TFLITE_POOLS}. Received {bundle.num_tflite_pools} in "
-            f"{path}; correct it."
+            f"`num_tflite_pools` must be between 0 and {MOST_TFLITE_POOLS}. Got {bundle.num_tflite_pools} in "
+            f"{path}."
         )
     if not config.HasField("batching_parameters"):
         return bundle, None
@@ -314,17 +314,17 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
 
 
 def _mix(config, mixed_precision):
-    """Has products of matrices computed in bfloat16 where TensorFlow deems it safe."""
+    """Enables matrix products in bfloat16 where TensorFlow considers it safe."""
     if mixed_precision not in ("", _BFLOAT16):
-        raise ValueError(f"`mixed_precision` must be {_BFLOAT16} or empty. Received {mixed_precision!r}; correct it.")
+        raise ValueError(f"`mixed_precision` must be {_BFLOAT16} or empty. Got {mixed_precision!r}.")
     if mixed_precision:
-        logging.info("Products of matrices are computed in bfloat16 where the processor can.")
+        logging.info("Matrix products are computed in bfloat16 if the CPU supports it.")
         on = rewriter_config_pb2.RewriterConfig.ON
         config.graph_options.rewrite_options.auto_mixed_precision_onednn_bfloat16 = on
 
 
 # === TLS ===
-# Encryption of both faces, from the file that TensorFlow Serving's `--ssl_config_file` names.
+# Encryption of gRPC and REST, from the file of TensorFlow Serving's `--ssl_config_file`.
 
 
 _FLAG = "ssl_config_file"
@@ -332,13 +332,13 @@ _FLAG = "ssl_config_file"
 
 @dataclasses.dataclass(frozen=True)
 class ServerTls:
-    """Who the server is, and whether callers must say who they are.
+    """TLS settings: the server's identity, and whether clients must authenticate.
 
     Attributes:
         key: its private key, PEM.
         certificate: its chain of certificates, PEM.
-        authorities: certificates of those who vouch for callers, PEM.
-        verify: whether a caller must show a certificate that one of them has signed.
+        authorities: certificates of the authorities for clients, PEM.
+        verify: whether clients must present a certificate signed by one of them.
     """
 
     key: str = dataclasses.field(repr=False)
@@ -347,12 +347,12 @@ class ServerTls:
     verify: bool = False
 
     def grpc_credentials(self) -> grpc.ServerCredentials:
-        """Returns what gRPC's port takes."""
+        """Returns the server credentials for gRPC."""
         pair = (self.key.encode(), self.certificate.encode())
         return grpc.ssl_server_credentials([pair], self.authorities.encode() or None, self.verify)
 
     def context(self) -> ssl.SSLContext:
-        """Returns what REST's port takes.
+        """Returns the SSL context for REST.
 
         Raises:
             ValueError: the key does not belong to the certificate, or one of them is damaged.
@@ -360,7 +360,7 @@ class ServerTls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            with tempfile.TemporaryDirectory() as folder:  # Python's TLS reads keys from files alone; nobody else may
+            with tempfile.TemporaryDirectory() as folder:  # Python's TLS only reads keys from files; keep them private
                 file = os.path.join(folder, "pair.pem")
                 with open(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="ascii") as pair:
                     pair.write(f"{self.key.strip()}\n{self.certificate.strip()}\n")
@@ -370,74 +370,74 @@ class ServerTls:
                 context.load_verify_locations(cadata=self.authorities)
         except (OSError, UnicodeEncodeError, ValueError) as error:  # ssl.SSLError is an OSError
             raise ValueError(
-                f"`{_FLAG}` must hold a private key in PEM and the certificates that belong to it. Received: {error}."
+                f"`{_FLAG}` must have a private key in PEM and its certificates: {error}."
             ) from error
         return context
 
 
 def read_tls(path: str) -> ServerTls:
-    """Returns what the SSLConfig in the text file `path` says.
+    """Reads the SSLConfig in the text file `path`.
 
     Raises:
-        ValueError: it cannot be read, lacks the key or the certificate, or they do not fit.
+        ValueError: it cannot be read, lacks the key or the certificate, or they do not match.
     """
     config = read_message(path, "SSLConfig", _FLAG)
     missing = [name for name in ("server_key", "server_cert") if not getattr(config, name)]
     if missing:
         raise ValueError(
-            f"`{_FLAG}` must have a server_key and a server_cert, both in PEM. Received: {path} without "
+            f"`{_FLAG}` must have a server_key and a server_cert, both in PEM. {path} lacks "
             f"{' and '.join(missing)}."
         )
     if config.client_verify and not config.custom_ca:
-        raise ValueError(f"`{_FLAG}` must have a custom_ca where client_verify is true. Received: {path} without one.")
+        raise ValueError(f"`{_FLAG}` must have a custom_ca if client_verify is true; {path} has none.")
     tls = ServerTls(config.server_key, config.server_cert, config.custom_ca, config.client_verify)
-    tls.context()  # gRPC would take a wrong pair, and refuse every caller
+    tls.context()  # gRPC would accept a mismatched pair, and then reject every client
     return tls
 
 
 # === Options ===
 
 
-HOST = "127.0.0.1"  # nobody else's machine may ask unless somebody wants that
+HOST = "127.0.0.1"  # other machines are not served by default
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerOptions:
-    """Settings of a server, whatever it serves.
+    """Settings of a server, independent of its models.
 
     Attributes:
-        port: for gRPC; 0 takes any free one, None has none, but only `grpc_socket_path`.
-        grpc_socket_path: Unix socket for gRPC; None: there is none.
+        port: gRPC port; 0: any free one, None: only `grpc_socket_path`.
+        grpc_socket_path: Unix socket for gRPC; None: no socket.
         grpc_channel_arguments: {key: number or text} for gRPC's server, such as "grpc.max_connection_age_ms".
-        rest_api_port: for REST; 0 takes any free one, None has no REST.
-        host: address to listen on; "0.0.0.0" for all of this machine's, "::" for those of IPv6 too.
-        allowed_hosts: names that REST may be asked by, besides "localhost", `host` and any address; "*" is any name.
-            Where there are none and `host` is all addresses, any name will do.
-        ui: whether REST's port has a page to try the models on.
-        poll_seconds: between two looks for new versions; 0 looks only once.
+        rest_api_port: REST port; 0: any free one, None: no REST.
+        host: address to listen on; "0.0.0.0" for all of this machine's, "::" includes IPv6.
+        allowed_hosts: names accepted by REST, in addition to "localhost", `host` and any IP address; "*" is any name.
+            Without any, if `host` is all addresses, any name is accepted.
+        ui: whether the REST port has a web page for trying the models.
+        poll_seconds: between two checks for new versions; 0: check only once.
         grace: seconds that a stop waits for requests.
-        limits: what one request may cost.
-        grpc_max_threads: gRPC requests that are answered at once; one more is refused.
-        rest_api_num_threads: the same of REST.
-        max_concurrent_runs: graphs that are run at once, by all requests; the others wait. 0: two for each core.
-        max_pending_tokens: tokens of all requests that are computed or wait; one more is refused.
-        rest_api_timeout_ms: in which a REST request is answered.
-        rest_api_enable_cors_support: whether pages from elsewhere may ask, in a browser.
+        limits: limits of a request.
+        grpc_max_threads: concurrent gRPC requests; further ones are rejected.
+        rest_api_num_threads: the same for REST.
+        max_concurrent_runs: concurrent graph runs of all requests; the others wait. 0: two per core.
+        max_pending_tokens: tokens of all running and waiting requests; further requests are rejected.
+        rest_api_timeout_ms: timeout of REST requests.
+        rest_api_enable_cors_support: whether browser pages of other origins may send requests.
         health: whether gRPC's health service is offered.
-        reflection: whether gRPC tells its services and their messages.
-        metrics_path: where Prometheus finds its page on the REST port; None: nowhere.
-        tls: of both faces; None: no encryption.
+        reflection: whether gRPC's reflection service is offered.
+        metrics_path: path of the Prometheus page on the REST port; None: no page.
+        tls: for gRPC and REST; None: no encryption.
         enable_serialization_as_tensor_content: whether Predict's tensors are sent as raw bytes.
-        model_config_file: lists the models; None: there is the one that `serve` was given.
-        model_config_poll_seconds: between two looks at that file; 0 looks only once.
-        enable_model_config_reload: whether callers may exchange the models; None: where there is a `model_config_file`.
-        model_config_reload_base_paths: folders under which their base paths may lie, besides those of the start.
+        model_config_file: lists the models; None: only the model passed to `serve`.
+        model_config_poll_seconds: between two checks of that file; 0: check only once.
+        enable_model_config_reload: whether callers may replace the models; None: if there is a `model_config_file`.
+        model_config_reload_base_paths: directories for their base paths, in addition to the initial ones.
         allow_version_labels_for_unavailable_models: whether a new label may point to a version that is not loaded.
-        batching: how requests are put together; None: each is computed for itself.
-        max_num_load_retries: how often a version that cannot be loaded is tried again.
-        load_retry_interval_micros: how long after it has failed.
-        num_load_threads: models that are loaded at a time; 0 and 1: one after the other.
-        num_unload_threads: threads that free versions; 0: the last request of a version does it.
+        batching: batching of requests; None: each is computed separately.
+        max_num_load_retries: number of retries for a version that cannot be loaded.
+        load_retry_interval_micros: wait before each retry.
+        num_load_threads: models that are loaded in parallel; 0 and 1: one at a time.
+        num_unload_threads: threads that free versions; 0: a version's last request frees it.
         bundle: how versions are loaded and run.
     """
 

@@ -1,6 +1,6 @@
-"""Predict: any signature, any tensors.
+"""Predict: runs any signature on any tensors.
 
-The checks, their order and their words are those of TensorFlow Serving's `predict_util.cc` and TensorFlow's
+The checks, their order and their messages are those of TensorFlow Serving's `predict_util.cc` and TensorFlow's
 `cc/saved_model/util.cc`.
 """
 
@@ -30,15 +30,15 @@ from bert_tf.serving.server.signatures import (
 )
 
 # === Turns ===
-# Turns: so many threads at a time, the others in the order in which they came.
+# Turns: a limited number of threads at a time, the others in order of arrival.
 
 
-_LOOK_SECONDS = 0.5  # after which a request that waits is looked at: is its caller still there?
-_SMALL = 2**12  # bytes of a request, or elements of an answer, that waits for no turn
+_LOOK_SECONDS = 0.5  # between checks whether a waiting caller is still connected
+_SMALL = 2**12  # bytes of a request, or elements of a response, that need not wait for a turn
 
 
 class Turns:
-    """So many at a time; the others wait in the order in which they came."""
+    """Limits concurrency; the others wait in order of arrival."""
 
     def __init__(self, at_a_time: int):
         self._free = at_a_time
@@ -47,18 +47,18 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait."""
+        """The number of waiting requests."""
         return len(self._waiting)
 
     @contextlib.contextmanager
     def turn(self, call) -> Iterator[None]:
-        """A block that begins when it is the caller's turn.
+        """Context manager that starts when it is the caller's turn.
 
         Args:
             call: a `Call`.
 
         Raises:
-            ServingError: before that, nobody waits for the answer any more.
+            ServingError: the caller gave up before its turn.
         """
         self.take(call)
         try:
@@ -67,7 +67,7 @@ class Turns:
             self.give_back()
 
     def take(self, call):
-        """Returns when it is the caller's turn, who must give it back; raises as `turn` does."""
+        """Waits for the caller's turn, which must be released; raises as `turn` does."""
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -89,7 +89,7 @@ class Turns:
     def give_back(self):
         with self._lock:
             if self._waiting:
-                self._waiting.popleft().set()  # the turn goes on to the next, and never back in between
+                self._waiting.popleft().set()  # passes the turn directly to the next one
             else:
                 self._free += 1
 
@@ -98,18 +98,18 @@ _interpreter = Turns(1)
 
 
 class Work:
-    """Turns of Python's own work: on large requests and answers one at a time, on small ones at once.
+    """Turns for Python's own work: large requests and responses one at a time, small ones at once.
 
-    Python reads and writes a large one in steps that last, in which no other thread moves: one of them is not felt,
-    hundreds are. A `size` is the bytes of a request or the elements of an answer, of which Python
-    does about as many in a second. All methods raise ServingError where nobody waits for the answer of `call` any more.
+    Python reads and writes a large one in long steps that block all other threads: one does not matter,
+    hundreds do. A `size` is the bytes of a request or the elements of a response, of which Python
+    processes about as many per second. All methods raise ServingError if the caller of `call` has given up.
     """
 
     _has_turn = False
 
     @contextlib.contextmanager
     def begun(self, call, size: int) -> Iterator[None]:
-        """A block in which a request of `size` is worked at."""
+        """Context manager for work on a request of `size`."""
         self.grow(call, size)
         try:
             yield
@@ -117,14 +117,14 @@ class Work:
             self._end()
 
     def grow(self, call, size: float):
-        """Goes on when it is the turn of a request or an answer of `size`."""
+        """Waits for the turn of a request or response of `size`."""
         if size > _SMALL and not self._has_turn:
             _interpreter.take(call)
             self._has_turn = True
 
     @contextlib.contextmanager
     def paused(self, call) -> Iterator[None]:
-        """A block in which others may have their turn: Python waits in it. After an error little is left to do."""
+        """Context manager that lets others have their turn while Python waits in it."""
         had_turn = self._has_turn
         self._end()
         yield
@@ -138,22 +138,22 @@ class Work:
 
 
 # === Call ===
-# Who waits for the answer to a request, for how long, and what it may cost.
+# The caller of a request, its deadline and its limits.
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One request on its way through the server, whatever it came by.
+    """A request in the server, over gRPC or REST.
 
     Attributes:
         deadline: when its caller gives up, on the clock of `time.monotonic`; None: never.
-        is_gone: whether the caller has left already.
-        limits: what a request may cost.
-        entrypoint: "GRPC" or "REST", as TensorFlow Serving's metrics have it.
-        tensor_content: whether Predict's tensors are sent as raw bytes and not as lists of values.
-        peer: who asks, as gRPC names it; "" where that is of no interest.
-        work: what Python does for it.
-        until_sent: closed once the answer is sent, or will not be; None: nothing is sent.
+        is_gone: whether the caller has disconnected.
+        limits: limits of a request.
+        entrypoint: "GRPC" or "REST", as in TensorFlow Serving's metrics.
+        tensor_content: whether Predict's tensors are sent as raw bytes instead of lists of values.
+        peer: address of the caller in gRPC's form; "" if not needed.
+        work: turns for Python's work on it.
+        until_sent: closed after the response is sent or dropped; None: nothing is sent.
     """
 
     deadline: float | None = None
@@ -167,18 +167,18 @@ class Call:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the deadline, 0 where it is past; None without."""
+        """Seconds until the deadline, 0 if it has passed; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def check(self):
-        """Raises ServingError where nobody would read the answer any more."""
+        """Raises ServingError if the caller has disconnected or the deadline has passed."""
         if self.is_gone():
             raise ServingError(grpc.StatusCode.CANCELLED, "The caller is gone")
         if self.seconds_left == 0:
-            raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the model was asked")
+            raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the model was run")
 
 
-INTERNAL = Call()  # a request of the server's own, such as a warm-up: nobody waits
+INTERNAL = Call()  # a request of the server itself, such as a warm-up, without a caller
 
 
 # === Predict ===
@@ -188,10 +188,10 @@ DEFAULT_SIGNATURE = "serving_default"
 
 
 def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL) -> predict_pb2.PredictResponse:
-    """Answers a PredictRequest with the given version, whatever its ModelSpec says of name and version.
+    """Runs a PredictRequest on the given version, ignoring name and version in its ModelSpec.
 
     Raises:
-        ServingError: the request does not fit the signature, or the graph refuses it.
+        ServingError: the request does not match the signature, or the graph rejects it.
     """
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
     signature = version.model.signatures.get(name)
@@ -215,10 +215,10 @@ def run_predict(
     call: Call = INTERNAL,
     api: str = "Predict",
 ) -> dict[str, np.ndarray]:
-    """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}.
+    """Computes the outputs `aliases` (all if empty) of a signature from {input alias: array}.
 
     Raises:
-        ServingError: that is more than a request may ask for, or than the server takes now, or the graph refuses it.
+        ServingError: the request exceeds its limits or the server's capacity, or the graph rejects it.
     """
     aliases = aliases or list(signature.outputs)
     sequences = version.model.sequences
@@ -227,14 +227,14 @@ def run_predict(
     call.limits.check_tokens(plan.tokens)
     started = time.monotonic()
     with version.scheduler.requests.take(plan.tokens), call.work.paused(call):
-        if version.batched:  # whose parts are those of the batch
+        if version.batched:  # which has its own parts
             outputs = version.batched(signature, inputs, aliases, call)
         else:
             outputs = version.compute(signature, inputs, aliases, call, plan)
     metrics.RUNTIME_LATENCY.labels(version.name, api, "TF1").observe((time.monotonic() - started) * 1e6)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
-    if call.until_sent is not None:  # a warm-up's answer is not sent, and no block of its `work` would end the turn
+    if call.until_sent is not None:  # a warm-up's response is not sent, so nothing would end the turn
         elements = sum(map(np.size, outputs.values()))
         call.until_sent.enter_context(version.scheduler.answers.take(elements))
         call.work.grow(call, elements)
@@ -245,7 +245,7 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
     """Returns the array of an input of a signature.
 
     Raises:
-        ServingError: the tensor is malformed, too large or none that the input takes; nothing of its size was made.
+        ServingError: the tensor is malformed, too large or does not match the input; no memory was allocated for it.
     """
     check_tensor(proto, alias, limits)
     check_input(signature, alias, proto.dtype, [dim.size for dim in proto.tensor_shape.dim])
@@ -253,15 +253,15 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
 
 
 def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
-    """Raises ServingError where an input of a signature takes no tensor of this type, a number in DataType, and shape.
+    """Raises ServingError if an input does not accept a tensor of this type (a number in DataType) and shape.
 
-    TensorFlow Serving hands on whatever shape there is and leaves the check to the graph.
+    TensorFlow Serving passes on any shape and leaves the check to the graph.
     """
     endpoint = signature.inputs[alias]
     if not endpoint.tensor:  # a sparse or composite one
-        raise unimplemented(f"Input {alias} must be one tensor of the graph. Received a signature where it is several")
+        raise unimplemented(f"Input {alias} must be one tensor of the graph, but in this signature it is several")
     if datatype != endpoint.dtype.as_datatype_enum:
-        # The session would refuse another type too, but not always in these words.
+        # The session would reject another type too, but not always with this message.
         index, wanted = list(signature.inputs).index(alias), type_name(endpoint.dtype.as_datatype_enum)
         raise invalid(f"Expects arg[{index}] to be {wanted} but {type_name(datatype)} is provided")
     endpoint.check_shape(alias, sizes)
@@ -278,7 +278,7 @@ def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
 
 
 def check_method(signature):
-    """Raises ServingError where a signature is made for another method, and the server minds that."""
+    """Raises ServingError if a signature is for another method and the server checks this."""
     methods = (PREDICT, CLASSIFY, REGRESS)
     if not signature.has_method(*methods):
         raise ServingError(
@@ -289,7 +289,7 @@ def check_method(signature):
 
 
 def set_spec(spec, version, signature_name: str):
-    """Writes into a response's ModelSpec what has answered."""
+    """Writes the model, version and signature into a response's ModelSpec."""
     spec.name = version.name
     spec.version.value = version.number
     spec.signature_name = signature_name
@@ -321,7 +321,7 @@ def _inputs(signature, protos, limits):
 
 
 def _aliases(signature, output_filter):
-    """Returns the outputs that were asked for, none where all are wanted."""
+    """Returns the requested outputs, or none for all."""
     for i, alias in enumerate(output_filter):
         if alias not in signature.outputs:
             raise invalid(

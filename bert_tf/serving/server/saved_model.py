@@ -1,4 +1,4 @@
-"""A SavedModel in memory, run as TensorFlow Serving's C++ runs it: a session, fed and fetched by tensor names."""
+"""A loaded SavedModel, run as in TensorFlow Serving's C++: a session with feeds and fetches by tensor name."""
 
 import contextlib
 import functools
@@ -19,16 +19,16 @@ from bert_tf.serving.server.version_folders import check_regular, check_stored_f
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 
-# TensorFlow prepares the graph again for each set of feeds and fetches, and keeps it as long as the session. Each
-# signature has one, and so has each combination of them that MultiInference is asked for.
+# TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
+# signature has one, and so has each combination of them in MultiInference.
 _PREPARED = 64
-# To hand hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
+# Passing hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
 # these are idle.
 _CALLERS_THREAD, _ALL_THREADS = map(internals.run_options, (-1, 0))
 
 
 class _Running:
-    """Counts what runs now; entered, it gives the number."""
+    """Counts running calls; entering it returns the number."""
 
     def __init__(self):
         self._number, self._lock = 0, threading.Lock()
@@ -43,7 +43,7 @@ class _Running:
             self._number -= 1
 
 
-_running = _Running()  # of all models: the threads are the same
+_running = _Running()  # for all models, which share the threads
 
 
 class SavedModel:
@@ -51,8 +51,8 @@ class SavedModel:
 
     Attributes:
         signatures: {name: Signature}.
-        sequences: how long they may be.
-        prepare: prepare(feeds, fetches), tuples of tensor names, returns what `run` needs to have of them; the first
+        sequences: limits of sequence lengths.
+        prepare: prepare(feeds, fetches), tuples of tensor names, prepares `run` for them; the first
             call takes seconds.
     """
 
@@ -60,11 +60,11 @@ class SavedModel:
         """Loads the meta graph with the tags of `bundle` from `path`.
 
         Raises:
-            ServingError: the graph cannot be made or its weights cannot be read.
-            Exception: what else TensorFlow finds wrong; each missing or damaged file has its own type.
+            ServingError: the graph cannot be built or its weights cannot be read.
+            Exception: other errors of TensorFlow; each missing or damaged file has its own type.
         """
-        # tf.saved_model.load would trace every function again and keep the weights in the one eager context; its TF1
-        # sister warns of its age and fails over a missing vocabulary before it can be named.
+        # tf.saved_model.load would trace every function again and keep the weights in the global eager context; its TF1
+        # counterpart logs a deprecation warning and fails without naming a missing vocabulary.
         check_stored_files(path)
         loader = internals.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
@@ -77,7 +77,7 @@ class SavedModel:
                 loader.load(self._session, bundle.tags)
         except tf.errors.OpError as error:
             self._session.close()
-            # The runtime's own words, before which `Session.run` puts an account of the Python that made the graph.
+            # The runtime's own message, without the Python traceback that `Session.run` puts before it.
             inner = error.__context__ if isinstance(error.__context__, tf.errors.OpError) else error
             message = f"restoring its variables or tables failed: {inner.message}"
             raise from_number(inner.error_code, message) from error
@@ -94,14 +94,14 @@ class SavedModel:
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
     def turn(self, call) -> contextlib.AbstractContextManager[None]:
-        """Returns the block in which a call may `run`: a session takes any number of them."""
+        """Returns the context in which a call may `run`: a session allows any number of them."""
         return contextlib.nullcontext()
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
         """Computes tensors by name; safe to call from several threads.
 
-        An export whose graph has parts for several threads is computed by all of TensorFlow's where nothing else runs
-        in this process. Else the caller's thread computes all of it. The answer is the same.
+        An export whose graph has parts for several threads is computed by all of TensorFlow's threads if nothing else
+        runs in this process. Otherwise, the caller's thread computes all of it. The result is the same.
 
         Args:
             feeds: {tensor name: array}; strings as object arrays of bytes.
@@ -111,7 +111,7 @@ class SavedModel:
             ServingError: the graph cannot compute with these feeds.
         """
         if max((np.ndim(array) for array in feeds.values()), default=0) > MAX_AXES:
-            raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # also one that came with the model
+            raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # including ones of the model
         names = tuple(sorted(feeds))
         try:
             inputs, outputs, flat = self.prepare(names, tuple(fetches))
@@ -126,12 +126,12 @@ class SavedModel:
             raise invalid(str(error)) from error
 
     def close(self):
-        """Frees the weights; nothing may run any more."""
+        """Frees the weights; no further calls are allowed."""
         self.prepare.cache_clear()
         self._session.close()
         graph = self._session.graph
         del self._session, self.prepare  # the last references: TensorFlow frees the variables with the session
-        internals.dismantle_graph(graph)  # cycles, for which the collector comes too seldom: MiB for each version
+        internals.dismantle_graph(graph)  # cycles, which the garbage collector frees too rarely: MiB per version
 
     def _prepare(self, feeds, fetches):
         inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
@@ -142,7 +142,7 @@ class SavedModel:
         keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat
         if not inputs:
             return keys
-        # The graph is optimized before what is fed is looked at: so nothing is computed.
+        # The graph is optimized before the feeds are checked, so nothing is computed.
         wrong = [np.zeros([], np.int8 if each.dtype == tf.bool else np.bool_) for each in inputs]
         try:
             internals.run_session(self._session, _CALLERS_THREAD, dict(zip(keys[0], wrong, strict=True)), keys[1])
@@ -171,7 +171,7 @@ class SavedModel:
 
 
 def _shaped(values, fetches, flat):
-    """Returns the fetched values, those at the indices `flat` in the shapes that stand behind all others."""
+    """Returns the fetched values, those at the indices `flat` with the shapes that come last."""
     shapes = values[len(fetches) :]
     for i, shape in zip(flat, shapes, strict=True):
         values[i] = np.asarray(values[i], object).reshape(shape)
@@ -179,10 +179,10 @@ def _shaped(values, fetches, flat):
 
 
 def _check_assets(path, meta_graph):
-    """Raises FileNotFoundError for a vocabulary that is not there, even if the graph would read it only later."""
+    """Raises FileNotFoundError for a missing vocabulary, even if the graph would read it only later."""
     for asset in meta_graph.asset_file_def:
         file = os.path.join(path, "assets", asset.filename)
         if not tf.io.gfile.exists(file):
             raise FileNotFoundError(f"the asset {file} is missing")
-        if os.path.exists(file):  # in this file system, also where its name leads out of the folder
+        if os.path.exists(file):  # in the local file system, even outside the directory
             check_regular(file)

@@ -1,4 +1,4 @@
-"""Limits of what is computed at a time: runs of graphs, in the order of their requests, and tokens of all requests."""
+"""Limits of concurrent computation: graph runs in the order of requests, and tokens of all requests."""
 
 import contextlib
 import dataclasses
@@ -15,23 +15,23 @@ from bert_tf.serving.server.signatures import Signature
 from bert_tf.utils import resources
 
 # === Sequences ===
-# The tokens that a request makes a model compute, and in which parts, as far as a server can tell beforehand.
+# Estimates of the tokens that a request makes a model compute, and its split into parts.
 
 
 _SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
-_PART_TOKENS = 2**12  # with padding: enough for all cores, and of a BERT-base some seconds and a tenth of a GB
+_PART_TOKENS = 2**12  # with padding: enough for all cores, and for BERT-base, some seconds and a tenth of a GB
 _SHORT = 512  # tokens of a sequence; of a longer one attention, which grows with the square, is most of the memory
 _BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokenize as a token takes to compute
 
 
 @dataclasses.dataclass(frozen=True)
 class RequestPlan:
-    """The tokens and the parts of a request.
+    """The plan of a request: its tokens and parts.
 
     Attributes:
-        tokens: in all, about: of texts by their bytes, of numbers as many as there are.
-        weight: the memory that a run takes at most, in tokens of a short sequence.
-        parts: the numbers of the rows that are computed together; empty: all are.
+        tokens: approximate total: for texts from their bytes, for numbers their count.
+        weight: maximum memory of a run, in tokens of a short sequence.
+        parts: the indices of the rows that are computed together; empty: all together.
     """
 
     tokens: int
@@ -41,30 +41,30 @@ class RequestPlan:
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """Lengths of the sequences that an export reads, as it says; the default is that of a model which says nothing.
+    """Sequence lengths of an export, as it declares them; the defaults are for models without a declaration.
 
     Attributes:
-        positions: the longest that the model has positions for; None: not known.
-        text_tokens: the most tokens that are read of a text; 0: all of them.
+        positions: the model's number of positions; None: unknown.
+        text_tokens: maximum tokens read per text; 0: all.
     """
 
     positions: int | None = None
     text_tokens: int = 512
 
     def plan(self, signature: Signature, inputs: dict[str, np.ndarray]) -> RequestPlan:
-        """Returns how a request is computed.
+        """Plans how a request is computed.
 
-        Of an export that says how long its sequences are, tokens count as they are computed: those of one part are all
-        as long as the longest of them, and a context stands before each of its choices. A text that is read through
-        windows is as long as the longest of these at least.
+        For an export that declares its sequence lengths, tokens count as computed: sequences of one part are all
+        as long as the longest, and a context precedes each of its choices. A text that is read through
+        windows is at least as long as the longest window.
 
-        Rows of about one length are together in a part, so that little is padding. There are no parts where all is
-        computed at once: it is not much, or the answers to rows are not known to be independent of each other and of
+        Rows of similar lengths form a part, so that there is little padding. There are no parts if everything is
+        computed at once: because it is small, or because results may depend on other rows or not have
         one width.
 
         Args:
-            signature: which is asked.
-            inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
+            signature: the requested signature.
+            inputs: {alias: array}; parallel arrays of numbers, such as ids and mask, count once.
         """
         counts = {len(array) if np.ndim(array) else 0 for array in inputs.values()}
         rows = counts.pop() if len(counts) == 1 else 0
@@ -80,12 +80,12 @@ class Sequences:
         return RequestPlan(self._padded(lengths), rows * max(weights))
 
     def _count_unpadded(self, inputs):
-        """Returns the tokens of the texts and numbers of a request without padding."""
+        """Returns the number of tokens of a request without padding."""
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
         tokens = [len(text) // BYTES_PER_TOKEN + SPECIAL_TOKENS for text in texts]
         if self.text_tokens:
             tokens = [min(each, self.text_tokens) for each in tokens]
-        # A graph may add up arrays of one rank, of which each size is then the largest.
+        # A graph may add arrays of one rank with broadcasting, so each size is the largest.
         by_rank = {}
         for array in inputs.values():
             if array.dtype != object:
@@ -94,7 +94,7 @@ class Sequences:
         return max(numbers, default=0) + sum(tokens)
 
     def check(self, signature: Signature, inputs: Mapping[str, np.ndarray]):
-        """Holds a request to what an export that says how long its sequences are has in common.
+        """Checks a request against the common rules of exports that declare their sequence lengths.
 
         Raises:
             ServingError: inputs have different numbers of rows, ids and their mask or segments different shapes, or a
@@ -102,7 +102,7 @@ class Sequences:
         """
         if self.positions is None:
             return
-        # The graph would broadcast ids, and leave contexts out for which there are no choices.
+        # The graph would broadcast ids, and drop contexts without choices.
         by_rows = [alias for alias, endpoint in signature.inputs.items() if endpoint.has_rows and alias in inputs]
         rows = {alias: len(inputs[alias]) if inputs[alias].ndim else "a single value" for alias in by_rows}
         _check_same("number of rows", rows)
@@ -118,10 +118,10 @@ class Sequences:
                 )
 
     def _weights(self, inputs):
-        """Returns the memory that each row may take at most, in tokens of a short sequence.
+        """Returns the maximum memory of each row, in tokens of a short sequence.
 
-        A text that is cut has no more tokens than bytes: one of punctuation has as many, four times those of words. No
-        more than the first 64 KiB of it, or 256 bytes a token, are tokenized.
+        A truncated text has no more tokens than bytes: punctuation has as many, four times as many as words. No
+        more than the first 64 KiB of it, or 256 bytes per token, are tokenized.
         """
         lengths = lengths_of(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
         most = max(2**16, 256 * self.text_tokens) // _BYTES_OF_A_TOKEN if self.text_tokens else 0
@@ -150,28 +150,28 @@ def _parts(lengths, weights):
 def _check_same(what, found):
     if any(value != next(iter(found.values())) for value in found.values()):
         values = ", ".join(map(str, found.values()))
-        raise invalid(f"The inputs {', '.join(found)} must have one {what}. Received {values}")
+        raise invalid(f"The inputs {', '.join(found)} must have the same {what}; got {values}")
 
 
 # === Scheduler ===
 
 
-_SHORT_TOKENS = 2**9  # of a run for which there is always room: a sequence
-_LARGE_TOKENS = 2**15  # of a run that takes so much memory that two are not computed side by side
-_BEGUN = 2  # requests of several parts that run at a time
-_SMALL_ANSWER = 2**14  # elements of an answer that is always sent
+_SHORT_TOKENS = 2**9  # of a run that is always admitted: one sequence
+_LARGE_TOKENS = 2**15  # of a run that is too large to run two at a time
+_BEGUN = 2  # concurrent requests of several parts
+_SMALL_ANSWER = 2**14  # elements of a response that is always sent
 
 
 class Budget:
-    """An amount that all requests of a server may hold together; a single one may hold more.
+    """A budget shared by all requests of a server; a single request may exceed it.
 
     Args:
-        most: of all.
-        refusal: words for one that must come again later, with {held} and {most}.
-        small: an amount up to which nothing is refused.
+        most: the total budget.
+        refusal: message for a rejected request, with {held} and {most}.
+        small: an amount that is never rejected.
 
     Attributes:
-        held: now, by all.
+        held: the amount currently in use.
     """
 
     def __init__(self, most: int, refusal: str, small: int = -1):
@@ -180,10 +180,10 @@ class Budget:
 
     @contextlib.contextmanager
     def take(self, amount: int) -> Iterator[None]:
-        """A block in which so much is held.
+        """Context manager that holds an amount of the budget.
 
         Raises:
-            ServingError: the others hold so much that this one must come again later.
+            ServingError: the budget is exhausted, and the request must be retried later.
         """
         with self._lock:
             if amount > self._small and self.held and self.held + amount > self.most:
@@ -197,16 +197,16 @@ class Budget:
 
 
 class Scheduler:
-    """Turns of a server's requests to be computed, for all of its models together.
+    """Scheduler of a server's requests, across all of its models.
 
     Args:
-        max_concurrent_runs: runs of a graph at a time; 0: two for each core.
-        max_pending_tokens: tokens of all requests that run or wait.
-        max_pending_elements: of all answers that are written and sent.
+        max_concurrent_runs: concurrent graph runs; 0: two per core.
+        max_pending_tokens: tokens tokens of all running and waiting requests.
+        max_pending_elements: elements of all responses being written and sent.
 
     Attributes:
-        requests: budget of the tokens of requests that run or wait.
-        answers: budget of the elements of answers that are in memory.
+        requests: token budget of running and waiting requests.
+        answers: element budget of responses in memory.
     """
 
     def __init__(
@@ -217,16 +217,16 @@ class Scheduler:
         self._in_parts = Turns(_BEGUN)
         self.requests = Budget(
             max_pending_tokens,
-            "The server has requests of {held} tokens to answer, and takes {most} at a time; try again later",
+            "The server has requests of {held} tokens in progress and accepts {most} at a time; try again later",
         )
         self.answers = Budget(
             max_pending_elements,
-            "The server is sending answers of {held} elements, and holds {most} at a time; try again later",
+            "The server is sending responses of {held} elements and holds {most} at a time; try again later",
             _SMALL_ANSWER,
         )
 
     def begun(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """Returns a block in which a request of several parts runs: two at a time, so that the first are soon answered.
+        """Returns a context for a request of several parts: two at a time, so that the first ones finish soon.
 
         Raises:
             ServingError: as `turn`.
@@ -235,12 +235,12 @@ class Scheduler:
 
     @contextlib.contextmanager
     def turn(self, call: Call, tokens: float) -> Iterator[None]:
-        """A block in which a graph computes about so many tokens.
+        """Context manager for a graph run of about this many tokens.
 
-        One of the turns is kept for short runs, which wait for each other alone. Of large ones one runs at a time.
+        One turn is reserved for short runs, which only wait for each other. Large ones run one at a time.
 
         Raises:
-            ServingError: before it is the caller's turn, nobody waits for the answer any more.
+            ServingError: the caller gave up before its turn.
         """
         with contextlib.ExitStack() as turns:
             if tokens > _LARGE_TOKENS:

@@ -1,6 +1,6 @@
-"""A model server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
+"""A model server in Python with TensorFlow Serving's API over gRPC and REST.
 
-`serve` serves the newest version under a folder, and each newer one as it appears there, or the models of a config.
+`serve` serves the newest version in a directory, and newer ones as they appear, or the models of a config.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ from bert_tf.serving.server.version_folders import explain_no_versions, find_ver
 from bert_tf.serving.server.versions import Loading
 
 # === Page ===
-# The page to try a model on: its files, and the list of models that it begins with.
+# The web page for trying a model: its files, and its initial list of models.
 #
-# The rest it asks over REST, as any other client does. It fetches nothing from anywhere else, and its
-# Content-Security-Policy forbids a browser to.
+# It gets the rest over REST, like any other client. It fetches nothing from elsewhere, and its
+# Content-Security-Policy forbids this in the browser.
 
 
 _PAGE_FILES = {
@@ -47,7 +47,7 @@ _PAGE_FILES = {
 _MODELS_PATH = "/ui/models.json"
 
 PAGE_HEADERS = {
-    "Cache-Control": "no-cache",  # a server that is newer brings a newer page
+    "Cache-Control": "no-cache",  # a newer server has a newer page
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -59,7 +59,7 @@ PAGE_HEADERS = {
 
 
 def pages(registry) -> dict[str, Callable[[], StaticPage]]:
-    """Returns {path: function} of all that the page is made of.
+    """Returns {path: function} of all files of the page.
 
     Args:
         registry: of the served models.
@@ -74,7 +74,7 @@ def pages(registry) -> dict[str, Callable[[], StaticPage]]:
         models = []
         for name in sorted(registry.names()):
             states = registry.states(name)
-            # As strings: a version may be larger than what JavaScript can count to.
+            # As strings, because a version may exceed JavaScript's safe integers.
             versions = [str(number) for number in sorted(states, reverse=True) if states[number].name == "AVAILABLE"]
             models.append({"name": name, "versions": versions})
         return StaticPage(200, json.dumps({"models": models}).encode(), "application/json", PAGE_HEADERS)
@@ -86,24 +86,24 @@ def pages(registry) -> dict[str, Callable[[], StaticPage]]:
 
 
 def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
-    """Loads models and serves them until `stop` is called.
+    """Loads models and serves them over gRPC and REST until `stop` is called.
 
     Args:
-        model_base_path: folder with a numbered folder for each version of one model, of which the newest is served;
+        model_base_path: directory with one numbered directory per version of a model, of which the newest is served;
             None: the option `model_config_file` lists the models.
-        model_name: its name in requests.
+        model_name: name of the model in requests.
         options: fields of `ServerOptions`.
 
     Raises:
-        ValueError: `model_base_path` is no directory or holds something else than versions, the name is empty, the
-            config cannot be served, or a port cannot be had. An empty directory and a version that cannot be loaded are
-            no errors: they are logged, and the server waits for a better one.
+        ValueError: `model_base_path` is not a directory of versions, the name is empty, the
+            config cannot be served, or a port cannot be bound. An empty directory and a version that cannot be loaded
+            are not errors: they are logged, and the server waits for a new version.
     """
     options = ServerOptions(**options)
     if (model_base_path is None) == (options.model_config_file is None):
         raise ValueError(
-            "Either `model_base_path` or `model_config_file` must say what is served. "
-            f"Received: {model_base_path!r} and {options.model_config_file!r}."
+            "Pass either `model_base_path` or `model_config_file` to select the models; "
+            f"got {model_base_path!r} and {options.model_config_file!r}."
         )
     if options.model_config_file is not None:
         configs = read_model_config(options.model_config_file)
@@ -111,7 +111,7 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
             logging.warning("%s sets nothing: no model is served.", options.model_config_file)
         return Server(configs or [], options)
     if not model_name:
-        raise ValueError("`model_name` must be the model's name in requests. Received ''; leave it out for default.")
+        raise ValueError("`model_name` must not be empty: requests use this name. Omit it for the name default.")
     _check_base_path(model_base_path)
     return Server([ModelConfig(model_name, os.path.abspath(model_base_path))], options)
 
@@ -119,22 +119,22 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
 def _check_base_path(path):
     if not os.path.isdir(path):
         raise ValueError(
-            f"`model_base_path` must be a directory with a numbered folder for each version. Received: {path!r}."
+            f"`model_base_path` must be a directory with one numbered directory per version; got {path!r}."
         )
     what = "" if find_versions(path) else explain_no_versions(path)
     if what:
         raise ValueError(
-            "`model_base_path` must be a model's own folder, in which each version has a numbered one. "
-            f"Received {path}, {what}."
+            "`model_base_path` must be a model's directory, which holds its numbered versions; "
+            f"got {path}, {what}."
         )
 
 
 class Server(contextlib.AbstractContextManager):
-    """A running server; a context manager that stops at its end.
+    """A running server; a context manager that stops it at the end.
 
     Attributes:
-        port: of gRPC, None where it has a Unix socket alone.
-        rest_port: of REST, None without.
+        port: gRPC port, None with only a Unix socket.
+        rest_port: REST port, or None.
     """
 
     def __init__(self, configs: Sequence[ModelConfig], options: ServerOptions):
@@ -163,25 +163,25 @@ class Server(contextlib.AbstractContextManager):
         if options.rest_api_port is not None:
             self._rest = RestServer(functools.partial(answer, registry), self._pages(), options)
         self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
-        self._load(configs)  # before anybody can ask
+        self._load(configs)  # before requests are accepted
         self._grpc.start()
         if self._rest:
             self._rest.start()
-        work = (options.poll_seconds, registry.poll, "Looking for new versions")
+        work = (options.poll_seconds, registry.poll, "Checking for new versions")
         self._pollers = [threading.Thread(target=self._repeat, args=work, name="poll", daemon=True)]
         if options.model_config_file and options.model_config_poll_seconds:
             retry_seconds = options.load_retry_interval_micros / 1e6
             file = ConfigFile(registry, options.model_config_file, configs, retry_seconds)
-            work = (options.model_config_poll_seconds, file.poll, "Looking for a new config")
+            work = (options.model_config_poll_seconds, file.poll, "Checking for a new config")
             self._pollers.append(threading.Thread(target=self._repeat, args=work, name="config", daemon=True))
         for poller in self._pollers:
             poller.start()
 
     def stop(self, grace: float | None = None) -> bool:
-        """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models.
+        """Stops accepting requests, finishes running ones for up to `grace` seconds, and frees the models.
 
         Returns:
-            Whether all that ran has ended; what has not is computed to its end, though nobody waits for it.
+            Whether all running requests have ended; the others are computed to the end, but their results are dropped.
         """
         end = time.monotonic() + (self._options.grace if grace is None else grace)
         self._stopping.set()
@@ -198,7 +198,7 @@ class Server(contextlib.AbstractContextManager):
         return not self._running()
 
     def unfinished(self) -> str:
-        """Returns what a stop has left unfinished, to end a sentence; "" where nothing is."""
+        """Describes what a stop has left unfinished; "" if nothing."""
         running, found = self._running(), []
         if running:
             found.append("1 request was cut off" if running == 1 else f"{running} requests were cut off")
@@ -210,11 +210,11 @@ class Server(contextlib.AbstractContextManager):
         self.stop()
 
     def _running(self):
-        """Number of requests that are being answered."""
+        """The number of requests in progress."""
         return self._grpc.running + (self._rest.running if self._rest else 0)
 
     def _is_loading(self):
-        """Whether something is loaded for a poll, which nobody can hurry."""
+        """Whether a poll is loading something, which cannot be interrupted."""
         return any(poller.is_alive() for poller in self._pollers)
 
     def _pages(self):
@@ -237,8 +237,8 @@ class Server(contextlib.AbstractContextManager):
             self._grpc.stop(0)
             self._close_threads()
             raise ValueError(
-                "`model_config_file` must give labels to versions that can be loaded, unless "
-                f"`allow_version_labels_for_unavailable_models` is set. Received: {error.message}."
+                "`model_config_file` must only assign labels to versions that can be loaded, unless "
+                f"`allow_version_labels_for_unavailable_models` is set: {error.message}."
             ) from error
 
     def _close_threads(self):
@@ -253,9 +253,9 @@ class Server(contextlib.AbstractContextManager):
             try:
                 poll()
                 reported = ""
-            except Exception as error:  # a disk that comes and goes must not end the polling
-                if repr(error) != reported:  # once, not at each look
-                    logging.exception("%s failed; it goes on every %g s.", what, seconds)
+            except Exception as error:  # an unreliable disk must not end the polling
+                if repr(error) != reported:  # once, not at each check
+                    logging.exception("%s failed; trying again every %g s.", what, seconds)
                 reported = repr(error)
 
 

@@ -14,10 +14,10 @@ from bert_tf.serving import messages
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
 
 # === Signatures ===
-# SignatureDefs are read once: reading protocol buffers at each request would be half of a request's cost.
+# SignatureDefs are read once: parsing protocol buffers for each request would be half of its cost.
 
 
-# TensorFlow copies an array of strings with an iterator of NumPy's that has 32 axes, and ends the process beyond them.
+# TensorFlow copies string arrays with a NumPy iterator of 32 axes, and crashes the process beyond them.
 MAX_AXES = 32
 _SHOWN_AXES = 8
 
@@ -26,12 +26,12 @@ PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{name}" for name in ("predict
 
 @dataclasses.dataclass(frozen=True)
 class Endpoint:
-    """An input or output.
+    """An input or output of a signature.
 
     Attributes:
         tensor: its name in the graph.
         dtype: its type.
-        shape: its sizes, None where a request decides; None: not even their number is known.
+        shape: its sizes, None for variable ones; None: not even their number is known.
     """
 
     tensor: str
@@ -39,9 +39,9 @@ class Endpoint:
     shape: tuple[int | None, ...] | None = None
 
     def check_shape(self, alias: str, sizes: Sequence[int]):
-        """Raises ServingError where a tensor has more axes than this input, or another size on an axis of known size.
+        """Raises ServingError if a tensor has more axes than this input, or a different size on a fixed axis.
 
-        Fewer axes are left to the graph, as TensorFlow Serving leaves them: its half_plus_two takes [n] for [n, 1].
+        Fewer axes are allowed, as in TensorFlow Serving, whose half_plus_two accepts [n] for [n, 1].
 
         Args:
             alias: of the input, for the message.
@@ -57,12 +57,12 @@ class Endpoint:
 
     @property
     def has_rows(self) -> bool:
-        """Whether its first axis is that of the texts or examples of a request."""
+        """Whether its first axis is the batch axis."""
         return bool(self.shape) and self.shape[0] is None
 
     @property
     def has_fixed_rows(self) -> bool:
-        """Whether a row of it has the same shape in every request."""
+        """Whether its rows have the same shape in every request."""
         return self.has_rows and None not in self.shape[1:]
 
 
@@ -73,10 +73,10 @@ class Signature:
     Attributes:
         inputs: {alias: endpoint}.
         outputs: {alias: endpoint}.
-        defaults: {input alias: TensorProto} for inputs that a request may leave out.
+        defaults: {input alias: TensorProto} for optional inputs.
         definition: the SignatureDef itself.
-        checks_method: whether it can only be asked for by the method whose name it bears.
-        explains: whether it explains an answer, which costs many times what the answer does.
+        checks_method: whether it can only be called with its own method.
+        explains: whether it explains predictions, at many times their cost.
     """
 
     inputs: dict[str, Endpoint]
@@ -87,14 +87,14 @@ class Signature:
     explains: bool = False
 
     def has_method(self, *names: str) -> bool:
-        """Whether one of these methods, such as `PREDICT`, may ask for it."""
+        """Whether one of these methods, such as `PREDICT`, may call it."""
         return not self.checks_method or self.definition.method_name in names
 
     @functools.cached_property
     def key(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the tensors that are fed and that are fetched, each once, in one order whatever a request asks for.
+        """Names of the feeds and fetches, without duplicates, in a fixed order independent of the request.
 
-        All outputs are fetched, since TensorFlow would prepare the graph again, for seconds, for each choice of them.
+        All outputs are fetched, because TensorFlow would take seconds to prepare the graph for each selection of them.
         """
         feeds, fetches = ({e.tensor for e in side.values()} for side in (self.inputs, self.outputs))
         return tuple(sorted(feeds)), tuple(sorted(fetches))
@@ -103,7 +103,7 @@ class Signature:
 def read_signature(
     definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
 ) -> Signature:
-    """Returns the Signature of a SignatureDef."""
+    """Converts a SignatureDef to a Signature."""
 
     def read_endpoints(infos):
         endpoints = {}
@@ -112,7 +112,7 @@ def read_signature(
             shape = None
             if not info.tensor_shape.unknown_rank:
                 shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim)
-            # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, no type.
+            # The signature that TensorFlow adds for initialization has an operation as output, without tensor and type.
             if info.dtype:
                 endpoints[alias] = Endpoint(info.name, tf.as_dtype(info.dtype), shape)
         return endpoints
@@ -131,22 +131,22 @@ def _listed(sizes):
 # === Tensors ===
 
 
-_MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
+_MOST_REPEATS = 2**16  # elements of a tensor with omitted values
 _IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
 _OF_ANSWERS = Limits(max_message_bytes=2**35, max_batch_size=2**31)
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
-    """Raises ServingError where a TensorProto is malformed or too large, before anything of its size is made.
+    """Raises ServingError if a TensorProto is malformed or too large, before memory is allocated for it.
 
-    A shape may hold more elements than there are values; the last value then stands for the others. TensorFlow Serving
-    knows no bound for that, and here it is small: a request of 60 bytes could otherwise ask for gigabytes.
+    A shape may have more elements than there are values; the last value is then repeated. TensorFlow Serving
+    does not limit this; here, the limit is small, because a request of 60 bytes could otherwise claim gigabytes.
 
     Args:
         proto: of a request.
         alias: of the input, for the message.
-        limits: what a request may cost.
+        limits: limits of a request.
     """
     fault = invalid(f"tensor parsing error: {alias}")
     field = messages.FIELDS.get(proto.dtype)
@@ -154,7 +154,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
         raise fault
     elements = math.prod(sizes)
-    # An empty tensor counts as if it were not: the graph makes more of its other axes, such as a mask.
+    # An empty tensor counts like a full one, because the graph derives tensors such as a mask from its other axes.
     extent = elements or math.prod(max(size, 1) for size in sizes)
     if extent > limits.max_tensor_elements:
         what = f"{elements} elements" if elements else f"the shape {sizes}, for {extent} elements"
@@ -170,7 +170,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         sizes = list(map(len, values))
         limits.check_texts(sizes)
         if len(values) < elements:
-            # TensorFlow copies the text as often as it stands there.
+            # TensorFlow copies the text for each repetition.
             limits.check_text(max(sizes, default=0) * (elements - len(values)))
     if len(values) > elements or len(values) < min(elements, 1):
         raise fault
@@ -179,10 +179,10 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
 
 
 def count_rows(datatype: int, sizes: Sequence[int]) -> int:
-    """Returns how many texts or sequences a tensor has: what is computed, on whichever axis it stands.
+    """Returns the number of texts or sequences in a tensor, on any axis.
 
     Each string is a text. Numbers are tokens, and the last axis of ids of three is a sequence, such as a window of a
-    text or a choice. Of other numbers, which may be pictures, each entry of the first axis is one.
+    text or a choice. For other numbers, such as images, each entry of the first axis counts.
 
     Args:
         datatype: number in DataType.
@@ -196,24 +196,24 @@ def count_rows(datatype: int, sizes: Sequence[int]) -> int:
 
 
 def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
-    """Returns the array of a TensorProto that a model, or a server, has answered; strings as objects of type bytes.
+    """Returns the array of a TensorProto from a model or a server; strings as objects of type bytes.
 
     Raises:
-        ValueError: it is malformed, or larger than its message; `alias` says which output it was.
+        ValueError: it is malformed, or larger than its message; `alias` is the output's name for the message.
     """
     try:
         if proto.dtype != types_pb2.DT_STRING or not proto.tensor_content:
             check_tensor(proto, alias, _OF_ANSWERS)
         return messages.wire_to_array(proto, bfloat16=_BFLOAT16)
     except (ServingError, ValueError) as error:
-        raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
+        raise ValueError(f"Output {alias} is a tensor whose values do not match its shape: {error}.") from error
 
 
 def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
-    """Returns the array of a TensorProto that `check_tensor` let pass; strings as objects of type bytes.
+    """Returns the array of a TensorProto that `check_tensor` accepted; strings as objects of type bytes.
 
     Raises:
-        ServingError: its values do not fit its shape; `alias` says which input it was.
+        ServingError: its values do not match its shape; `alias` is the input's name for the message.
     """
     try:
         return messages.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
@@ -224,7 +224,7 @@ def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
 def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType, as_content: bool = False):
     """Writes an array into an empty TensorProto, one value per element in the field of its type, such as `float_val`.
 
-    That is what TensorFlow Serving sends unless it was asked for raw bytes, `as_content`.
+    TensorFlow Serving does so too, unless raw bytes (`as_content`) are requested.
     """
     array = np.asarray(array, object if dtype == tf.string else None)
     if as_content or dtype.as_datatype_enum in messages.FIELDS:
@@ -234,5 +234,5 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
 
 
 def type_name(datatype: int) -> str:
-    """Returns the runtime's word for a DataType number: "float", "int64", "string"."""
+    """Returns the runtime's name for a DataType number: "float", "int64", "string"."""
     return types_pb2.DataType.Name(datatype).removeprefix("DT_").lower()

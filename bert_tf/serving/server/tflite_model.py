@@ -1,4 +1,4 @@
-"""A version's model.tflite in memory, served under --prefer_tflite_model with TensorFlow Serving's names."""
+"""A loaded model.tflite, served under --prefer_tflite_model with TensorFlow Serving's names."""
 
 import contextlib
 import dataclasses
@@ -19,18 +19,18 @@ from bert_tf.utils.litert_runner import LitertRunner, length_for
 from bert_tf.utils.resources import cores
 
 TFLITE_MODEL = "model.tflite"
-_PART_TOKENS = 2**9  # computed in one go, before other requests get a turn
+_PART_TOKENS = 2**9  # computed at once, before other requests get a turn
 _MOST_SAID = 300  # characters of an error
 
 
 class TfliteModel:
     """The file model.tflite of one exported version, with the attributes and methods of a `SavedModel`.
 
-    It has one signature, whose inputs are token ids: LiteRT has no tokenizer.
+    It has one signature with token ids as inputs, because LiteRT has no tokenizer.
     """
 
     def __init__(self, path: str, bundle: Bundle = DEFAULT):
-        """Reads model.tflite in the folder `path`.
+        """Reads model.tflite in the directory `path`.
 
         Raises:
             ValueError: it is damaged, or was not written by `bert-tf export --export_for=litert`.
@@ -54,7 +54,7 @@ class TfliteModel:
         self.signatures = {DEFAULT_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
 
     def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """Returns a block in which `run` finds an interpreter that nobody uses; raises ServingError as `Turns.turn`."""
+        """Returns a context in which `run` finds an idle interpreter; raises ServingError as `Turns.turn`."""
         return self._turns.turn(call)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
@@ -67,17 +67,17 @@ class TfliteModel:
         try:
             outputs = runner(feeds)
         except (ValueError, RuntimeError) as error:
-            # An interpreter repeats its past errors in all later ones, which would go to other callers.
+            # An interpreter repeats past errors in all later ones, which would reach other callers.
             runner = LitertRunner(self._data, self._threads)
-            raise invalid(f"LiteRT refuses these inputs: {str(error)[:_MOST_SAID]}") from error
+            raise invalid(f"LiteRT rejects these inputs: {str(error)[:_MOST_SAID]}") from error
         finally:
             self._idle.put(runner)
         return [outputs[name] for name in fetches]
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
-        """Computes a sequence of each length with each interpreter, which takes its memory then."""
+        """Runs each interpreter once per sequence length, so that it allocates its memory."""
         for _ in range(self._idle.qsize()):
-            runner = self._idle.get()  # from the front of the queue; it goes back to the end
+            runner = self._idle.get()  # from the front of the queue; it returns to the end
             try:
                 for length in runner.lengths:
                     runner(_zeros(runner.inputs, length))
@@ -85,13 +85,13 @@ class TfliteModel:
                 self._idle.put(runner)
 
     def close(self):
-        """Frees the weights; nothing may run any more."""
+        """Frees the weights; no further calls are allowed."""
         self._idle = self._data = None
 
 
 @dataclasses.dataclass(frozen=True)
 class _OneByOne(Sequences):
-    """Sequences that are computed one by one, each padded to the least of `lengths` that holds it."""
+    """Sequences that are computed one by one, each padded to the smallest sufficient length in `lengths`."""
 
     lengths: tuple[int, ...] = ()
 
@@ -110,7 +110,7 @@ class _OneByOne(Sequences):
         super().check(signature, inputs)
         width = inputs["input_ids"].shape[1]
         if not width:
-            raise invalid("The input input_ids must have a token in each sequence and has none")
+            raise invalid("The input input_ids must have at least one token per sequence and has none")
         positions = inputs.get("masked_lm_positions", np.zeros([0, 1]))
         if not np.all((positions >= 0) & (positions < width)):
             raise invalid(f"The input masked_lm_positions must be from 0 to {width - 1}, the last token's")

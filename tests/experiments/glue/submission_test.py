@@ -44,20 +44,20 @@ def test_a_whole_submission_is_the_same_to_the_byte(tmp_path):
 def test_what_is_missing_is_named(tmp_path, caplog):
     folders = _folders(tmp_path, ALL[:9])
     assert grid.write_submission([*folders, tmp_path], tmp_path / "a.zip") == ("WNLI.tsv", "AX.tsv")
-    assert "a.zip has no WNLI.tsv, AX.tsv: GLUE's server wants all files." in caplog.text
+    assert "a.zip has no WNLI.tsv, AX.tsv: the GLUE server requires all files." in caplog.text
 
 
 def test_malformed_submissions_are_refused(tmp_path):
     folders = _folders(tmp_path, ("AX.tsv", "AX.tsv", "QQP.tsv"))
     with pytest.raises(
-        ValueError, match=r"must have one AX\.tsv\. Received .*run0/AX\.tsv and .*run1/AX\.tsv; name one"
+        ValueError, match=r"takes only one AX\.tsv; got .*run0/AX\.tsv and .*run1/AX\.tsv"
     ):
         grid.write_submission(folders, tmp_path / "a.zip")
     with pytest.raises(
-        ValueError, match=r"must have answers\. Received .*none of which holds one of CoLA\.tsv.*; write"
+        ValueError, match=r"No predictions to submit: none of .* holds one of CoLA\.tsv.*Write"
     ):
         grid.write_submission([tmp_path], tmp_path / "a.zip")
     (tmp_path / "run2" / "QQP.tsv").write_text("index\tprediction\n0 1\n")
-    with pytest.raises(ValueError, match=r"QQP\.tsv:2: a file of answers must have .*Received: '0 1'; write it again"):
+    with pytest.raises(ValueError, match=r"QQP\.tsv:2: expected the columns .*got '0 1'. Write the file again"):
         grid.write_submission(folders[2:], tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()

@@ -98,7 +98,7 @@ def test_folds_are_even_and_keep_near_duplicates_together():
     assert np.bincount(folds).tolist() == pytest.approx([60] * 5, abs=6)
     assert np.array_equal(folds, folding.assign(labels, groups, 5, seed=1))
     assert not np.array_equal(folds, folding.assign(labels, groups, 5, seed=2))
-    with pytest.raises(ValueError, match="`folds` must be at most the number of different examples, 2. Received: 3"):
+    with pytest.raises(ValueError, match="`folds` must be at most 2, the number of different examples; got 3"):
         folding.assign(np.array([0, 1]), np.array([0, 1]), 3, 0)
 
 
@@ -166,7 +166,7 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
     model = pathlib.Path(tiny.checkpoint(tmp_path / "model"))
     flags = [f"--init_checkpoint={model}", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
     assert _run(tmp_path, *flags) == 1
-    assert "Received 1 whose training failed: 1. Their logs, below" in caplog.text
+    assert "Training failed in 1 folds: 1. See their logs in" in caplog.text
     assert _run(tmp_path, *flags) == 0
     assert answered == ["1", "2", "1"]
     assert all({"--do_train", "--do_predict", "--learning_rate=0.003"} < each for each in given)

@@ -39,8 +39,8 @@ def _settings(folder, **given):
         ({}, ["run_classifier", "train.tsv"], r"After `--`, every flag must be one word"),
         ({"search": "learning_rate=fast"}, ["run_classifier"], "run_classifier: --learning_rate must .*got fast"),
         ({"search": "learning_rate=-1,1"}, ["run_squad"], "Flags of run_squad: --learning_rate must .*got -1"),
-        ({"search": "output_dir=a,b"}, ["run_tagger"], r"must name flags that may differ .* Received 'output_dir'"),
-        ({"tuning_metric": "eval_bleu"}, ["run_classifier"], r"`tuning_metric` must be a score of eval_results\.txt"),
+        ({"search": "output_dir=a,b"}, ["run_tagger"], r"`search` cannot vary 'output_dir'"),
+        ({"tuning_metric": "eval_bleu"}, ["run_classifier"], r"`tuning_metric` must be a metric in eval_results\.txt"),
     ],
 )
 def test_what_cannot_be_searched_is_refused_and_nothing_written(tmp_path, given, words, message):

@@ -124,9 +124,9 @@ OF_DATA = "12:00:01 It begins.\n12:00:02 Error: train.tsv:3: a row must have a l
 @pytest.mark.parametrize(
     ("errors", "stops_after", "told"),
     [
-        ([OF_DATA], 1, "from trial 1: train.tsv:3: a row must have a label. Received none; correct it"),
+        ([OF_DATA], 1, "as in trial 1: train.tsv:3: a row must have a label. Received none; correct it"),
         (["12:00:01 Error: No room for HERE/x.\n", "12:00:09 Error: No room for HERE/x.\n"], 2,
-         "from trial 1, trial 2: No room for /x"),
+         "as in trial 1, trial 2: No room for /x"),
         (["12:00:01 Error: one.\n", "12:00:01 Error: another.\n", "12:00:01 Error: a third.\n"], None, None),
         (["12:00:02 Error: train.tsv: rows are longer than --learning_rate.\n", "12:00:02 Error: b\n"], None, None),
         (["12:00:01 Error: of old.\nTraceback (most recent call last):\n  ...\nKeyError: 1\n"], None, None),
@@ -139,7 +139,7 @@ def test_an_error_that_all_trials_share_ends_the_search(tmp_path, monkeypatch, e
         tuner.run()
         assert made == [1, 2, 3, 4]
         return
-    with pytest.raises(ValueError, match="an error that all of them share, " + told):
+    with pytest.raises(ValueError, match="fail with the same error, " + told):
         tuner.run()
     assert made == list(range(1, stops_after + 1)) and len(tuner.failed) == stops_after
 
@@ -178,7 +178,7 @@ def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypa
     children.of_one_answer = (1, 4)
     tuner.run()
     assert children.made[4:] == ["stage-2/trial-3", "stage-2/trial-2"] and tuner.best().trial.number == 3
-    assert caplog.text.count("It answers 'yes' to all examples: it has learned nothing.") == 2
+    assert caplog.text.count("It predicts 'yes' for all examples: it learned nothing.") == 2
     monkeypatch.setattr(tuner_module, "write_tuning_report", write)
     tuner.report()
     page = (tmp_path / "out" / "report.html").read_text()
@@ -219,13 +219,13 @@ def test_a_metric_is_named_with_or_without_eval_and_a_name_that_no_program_has_i
         assert folder.metric == "eval_accuracy" and folder.higher
     assert not _tuner(tmp_path, metric="loss").folder.higher
     for name in ("eval_bleu", "bleu", "global_step", "predict_accuracy"):
-        with pytest.raises(ValueError, match=f"must be a score of eval_results.txt.*Received: '{name}'"):
+        with pytest.raises(ValueError, match=f"must be a metric in eval_results.txt.*got '{name}'"):
             _tuner(tmp_path, metric=name)
 
 
 def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
     children = Children(monkeypatch, SCORES)
-    with pytest.raises(ValueError, match=r"Received 'eval_f1', and there are eval_accuracy, eval_loss, global_step; n"):
+    with pytest.raises(ValueError, match=r"one of eval_accuracy, eval_loss, global_step; got 'eval_f1'"):
         _tuner(tmp_path, metric="eval_f1").run()
     assert children.made == ["trial-1"]
     _tuner(tmp_path).run()  # with the right one nothing is made twice

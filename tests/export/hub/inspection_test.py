@@ -51,7 +51,7 @@ def test_what_a_graph_writes_and_reads_is_told(tmp_path):
     assert not target.exists()
     found = _one(hostile.save(hostile.reads_passwd(), tmp_path / "reads"))
     assert any(path.startswith("'/etc/passwd' in Const ") for path in found.paths)
-    assert any(fault.startswith("InitializeTableFromTextFileV2 of a file that is no asset") for fault in found.faults)
+    assert any(fault.startswith("InitializeTableFromTextFileV2 of a file that is not an") for fault in found.faults)
 
 
 class _Counts(tf.Module):
@@ -116,7 +116,7 @@ SERVED = {
     "init op": (_init_signature, "WriteFile in the graph of the signatures"),
     "restore op": (_restore, "WriteFile in the graph that restores"),
     "sparse output": (_sparse, "WriteFile in the graph of the signatures"),
-    "another checkpoint": (_restores_another, "RestoreV2 of a file that is no asset of the model, "),
+    "another checkpoint": (_restores_another, "RestoreV2 of a file that is not an asset of the model, "),
 }
 
 
@@ -139,7 +139,7 @@ def test_all_graphs_of_a_folder_are_looked_at(served):
     first, second = inspect_model(str(served)).values()
     assert not first.faults and second.faults == ["WriteFile in the graph of the signatures"]
     (served / "saved_model.pbtxt").touch()
-    assert {"saved_model.pbtxt, another graph, which is not looked at"} == set(
+    assert {"saved_model.pbtxt, another graph, which was not inspected"} == set(
         each for each in next(iter(inspect_model(str(served)).values())).faults
     )
 
@@ -180,17 +180,18 @@ def test_layers_that_are_programs(tmp_path):
         archive.writestr("config.json", json.dumps({"layers": [config, other, theirs]}))
     found = _one(tmp_path / "model.keras")
     assert found.faults == [
-        "Lambda, which runs Python of the file", "__lambda__, which runs Python of the file",
-        "os.function, which is neither Keras's nor ours", "theirs.Evil, which is neither Keras's nor ours",
+        "Lambda, which runs Python code from the file", "__lambda__, which runs Python code from the file",
+        "os.function, which belongs to neither Keras nor bert_tf",
+        "theirs.Evil, which belongs to neither Keras nor bert_tf",
     ]  # fmt: skip
 
 
 def test_archives_that_are_none(tmp_path):
     path = tmp_path / "model.keras"
     cases = {
-        "Received neither; name the folder": [("metadata.json", b"{}")],
-        "Received two of one name": [("config.json", b"{}"), ("config.json", b"{}")],
-        "must be a SavedModel's graph": [("assets/saved_model.pb", b"\xff" * 9)],
+        "contains neither a TensorFlow graph": [("metadata.json", b"{}")],
+        "contains two members with the same name": [("config.json", b"{}"), ("config.json", b"{}")],
+        "is not the graph of a SavedModel": [("assets/saved_model.pb", b"\xff" * 9)],
     }
     for message, members in cases.items():
         with zipfile.ZipFile(path, "w") as archive:
@@ -203,13 +204,13 @@ def test_archives_that_are_none(tmp_path):
         with pytest.raises(ValueError, match=message):
             inspect_model(str(path))
     path.write_bytes(b"PK no archive")
-    with pytest.raises(ValueError, match=r"must be a folder with saved_model\.pb or a \.keras file"):
+    with pytest.raises(ValueError, match=r"is neither a directory with saved_model\.pb nor a \.keras file"):
         inspect_model(str(path))
 
 
 def test_a_part_that_says_it_is_too_large_is_not_unpacked(keras_file, monkeypatch):
     monkeypatch.setattr("bert_tf.export.hub.inspection._MOST_BYTES", 1000)
-    with pytest.raises(ValueError, match=r"be small enough to be read\. Received \S+saved_model\.pb of \d{4,} byt"):
+    with pytest.raises(ValueError, match=r"contains \S+saved_model\.pb with \d{4,} byt"):
         inspect_model(str(keras_file))
 
 
@@ -230,7 +231,7 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     assert "WriteFile" in capsys.readouterr().out and not target.exists()
     with pytest.raises(ValueError, match="`inspect` and `server` cannot be combined"):
         inspect("good", "localhost:1")
-    with pytest.raises(ValueError, match=r"must be a folder with saved_model\.pb or a \.keras file"):
+    with pytest.raises(ValueError, match=r"is neither a directory with saved_model\.pb nor a \.keras file"):
         inspect("nowhere")
     command = [sys.executable, "-m", "bert_tf", "verify", tmp_path / "bad", "--inspect"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -26,7 +26,7 @@ print(json.dumps(came))
 ATTACKS = {
     "dumps_when_loaded": (hostile.dumps_when_loaded, r"DumpTensor in \S+, which runs when the model is loaded"),
     "dumps_when_called": (hostile.dumps_when_called, "DumpTensor in __inference"),
-    "reads": (hostile.reads_passwd, "InitializeTableFromTextFileV2 of a file that is no asset of the model"),
+    "reads": (hostile.reads_passwd, "InitializeTableFromTextFileV2 of a file that is not an asset of the model"),
     "samples": (hostile.samples_passwd, "FixedUnigramCandidateSampler in __inference"),
     "writes in a branch": (hostile.Branch, r"WriteFile in cond_true_\d+; if you"),
     "writes": (hostile.writes, r"WriteFile in \S+, which runs when the model is loaded"),
@@ -55,7 +55,7 @@ def came(tmp_path_factory):
 def test_a_file_that_attacks_is_refused_and_nothing_was_touched(came, name):
     answer, target = came[name]
     assert target.read_text() == "root:x:0:0\n" and "root" not in str(answer)
-    words = rf"^ValueError: .*SavedModel that only computes\. Received one with .*{ATTACKS[name][1]}"
+    words = rf"^ValueError: .*SavedModel .* because it does more than compute: .*{ATTACKS[name][1]}"
     assert re.search(words, answer, re.S)
 
 
@@ -74,6 +74,6 @@ def test_an_asset_without_an_end_is_not_read(tmp_path, monkeypatch):
     hostile.edit(folder, lambda graph: graph.asset_file_def.add(filename="/dev/zero"))
     fresh = HubLayer.from_config(layer.get_config() | {"fingerprint": "another"})
     monkeypatch.setattr("bert_tf.export.hub.tokenizer_layer.Files._digest", lambda files: opened.append(files) or "x")
-    with pytest.raises(ValueError, match="Received one with the asset /dev/zero"):
+    with pytest.raises(ValueError, match="compute: the asset /dev/zero"):
         fresh.load_assets(str(folder))
     assert not opened

@@ -171,9 +171,9 @@ def test_without_its_files_it_says_where_they_are(folder, tmp_path):
     config = HubLayer(folder, name="bert").get_config()
     shutil.rmtree(folder)
     layer = HubLayer.from_config(config)
-    with pytest.raises(ValueError, match=r"'bert' must have its SavedModel, which lies in the \.keras file"):
+    with pytest.raises(ValueError, match=r"'bert' was called without its SavedModel, which is in its model's"):
         layer({"input_word_ids": tf.constant(IDS)})
-    with pytest.raises(ValueError, match=r"must be there, as it was, when its model is saved"):
+    with pytest.raises(ValueError, match=": its SavedModel has changed or is missing in"):
         layer.save_assets(str(tmp_path))
 
 
@@ -182,7 +182,7 @@ def test_parts_of_a_saved_model_are_layers_too(folder):
     loaded = tf.saved_model.load(str(folder))
     inputs = {"input_word_ids": tf.constant(IDS)}
     np.testing.assert_array_equal(layer(inputs)["mlm_logits"], loaded.mlm(inputs)["mlm_logits"])
-    with pytest.raises(ValueError, match=r"Received .*hub with no part 'nsp'; it has \['mlm'\]"):
+    with pytest.raises(ValueError, match=r"hub has no part 'nsp'; it has \['mlm'\]"):
         HubLayer(folder, part="nsp")
 
 
@@ -204,13 +204,13 @@ def test_texts_become_rows_by_parts(preprocessor, tmp_path, monkeypatch):
 
 
 def test_folders_that_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must hold saved_model\.pb\. There is none in "):
+    with pytest.raises(ValueError, match="SavedModel not found:"):
         HubLayer(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"saved_model\.pb must be a SavedModel's graph"):
+    with pytest.raises(ValueError, match=r"saved_model\.pb is not the graph of a SavedModel"):
         HubLayer(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"must be a SavedModel's graph. Received one without any"):
+    with pytest.raises(ValueError, match="is not the graph of a SavedModel: it has no graph"):
         HubLayer(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(saved_model_pb2.SavedModel(meta_graphs=[{}]).SerializeToString())
     with pytest.raises(ValueError, match=r"must be a SavedModel of TensorFlow 2, with objects"):
@@ -219,5 +219,5 @@ def test_folders_that_are_refused(tmp_path):
 
 def test_a_saved_model_without_a_function_is_refused(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path))
-    with pytest.raises(ValueError, match=r"no function of its own; take a `part` of it, \[\]"):
+    with pytest.raises(ValueError, match=r"no function of its own; pass a `part` of it, \[\]"):
         HubLayer(tmp_path)

@@ -45,10 +45,10 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([tf.constant(["a"])] * 3, "two of them for pairs. Received 3; join those that make one text"),
-        ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs. Received 3"),
-        (keras.Input((1,), dtype="string"), r"strings \[n\]. Received string of the shape \(None, 1\); make the input"),
-        (keras.Input(()), r"Received float32 of the shape \(None,\)"),
+        ([tf.constant(["a"])] * 3, "two of them for pairs. got 3. Join"),
+        ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs; got 3"),
+        (keras.Input((1,), dtype="string"), r"strings \[n\]. Got string of shape \(None, 1\)\. Create the input"),
+        (keras.Input(()), r"Got float32 of shape \(None,\)"),
         ("film", "Received one text, 'film'; put it in a list"),
         ([("film", "good")], "Received tuple at position 0"),
         ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
@@ -89,12 +89,12 @@ def test_a_layer_without_its_vocabulary(tokenizer, tmp_path, monkeypatch):
     config = TokenizerLayer(tokenizer, name="words").get_config()
     monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     layer = TokenizerLayer.from_config(config)
-    with pytest.raises(ValueError, match=r"'words' must have its vocabulary, which lies in the \.keras file"):
+    with pytest.raises(ValueError, match=r"'words' was called without its vocabulary, which is in its model's"):
         layer(tf.constant(TEXTS))
-    with pytest.raises(ValueError, match="must be the one that it was saved with. Received none"):
+    with pytest.raises(ValueError, match="must be the one that it was saved with; the file has none"):
         layer.load_assets(None)
     Tokenizer([*tiny.VOCAB, "more"]).save(tmp_path)
-    with pytest.raises(ValueError, match="must be the one that it was saved with. Received another"):
+    with pytest.raises(ValueError, match="must be the one that it was saved with; the file has another"):
         layer.load_assets(str(tmp_path))
 
 
@@ -108,5 +108,5 @@ def test_what_has_no_end_is_not_read(tokenizer, tmp_path, monkeypatch):
     layer.save_assets(str(tmp_path))
     (tmp_path / "zero").symlink_to("/dev/zero")
     monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
-    with pytest.raises(ValueError, match=r"files of a saved layer must be files\. Received \S+/zero, which is none"):
+    with pytest.raises(ValueError, match=r"/zero is not a regular file"):
         TokenizerLayer.from_config(layer.get_config()).load_assets(str(tmp_path))

@@ -27,14 +27,14 @@ def test_files_that_cannot_be_answered(tmp_path):
     (tmp_path / "header.tsv").write_text("text\n")
     (tmp_path / "lists.jsonl").write_text('{"text": "a", "choices": ["a", "b"]}\n{"text": "a", "choices": []}\n')
     for table, words in [
-        (InputTable("empty.txt"), "empty.txt must hold at least one row. Received a file without; check the path"),
-        (InputTable("header.tsv"), "header.tsv must hold at least one row"),
+        (InputTable("empty.txt"), "empty.txt has no rows. Check the path"),
+        (InputTable("header.tsv"), "header.tsv has no rows"),
         (InputTable("none.txt"), "File not found: .*none.txt"),
         (InputTable("."), "is a directory, not a file"),
         (InputTable("header.tsv", ("words",)), r"header.tsv:1: missing column 'words' \(`text_column`\)"),
         (
             InputTable("empty.txt", ("a", "b")),
-            "`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has",
+            "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or lists;",
         ),
         (InputTable("lists.jsonl", ("choices",)), "lists.jsonl:1: a text must be a string. Received: .'a', 'b'."),
         (InputTable("lists.jsonl", ("choices",), ("choices",)), r"lists.jsonl:2: the texts must be a list of .*: \[\]"),
@@ -46,7 +46,7 @@ def test_files_that_cannot_be_answered(tmp_path):
 
 def test_a_file_that_changes_between_the_readings(tmp_path):
     (tmp_path / "a.txt").write_text("a\nb\n")
-    with pytest.raises(ValueError, match="must not change while it is read. Received fewer than the 3 rows"):
+    with pytest.raises(ValueError, match="changed while it was read: it has fewer than the 3 rows"):
         list(InputTable(str(tmp_path / "a.txt")).parts(2, 3))
 
 
@@ -55,14 +55,14 @@ def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
     for more, words in [
         ({"name": "out.txt"}, "`output_file` must end in .npz, .jsonl, .parquet or .csv.*'.*out.txt'"),
         ({"name": ""}, "`output_file` must be a file. Received the directory"),
-        ({"num_shards": 24}, "`num_shards` must be 23 at most, the number of rows. Received: 24."),
+        ({"num_shards": 24}, "`num_shards` must be at most 23, the number of rows; got 24."),
         ({"maker": {"broken": True}}, "There must be a model. Received none."),
         ({"maker": {"broken": True}, "num_workers": 2}, "There must be a model. Received none."),
     ]:
         with pytest.raises(ValueError, match=words):
             run_table_job(job(home, **more))
         assert sorted(os.listdir(home)) == here
-    with pytest.raises(ValueError, match="must end in .jsonl or .parquet.*'words' is none"):
+    with pytest.raises(ValueError, match="must end in .jsonl or .parquet.*'words' is not one"):
         run_table_job(job(home, arrays=False))
     assert sorted(os.listdir(home)) == [*here, "log"]
 
@@ -103,7 +103,7 @@ def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
     folder = home / "out.npz.parts"
     folder.mkdir()
     (folder / "mine.txt").write_text("dear")
-    with pytest.raises(ValueError, match="must be free for the parts of this job. Received a folder that holds mine"):
+    with pytest.raises(ValueError, match="cannot hold the parts of this job: it contains mine"):
         run_table_job(job(home, overwrite=True))
     assert (folder / "mine.txt").read_text() == "dear"
     (folder / "mine.txt").unlink()
@@ -142,6 +142,6 @@ def test_arrays_that_do_not_fit_together(tmp_path):
     parts = [Slice(str(tmp_path / name), 0, 1) for name in ("part-0", "part-1")]
     for each, width in zip(parts, (2, 3), strict=True):
         Npz().write(each.path, {"x": np.zeros([1, width])})
-    with pytest.raises(ValueError, match="Received .npz, which holds arrays, and 'x' is none"):
+    with pytest.raises(ValueError, match=".npz can only hold arrays, and 'x' is not one"):
         Npz().join(str(tmp_path / "out.npz"), parts)
     assert sorted(os.listdir(tmp_path)) == ["part-0", "part-1"]

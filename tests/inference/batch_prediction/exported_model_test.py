@@ -120,7 +120,7 @@ def test_columns_that_bear_the_inputs_names_are_not_swapped(home, predict):
     assert [row["asked"] for row in rows] == ["q|c"] and "Columns: a is question, b is context." in log
     flags["signature"] = "claim"
     rows, log = predict("pairs.csv", **flags, text_column="a,b")
-    assert not rows and "--text_column must say which column is for which of the model's inputs, claim, source" in log
+    assert not rows and "--text_column must assign columns to the model's inputs (claim, source)" in log
     rows, log = predict("pairs.csv", **flags, text_column="source=a,claim=b")
     assert [row["asked"] for row in rows] == ["c|q"]
 
@@ -131,7 +131,7 @@ def test_columns_of_the_table_are_kept(home, predict):
     assert [list(row)[:4] for row in rows] == [["id", "customer", "2", "text"]] * 2
     assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
                                                                                   ["12", "May", "good"]]  # fmt: skip
-    for name, words in (("label", "--keep_columns must name other columns"), ("none", "missing column 'none'")):
+    for name, words in (("label", "--keep_columns must not repeat the columns"), ("none", "missing column 'none'")):
         rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
         assert not rows and words in log, log
     rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")
@@ -144,8 +144,8 @@ def test_a_row_without_a_text_is_answered_with_null(home, predict):
     rows, log = predict("gaps.jsonl", model=home / "film", keep_columns="n")
     assert [row["label"] for row in rows] == ["good", None, "good"]
     assert rows[1] == {"id": "1", "n": 1, "label": None, "probabilities": None, "labels": None}
-    assert "gaps.jsonl: 1 of 3 rows without a text (null), in line 2; answered with null." in log
-    assert "1 of 3 rows answered with null, for lack of a text." in log
+    assert "gaps.jsonl: 1 of 3 rows have no text (null), in line 2; their predictions are null." in log
+    assert "1 of 3 rows have null predictions, because their text is missing." in log
     lists = [{"context": "x", "choices": ["a", "bbb"]}, {"context": "y", "choices": ["a", None]}]
     (home / "gaps.jsonl").write_text("\n".join(map(json.dumps, lists)))
     rows, _ = predict("gaps.jsonl", model=home / "other")
@@ -179,17 +179,17 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
     (home / "empty" / "saved_model.pb").write_bytes(b"")
     film, other = home / "film", home / "other"
     for name, flags, words in [
-        ("texts.txt", {"model": home}, "--model must be a folder with saved_model.pb, or with numbered folders"),
-        ("texts.txt", {"model": home / "none"}, "none, which is no folder; `bert-tf export` makes one"),
-        ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb must be a SavedModel. Received: "),
-        ("texts.txt", {"model": home / "empty"}, "empty must hold a graph with the tag 'serve'"),
+        ("texts.txt", {"model": home}, "--model must be a directory with saved_model.pb, or with numbered versions"),
+        ("texts.txt", {"model": home / "none"}, "none, which is not a directory; create one"),
+        ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb is not a readable SavedModel: "),
+        ("texts.txt", {"model": home / "empty"}, "empty has no graph with the tag 'serve'"),
         ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
-        ("texts.txt", {"model": film, "signature": "classify"}, "which takes tf.Examples; name another one"),
+        ("texts.txt", {"model": film, "signature": "classify"}, "takes tf.Examples. Choose another one."),
         ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
-        ("texts.txt", {"model": other, "signature": "together"}, "for 4 texts the output 'all' of shape [1]"),
+        ("texts.txt", {"model": other, "signature": "together"}, "it returned the output 'all' of shape [1]"),
         ("choices.jsonl", {"model": film}, "choices.jsonl:1: missing column 'text' (--text_column)"),
-        ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs: context, choices"),
+        ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs (context, choices)"),
         ("choices.jsonl", {"model": other, "text_column": "context,name"}, "jsonl:1: the texts must be a list"),
         ("broken.jsonl", {"model": other}, "for 1 rows from '1' on: "),
     ]:
@@ -250,11 +250,11 @@ def test_columns_go_by_name_and_else_in_the_order_of_people(inputs, columns, exp
 @pytest.mark.parametrize(
     "inputs, columns, message",
     [
-        (OTHER, ["x", "y"], "which have no order that is known. Received: x,y; write INPUT=COLUMN for each, such as "
+        (OTHER, ["x", "y"], "because their order is unknown; got x,y. Write INPUT=COLUMN for each, such as "
          "left=x,right=y."),
-        (QUESTION, ["question"], "for each of the model's inputs: question, context. Received: question."),
-        (QUESTION, ["question", "question"], "a different column for each of the model's inputs: question, context"),
-        (QUESTION, ["question=a", "question=b"], "Received: question=a,question=b; name each input's column once."),
+        (QUESTION, ["question"], "for each of the model's inputs (question, context); got question."),
+        (QUESTION, ["question", "question"], "a different column for each of the model's inputs (question, context)"),
+        (QUESTION, ["question=a", "question=b"], "got question=a,question=b. Name each column once."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_known_is_refused(inputs, columns, message):

@@ -95,7 +95,7 @@ def test_rows_without_a_text_are_counted_and_others_stand_in_for_them(tmp_path):
     assert last.texts == (["f", "f"], [["u", "v"]] * 2) and last.missing == (True, False)
     assert first.kept == {"text": ["a", None]} and last.ids == ["4", "5"]
     path.write_text('{"text": null}\n' * 2)
-    with pytest.raises(ValueError, match="must hold a text somewhere. Received null in all 2 rows; check `text_"):
+    with pytest.raises(ValueError, match="has no texts: all 2 rows are null. Check `text_"):
         InputTable(str(path)).summary()
     path.write_text('{"text": null}\n{"text": 5}\n')
     with pytest.raises(ValueError, match="a.jsonl:2: a text must be a string. Received: 5 in column 'text'"):

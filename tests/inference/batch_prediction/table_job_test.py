@@ -131,12 +131,12 @@ def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
         values = [value for key, value in row.items() if key != "id"]
         assert len(values) == 6 and all((value == none) == (n in _GAPS) for value in values), row
         assert n in _GAPS or row["label"] == expected["label"][n]
-    assert "in.jsonl: 7 of 23 rows without a text (null), in lines 3, 6, 7, 8, 9, 10, 23; answered" in caplog.text
-    assert "7 of 23 rows answered with null, for lack of a text." in caplog.messages[-1]
+    assert "in.jsonl: 7 of 23 rows have no text (null), in lines 3, 6, 7, 8, 9, 10, 23; their" in caplog.text
+    assert "7 of 23 rows have null predictions, because their text is missing." in caplog.messages[-1]
 
 
 def test_arrays_hold_no_null(home):
-    with pytest.raises(ValueError, match="hold no null. Received 7 rows of 23 without, in lines 3, 6, .*; fill"):
+    with pytest.raises(ValueError, match="have no null. 7 rows of 23 have none, in lines 3, 6, .* Add"):
         run_table_job(_with_gaps(home, "out.npz"))
     assert sorted(os.listdir(home)) == ["in.jsonl", "in.txt"]
 

@@ -58,7 +58,7 @@ def test_it_learns(fitted):
 def test_a_page_shows_what_it_does(fitted):
     page = fitted.report(TEXTS, LABELS)
     assert "Most confident errors" in page and "characters" in page and page.count(">good</th>") >= 2
-    with pytest.raises(ValueError, match="`y` must be of the classes .* Received: 'ugly'"):
+    with pytest.raises(ValueError, match="`y` must only have labels in .* got 'ugly'"):
         fitted.report(["a"], ["ugly"])
 
 
@@ -129,20 +129,20 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "texts", "labels", "message"),
     [
-        ({}, ["a", "b"], ["x", "x"], "`y` must have two classes to tell apart. Received one class, .*'x'.*, for all 2"),
+        ({}, ["a", "b"], ["x", "x"], "`y` must have at least two classes; got one class, .*'x'.*, for all 2"),
         ({}, ["a", "b"], [0.5, 1.2], "[Uu]nknown label type"),
-        ({}, ["a", "b", "c"], ["x", "u\nv", "u\nv"], r"labels of one line .* Received 'u\\nv' for text 1; write it"),
+        ({}, ["a", "b", "c"], ["x", "u\nv", "u\nv"], r"a single line, .* got 'u\\nv' for text 1. Remove"),
         ({}, ["a", "b"], ["x"], "inconsistent numbers of samples"),
         ({}, ["a", "b"], None, "requires y to be passed"),
         ({}, "text", ["x"], "`X` must be texts"),
-        ({}, ["a", "b"], [0, 1], "Training must have a step at least"),
+        ({}, ["a", "b"], [0, 1], "Nothing to train: "),
         ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most .* 32. Received: 64"),
         ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs .*Received 'z:1'"),
-        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a number from 1 up. Received: 0"),
-        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Received: 2"),
-        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a number from 1 up. Received: 0"),
-        ({"seed": "1"}, ["a", "b"], [0, 1], "`seed` must be a number .* Received: '1'"),
-        ({"use_xla": True}, ["a", "b"], [0, 1], "`use_xla` must be one of auto, true, false. Received: True"),
+        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a number from 1 up. Got 0"),
+        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Got 2"),
+        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a number from 1 up. Got 0"),
+        ({"seed": "1"}, ["a", "b"], [0, 1], "`seed` must be a number .* Got '1'"),
+        ({"use_xla": True}, ["a", "b"], [0, 1], "`use_xla` must be one of auto, true, false. Got True"),
         ({"precision": "half"}, ["a", "b"], [0, 1], "`precision` must be one of"),
     ],
 )

@@ -54,11 +54,11 @@ def test_a_search_over_a_pipeline(folder):
     ("options", "texts", "message"),
     [
         ({}, "one text", "`X` must be texts, .*Received one text, 'one text'; put it in a list"),
-        ({}, [], "`X` must hold a text at least"),
+        ({}, [], "`X` is empty"),
         ({}, ["film", 3], "`X` must be strings. Received int at position 1: '3'"),
         ({}, np.array([["a", "b"]]), r"one-dimensional. Received an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
-        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Received: 'half'"),
+        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Got 'half'"),
         ({"model": "nowhere"}, ["film"], "nowhere"),
     ],
 )

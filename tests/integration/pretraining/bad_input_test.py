@@ -123,11 +123,11 @@ BAD = {
     ),
     "a model that no memory holds": (
         ["--bert_config_file=HOME/deep.json"],
-        r"must fit the memory, of which .* are available\. Received a configuration of .*num_hidden_layers 9999",
+        r"does not fit in memory: .* are available, but .*num_hidden_layers 9999",
     ),
     "a model that no memory holds, in a dry run": (
         ["--bert_config_file=HOME/deep.json", "-do_train", "--dry_run"],
-        r"must fit the memory, of which .* are available\. Received a configuration of .*num_hidden_layers 9999",
+        r"does not fit in memory: .* are available, but .*num_hidden_layers 9999",
     ),
     "more layers than anybody has": (
         ["--bert_config_file=HOME/layers.json"],
@@ -160,7 +160,7 @@ BAD = {
     ),
     "a micro-batch that does not divide": (
         ["--gradient_accumulation_steps=3"],
-        r"must be a multiple of 1 \(replicas\) x 3 \(--gradient_accumulation_steps\)\. Received: 16\.",
+        r"must be a multiple of 1 \(replicas\) x 3 \(--gradient_accumulation_steps\)\. Got 16\.",
     ),
     "nothing to do": (
         ["-do_train"],
@@ -168,7 +168,7 @@ BAD = {
     ),
     "scoring what was never trained": (
         ["-do_train", "--do_eval"],
-        r"There must be a trained model\. Received HOME/out, which holds no checkpoint, and no --init_checkpoint; ",
+        r"No trained model found: HOME/out holds no checkpoint, and --init_checkpoint is not set\. ",
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],

@@ -21,7 +21,7 @@ from tests.integration.pretraining.run_pretraining_test import VARIANTS
 STEPS, EVERY = 150, 7
 STEP = re.compile(r"step (\d+)/\d+  loss")
 CONTINUED = re.compile(r"Continuing this run from step (\d+): ")
-STOPPED = re.compile(r"SIGTERM: stopped after step (\d+)\. The same command goes on from there\.")
+STOPPED = re.compile(r"SIGTERM: stopped after step (\d+)\. Run the same command again to resume\.")
 
 
 def _flags(material, output):

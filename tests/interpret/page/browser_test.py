@@ -218,7 +218,7 @@ async def _look_for_what_is_missing(browser, headless):
     await browser.until("!!document.querySelector('[data-view=masked_words] .missing')")
     assert "must have a masked-LM head" in await _text(browser, ".missing")
     await browser.point("#tab-attribution", click=True)
-    assert "must have a head for labels, tags or answers" in await _text(browser, ".missing")
+    assert "Attributions require a head for labels, tags or answers;" in await _text(browser, ".missing")
     await _open(browser, "heads")
     assert (await _text(browser, ".readout")).startswith("Layer 0, head 0: the ")
 

@@ -92,11 +92,11 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
     assert named["name"] == "attribution"
     assert gather(bert, ["a film"], PageOptions("attribution", target=0)).facts["attribution"]["target"] == "bad"
     assert gather(bert, ["a film"], PageOptions(["heads"], 1)).facts["layers"] == [1]
-    with pytest.raises(ValueError, match="`top_k` must be at least 1. Received: 0;"):
+    with pytest.raises(ValueError, match="`top_k` must be at least 1. Got 0"):
         visualize(bert, "a film", top_k=0)
     with pytest.raises(ValueError, match="`texts` must be strings. Received: None;"):
         visualize(bert, None)
-    with pytest.raises(ValueError, match=r"`heads` must be a dict of layers with their heads. Received: \[0, 1\];"):
+    with pytest.raises(ValueError, match=r"`heads` must be a dict from layers to heads; got \[0, 1\]\."):
         inspect.heads_off(bert, [0, 1])
 
 
@@ -133,14 +133,14 @@ def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
 def test_a_page_does_not_tell_where_the_model_lies(trained):
     facts = gather(bert_tf.load(trained), ["a film"]).facts
     [missing] = [view["missing"] for view in facts["views"] if view["name"] == "masked_words"]
-    assert "Received reviews, which has none" in missing and str(trained.parent) not in json.dumps(facts)
+    assert "reviews has none" in missing and str(trained.parent) not in json.dumps(facts)
 
 
 def test_a_model_without_heads_says_why_views_are_not_there():
     facts = gather(with_words(), ["a film"]).facts
     missing = {view["name"]: view["missing"] for view in facts["views"]}
     assert missing["masked_words"].startswith("Model must have a masked-LM head")
-    assert missing["attribution"].startswith("Model must have a head for labels")
+    assert missing["attribution"].startswith("Attributions require a head for labels")
     assert not any(missing[name] for name in VIEWS if name not in ("masked_words", "attribution"))
 
 
@@ -244,10 +244,10 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     model, page = tiny.checkpoint(tmp_path / "model"), tmp_path / "page.html"
     start, end = [f"--model={model}", "a film"], [f"--output={page}"]
     wrong = {
-        "--views=attribution": r"--model must have a head for labels, tags or answers, .* which has none; name a model",
+        "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has none. Use a model",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
         "--layers=first": r"--layers must be numbers separated by commas; got first",
-        "film " * 31 + "film": r"at most 32 tokens each, .* Received 37 in text 1 of 1; shorten it",
+        "film " * 31 + "film": r"at most 32 tokens, .* Text 1 of 1 has 37. Shorten it",
         "--top_k=3 --views=heads": r"--top_k requires the view masked_words",
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]

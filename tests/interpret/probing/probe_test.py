@@ -133,7 +133,7 @@ def test_probe_writes_results_and_pages(tmp_path):
     assert set(measures) == set(probe.MEASURES) and np.shape(measures["next"]) == (1, 2)
     assert "such as [CLS], in %." in (tmp_path / "out" / "heads.html").read_text(encoding="utf-8")
     for name, message in {
-        "one label": "there must be two labels to tell apart. Received ['X']; choose another column",
+        "one label": "at least two labels are required; got ['X']. Choose another column",
         "other column": "missing column 3 (--tag_column). Received 3 columns",
         "other unit": "--label_column requires --unit=text",
         "a name": "--text_column must be a single number for words; got word",

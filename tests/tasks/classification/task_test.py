@@ -256,7 +256,7 @@ def test_a_temperature_changes_ece_and_no_other_score():
 def test_the_best_checkpoint_can_be_that_of_the_least_ece(tmp_path):
     names, run = (*_task("single_label").metric_names, "loss"), RunConfig(str(tmp_path), 16, 60, 6, 2e-3)
     assert not KeepBest(None, run, None, None, "ece", names).higher
-    with pytest.raises(ValueError, match="`keep_best` must name one of"):
+    with pytest.raises(ValueError, match="`keep_best` must be one of"):
         KeepBest(None, run, None, None, "ece", _task("regression").metric_names)
 
 

@@ -48,7 +48,7 @@ BAD = {  # case -> arguments, what the message says
     "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], ".choices. must be a list of at least two"),
     "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl contains no questions."),
     "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for multiple_choice"),
-    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format must be a form that holds the result"),
+    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format=keras_hub cannot hold everything"),
 }  # fmt: skip
 
 
@@ -159,8 +159,8 @@ def test_the_program_asks(home, results, server):
 
 
 @pytest.mark.parametrize("arguments, text, message", [
-    (["--choices"], "a\tb\tc\na\tb\n", "The texts of line 2, with tabs between, must be a context and two choices"),
-    (["--choices", "a", "b", " "], "", "Arguments must be a context and two choices at least, none of which is empty."),
+    (["--choices"], "a\tb\tc\na\tb\n", "The tab-separated texts of line 2 must be a context and at least two choices"),
+    (["--choices", "a", "b", " "], "", "The arguments must be a context and at least two choices, none of them empty;"),
     (["--choices", "--pair", "a"], "", "--pair and --choices cannot be combined"),
     (["--choices", "--inputs=a,b"], "", "--choices means --inputs=context,choices and cannot be"),
 ])  # fmt: skip
