@@ -298,7 +298,7 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
         try:
             largest, problem = difference(golden.outputs, answer(golden), tolerance)
         except ServingError as error:
-            largest, problem = float("inf"), f"rejected: {error.cut_message(GRPC_BYTES)}"
+            largest, problem = float("inf"), f"refused: {error.cut_message(GRPC_BYTES)}"
         verdict.largest = max(verdict.largest, largest)
         if problem:
             verdict.problems.append(f"{golden.signature}, request {verdict.requests}: {problem}")

@@ -219,7 +219,7 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match=message):
         compare_runs(one, longer)
     other = classified(tmp_path / "other", "aabb", golds="abbb")
-    with pytest.raises(ValueError, match="differ from example 2 on: '1 a text 1' and '1 b text 1'; score both"):
+    with pytest.raises(ValueError, match="differ from example 2 on: '1 a text 1' and '1 b text 1'; evaluate both"):
         compare_runs(one, other)
     three = classified(tmp_path / "three", "aabb", labels="abc")
     with pytest.raises(ValueError, match="different labels: .*/one has a, b, .*/three has a, b, c"):

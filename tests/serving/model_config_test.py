@@ -230,7 +230,7 @@ def test_a_version_that_fails_is_tried_again_as_often_as_it_was_told(folders, tm
     model = versions.ServedModel("broken", str(tmp_path), loading=loading)
     for _ in range(5):
         model.poll()
-    assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
+    assert len([line for line in log if line.startswith("Rejected version 1 of broken")]) == 3
 
 
 def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(registry, folders, tmp_path, log):
@@ -306,10 +306,10 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(registry, folde
     path.write_text(models(entry("films", folders / "films"), entry("broken", tmp_path / "broken")))
     for _ in range(3):
         waiting.poll()
-    refusals = [line for line in log if line.startswith("Refused version 1 of broken")]
+    refusals = [line for line in log if line.startswith("Rejected version 1 of broken")]
     assert len(refusals) == 1 and refusals[0].endswith("No version of broken is served.")
     eager.poll(), eager.poll()
-    assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
+    assert len([line for line in log if line.startswith("Rejected version 1 of broken")]) == 3
     assert registry.names() == ["films"]
 
 

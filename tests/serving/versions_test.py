@@ -199,11 +199,11 @@ def _break(base, broken):
 def _check_refused(name, states, reasons, log):
     """Each was refused in one line, however often it was looked at, and version 3 stays."""
     assert states[3] == State("AVAILABLE")
-    refused = [line for line in log if "Refused" in line]
+    refused = [line for line in log if "Rejected" in line]
     assert len(refused) == len(reasons)
     for number, reason in reasons.items():
         assert states[number].name == "END" and states[number].code and reason in states[number].message
-        (line,) = [line for line in refused if line.startswith(f"Refused version {number} of {name}: ")]
+        (line,) = [line for line in refused if line.startswith(f"Rejected version {number} of {name}: ")]
         assert states[number].message in line and "\n" not in line and line.endswith(". Version 3 is still served.")
 
 
@@ -241,7 +241,7 @@ def test_a_server_that_starts_beside_a_broken_version_serves_the_one_before(base
     served = ServedModel("film", str(base), loading=QUICK)
     served.poll()
     assert ask(served) == (3, 0.75)
-    assert [line for line in log if "Refused" in line][0].endswith("is served.")
+    assert [line for line in log if "Rejected" in line][0].endswith("is served.")
     served.close()
 
 
@@ -378,7 +378,7 @@ def test_errors_of_a_disk_neither_end_polling_nor_unload_what_is_served(two, bas
     export(base.parent / "good", 8, tag=0.875)
     two.poll()
     assert two.states("bad") == {3: State("AVAILABLE")} and two.states("good")[8] == State("AVAILABLE")
-    assert not [line for line in log if "Refused" in line]
+    assert not [line for line in log if "Rejected" in line]
 
 
 def test_a_fault_in_one_model_is_logged_once_and_the_others_are_polled(two, log, monkeypatch):
