@@ -1,4 +1,4 @@
-"""Fine-tuning: number of steps, layers to train, and the range test behind `learning_rate=auto`."""
+"""Fine-tuning: number of steps, layers to train, and the range test of `learning_rate=auto`."""
 
 import contextlib
 import dataclasses

@@ -191,7 +191,7 @@ def whole_directory(path: str | os.PathLike, replace: bool = False):
 
 
 def is_temporary(name: str, of: str | None = None) -> bool:
-    """Returns whether a file name is that of a temporary file: unfinished, or left behind by a killed writer.
+    """Returns whether a file name is that of a temporary file: unfinished, or left over by a killed writer.
 
     Args:
         name: the name without its directory.

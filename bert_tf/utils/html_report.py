@@ -144,7 +144,7 @@ _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # which wou
 
 
 class BarCell(NamedTuple):
-    """A cell with a bar behind what it says, as long as `share` of the cell, 0 to 1."""
+    """A cell with a bar under its text, as long as `share` of the cell, 0 to 1."""
 
     shown: Any
     share: float
@@ -289,7 +289,7 @@ class Page:
 
 
 def kept(page: str) -> dict[str, str]:
-    """Returns {name: fragment} of what `Page.keep` added to a page, in order; {} where it is no such page."""
+    """Returns {name: fragment} of what `Page.keep` added to a page, in order; or {} if it is not such a page."""
     return dict(_KEPT.findall(page))
 
 

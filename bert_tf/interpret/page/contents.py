@@ -244,7 +244,7 @@ def _choose_views(choices):
         )
     if choices.target is not None and "attribution" not in views:
         raise ValueError(
-            f"`target` must come with the view attribution. Received: {', '.join(views)}; add it, or drop `target`."
+            f"`target` requires the view attribution; got {', '.join(views)}. Add it, or remove `target`."
         )
     return [name for name in VIEWS if name in views]
 

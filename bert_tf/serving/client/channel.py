@@ -91,7 +91,7 @@ class Tls:
         """
         if (self.key_file is None) != (self.certificate_file is None):
             there, missing = ("key_file", "certificate_file")[:: 1 if self.certificate_file is None else -1]
-            raise ValueError(f"`{there}` requires `{missing}`. Pass both or neither.")
+            raise ValueError(f"`{there}` requires `{missing}`. Pass both, or remove `{there}`.")
         files = (self.root_file, self.key_file, self.certificate_file)
         return grpc.ssl_channel_credentials(*(file and pathlib.Path(file).read_bytes() for file in files))
 

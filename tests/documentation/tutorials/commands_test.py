@@ -206,7 +206,7 @@ def test_what_a_page_shows_is_what_was_printed(shown, printed, is_match):
         ("accuracy: +14.81 ...", "accuracy: -9.63 (p = 0.0001); B is better", True),
         ("accuracy: +14.81 ...", "f1: -9.63 (p = 0.0001); B is better", False),
         ("accuracy: +14.81 (p = 0.12); luck", "accuracy: -9.63 (p = 0.0001); B is better", True),
-        ("...\nB alone is right on 17, A alone on 9.", "a\nB alone is right on 7, A alone on 1.", True),
+        ("...\nOnly B correct: 17. Only A correct: 9.", "a\nOnly B correct: 7. Only A correct: 1.", True),
     ],
 )
 def test_what_depends_on_a_training_is_compared_by_its_form(shown, printed, is_match):

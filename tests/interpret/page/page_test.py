@@ -212,7 +212,7 @@ def test_a_notebook_shows_the_page_in_a_frame(bert):
     [
         (PageOptions(["head"]), "`views` must be some of heads, .* Received: head; choose"),
         (PageOptions(layers=[2]), "`layers` must be numbers of layers, from 0 to 1. Received: 2; choose"),
-        (PageOptions(["heads"], target="good"), "`target` must come with the view attribution. Received: heads"),
+        (PageOptions(["heads"], target="good"), "`target` requires the view attribution; got heads"),
         (PageOptions(target="ugly"), "`target` must be one of the model's labels, bad, good"),
     ],
 )
