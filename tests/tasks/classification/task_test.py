@@ -341,7 +341,7 @@ def test_a_trained_model_says_what_the_labels_are(path):
 
 def test_a_trained_model_for_other_texts_is_refused(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
-    with pytest.raises(ValueError, match="for single_label with text_a and text_b, but the data is for single_label with text"):
+    with pytest.raises(ValueError, match="for single_label with text_a and text_b, but the data is for single_label"):
         ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
 
 
