@@ -134,7 +134,7 @@ def test_sts_b(tmp_path):
         ({"loss": "triplet"}, "must name 3 columns for `loss=triplet`. Received 2: text_a,text_b"),
         ({"loss": "cosine", "text_column": ["a", "b", "c"]}, "must name 2 columns for `loss=cosine`"),
         ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`. Received 1"),
-        ({"data_dir": "x"}, "Received `data_dir` alone; give both"),
+        ({"data_dir": "x"}, "Received `data_dir` alone"),
         ({"task_name": "sts-b", "data_dir": "x"}, "files cannot be combined. Received `task_name=sts-b` and"),
         ({"train_file": None}, "`do_train` requires texts. Pass `train_file`"),
     ],

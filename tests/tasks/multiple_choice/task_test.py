@@ -84,7 +84,7 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
     "an empty table": ("a.csv", "", r"a\.csv contains no questions\."),
     "a header alone": ("a.csv", HEADER + "\n", r"a\.csv contains no questions\."),
     "no choices": ("a.jsonl", '{"context": "a", "text": "b"}\n',
-                   r"a\.jsonl:1: there must be columns 'choices' \(a list of texts\) and 'label' \(.*\)\. Received the "
+                   r"a\.jsonl:1: missing columns 'choices' \(a list of texts\) and 'label' \(.*\)\. Found the "
                    r"columns \['context', 'text'\]; a line is \{\"context\""),
     "no label": ("a.jsonl", '{"context": "a", "choices": ["b", "c"]}\n', r"a\.jsonl:1: missing column 'label'"),
     "one choice": ("a.jsonl", GOOD + _line(choices=["b"]),
@@ -103,7 +103,7 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
     "an id of two lines": ("a.jsonl", _line(id="x\ny"), r"a label or id must be .* Received 'id': 'x\\ny'"),
     "an id too few": ("a.jsonl", _line(id="x") + GOOD, r"a\.jsonl:2: missing column 'id' \(the name of each"),
     "no JSON": ("a.jsonl", "b\n", r"a\.jsonl:1: every line must be one JSON object"),
-    "another table": ("a.csv", "text,label\na,0\n", r"a\.csv:1: there must be columns 'sent1' \(the context\), .*"
+    "another table": ("a.csv", "text,label\na,0\n", r"a\.csv:1: missing columns 'sent1' \(the context\), .*"
                       r"and 'ending1' \(choice 1\)\. Found the columns \['text', '.*; SWAG's columns are sent1, "),
     "an ending too few": ("a.csv", f"{HEADER}\nx,y,0,1,2,0\nx,y,0,1,,0\n",
                           r"a\.csv:3: every choice must have text, and all questions of a table must have 3 choices\. "

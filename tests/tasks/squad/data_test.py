@@ -118,8 +118,8 @@ AT = r"^.*squad\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q'\)"
         ([question(is_impossible=True)], AT + r".*Received 1 answers and is_impossible: true"),
         ([question(is_impossible="no")], AT + r".*'is_impossible' is true or false\. Received 'is_impossible': 'no'"),
         ([question("p"), question("q"), [question("r"), question("p")]], r"data\[2\]\.paragraphs\[0\]\.qas\[1\] \(id "
-         r"'p'\): every question must have a unique id\. The id is that of data\[0\]\.paragraphs\[0\]\.qas\[0\] "
-         r"; change one"),
+         r"'p'\): every question must have a unique id\. The id is that of data\[0\]\.paragraphs\[0\]\.qas\[0\]; "
+         r"change one"),
         ([{"id": "q", "question": "Who?"}], AT + r".*'answers' is a list\. Received the keys \['id', 'question'\]"),
         ([{"id": 7.5, "question": "Who?"}], r"qas\[0\]: .*'id' is a text\. Received 'id': 7\.5; correct"),
         ([["q"]], r"qas\[0\]: SQuAD's format requires an object .*Received 'q'; correct"),

@@ -150,7 +150,7 @@ BAD = {
                      r"Found 2 columns, \['a', 'O'\]; choose one of 0 to 1"),
     "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: missing column -3 \(`tag_column`\)"),
     "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns\. Received \['a'\], where "
-                   r"both are in column 0; .* `text_column` and `tag_column`, or read only words"),
+                   r"both are in column 0; .* `text_column` and `tag_column` to .*, or read only words"),
     "same column": ("a", "a O\n", {"text_column": 1}, r"a:1: words and tags must be in different columns"),
     "empty": ("a.txt", "", {}, r"a\.txt contains no sentences\. Check"),
     "blank": ("a.txt", "\n \t\r\n-DOCSTART- O\n\n", NO_TAGS, r"a\.txt contains no sentences"),
