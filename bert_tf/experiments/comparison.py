@@ -448,7 +448,7 @@ def _share_labels(first, second):
     if first.labels and second.labels and first.labels != second.labels:
         raise ValueError(
             f"The two runs have different labels: {first.path.parent} has "
-            f"{', '.join(first.labels[:20])} {second.path.parent} has {', '.join(second.labels[:20])}. Compare two "
+            f"{', '.join(first.labels[:20])}, {second.path.parent} has {', '.join(second.labels[:20])}. Compare two "
             "runs with the same labels."
         )
     labels = first.labels or second.labels

@@ -120,7 +120,7 @@ def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
         ("--thread_pool_factory_config_file=x.txt", r"`thread_pool_factory_config_file` is not supported.*x\.txt"),
         ("--mixed_precision=float16", r"`mixed_precision` must be bfloat16 or empty\. Got 'float16'"),
         ("--saved_model_tags=serve,", r"`saved_model_tags` must be comma-separated tags; got 'serve,'"),
-        ("--grpc_channel_arguments=grpc.a", r"`grpc_channel_arguments` must be key=value.*'grpc\.a'"),
+        ("--grpc_channel_arguments=grpc.a", r"`grpc_channel_arguments` must be comma-separated key=value.*'grpc\.a'"),
         ("--tensorflow_session_config_file=none.txt", r"`tensorflow_session_config_file` must be a file.*none\.txt"),
         ("--platform_config_file=none.txt", r"`platform_config_file` must be a file.*PlatformConfigMap.*none\.txt"),
         ("--batching_parameters_file=b.txt", r"`batching_parameters_file=b\.txt` requires `enable_batching`"),

@@ -96,7 +96,7 @@ def test_a_users_file_stays(tmp_path, caplog):
         assert sorted(map(os.path.basename, written)) == ["models.config", "monitoring.config"]
         assert saved_model.write_server_files(str(tmp_path), texts) == []
     assert (tmp_path / saved_model.BATCHING).read_text() == "max_batch_size { value: 7 }\n"
-    kept = [record.getMessage() for record in caplog.records if "kept" in record.getMessage()]
+    kept = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Kept ")]
     assert len(kept) == 2 and all(saved_model.BATCHING in line for line in kept)
     assert find_versions(str(tmp_path)) == {}
 

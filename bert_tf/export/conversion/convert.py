@@ -46,7 +46,7 @@ class LeaveOut:
         if self._unused:
             raise ValueError(
                 f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Pattern "
-                f"{self._unused[0]!r}, matches none; remove it."
+                f"{self._unused[0]!r} matches none; remove it."
             )
 
 

@@ -47,9 +47,9 @@ def test_tables_are_read_as_flags_and_metrics(tmp_path):
         ({"x": 7}, "'x' requires train_file and eval_file; got 7"),
         ({"x": {**FILES, "eval_file": "no.tsv"}}, "eval_file of 'x' not found: .*no.tsv"),
         ({"x": {**FILES, "seed": 1}}, "a table may have metrics, train_file, .*Received 'seed' of 'x'"),
-        ({"x": {**FILES, "header": 1}}, "header of a table must be true or false. Received of 'x': 1"),
-        ({"x": {**FILES, "label_column": True}}, "label_column of a table must be a column. Received of 'x': True"),
-        ({"x": {**FILES, "problem_type": "ranking"}}, "must be one of single_label, multi_label, regression. Received"),
+        ({"x": {**FILES, "header": 1}}, "header of 'x' must be true or false; got 1"),
+        ({"x": {**FILES, "label_column": True}}, "label_column of 'x' must be a column; got True"),
+        ({"x": {**FILES, "problem_type": "ranking"}}, "must be one of single_label, multi_label, regression; got"),
         ({"x": {**FILES, "metrics": ["bleu"]}}, "metrics of a table must be a list of some of .*'x': ..bleu"),
     ],
 )

@@ -99,7 +99,7 @@ def test_labels_that_were_turned_round_come_first():
         ([[0.5, 0.5]], [0], "each of the L classes occurs"),
         ([[1.0]], [0], "L > 1"),
         ([[0.5, 0.5], [0.1, 0.9]], [0], "shape"),
-        ([[np.nan, 0.5], [0.1, 0.9]], [0, 1], "gone astray"),
+        ([[np.nan, 0.5], [0.1, 0.9]], [0, 1], "training diverged"),
     ],
 )
 def test_what_does_not_match_is_refused(probabilities, labels, message):

@@ -82,7 +82,7 @@ def test_other_examples_or_flags_start_over_or_are_refused(tmp_path):
     _start(tmp_path, rows, rate=1.0).answer_folds(_oracle(answered))
     with pytest.raises(ValueError, match=r"search.json\). Changed: rate: 1.0 before, 2.0 now. .* `overwrite_"):
         _start(tmp_path, rows, rate=2.0)
-    with pytest.raises(ValueError, match="Received examples: '"):
+    with pytest.raises(ValueError, match="Changed: examples: '"):
         _start(tmp_path, rows[1:], rate=1.0)
     _start(tmp_path, rows[1:], rate=1.0, overwrite=True).answer_folds(_oracle(answered))
     assert len(answered) == 8
@@ -173,7 +173,7 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
     assert len((tmp_path / "out" / "label_errors.tsv").read_text().splitlines()) == 3
     words = (model / "vocab.txt").read_text().splitlines()
     (model / "vocab.txt").write_text("\n".join([*words[:-2], words[-1], words[-2], ""]))
-    assert _run(tmp_path, *flags) == 1 and "Received tokenizer or configuration: '" in caplog.text
+    assert _run(tmp_path, *flags) == 1 and "Changed: tokenizer or configuration: '" in caplog.text
 
 
 def test_what_another_search_is_at_is_not_removed(tmp_path, caplog, monkeypatch):
