@@ -143,7 +143,8 @@ class Filler:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
                 f"Each {self.reader.mask} must be within the first {last} tokens of a text. One is "
-                f"beyond them in {len(cut)} of {len(texts)} texts, first in text {cut[0] + 1}. Shorten the text before."
+                f"beyond them in {len(cut)} of {len(texts)} texts, first in text {cut[0] + 1}. Shorten the text "
+                "before it."
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 

@@ -100,7 +100,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
 
 
 _BLOCK, _COSINES = 2**16, 2**22  # embeddings compared at a time with all queries, and maximum number of cosines
-_REMEDY = "create it again with `bert-tf embed`"
+_REMEDY = "create the index again with `bert-tf embed`"
 
 
 class SearchIndex:

@@ -389,7 +389,7 @@ class Records:
         if masks and self.masked:
             raise ValueError(
                 "Dynamic masking requires records without masks, but some are "
-                f"masked already, such as {self.paths[0]}. Create them by create_pretraining_data with "
+                f"masked already, such as {self.paths[0]}. Create them with create_pretraining_data and "
                 "`dynamic_masking`."
             )
         parse, limits = tfrecords.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()

@@ -115,7 +115,7 @@ BAD = {
     "two columns": (["--input_file=HOME/in.tsv", "--text_column=n,sentence", "--output_file=HOME/x.npz"],
                     "--text_column must name a single column here; got n,sentence"),
     "form": (["--input_file=HOME/in.txt", "--output_file=HOME/x.txt"], "must end in .npz, .jsonl, .parquet or .csv"),
-    "an encoder": (["--model=HOME/encoder", "a text"], "must have a masked-LM head"),
+    "an encoder": (["--model=HOME/encoder", "a text"], "A masked-LM head is required"),
 }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def test_it_knows_its_model(model, path, tmp_path):
     described = json.loads((path / "index.json").read_text())
     described["identity"]["poolings"] = ["mean"]
     (tmp_path / "index" / "index.json").write_text(json.dumps(described))
-    with pytest.raises(ValueError, match="with other poolings"):
+    with pytest.raises(ValueError, match="has different poolings. Pass that model, or create the index again"):
         SearchIndex(tmp_path / "index").encoder(model)
 
 

@@ -122,7 +122,8 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     ("files", "message"),
     [
         ({"modules": [*({"type": f"sentence_transformers.models.{k}", "path": p} for k, p in PLAIN),
-                      {"type": "sentence_transformers.models.LSTM", "path": "2"}]}, "Received: 'LSTM'; name another"),
+                      {"type": "sentence_transformers.models.LSTM", "path": "2"}]},
+         "Received: 'LSTM'; use another model"),
         ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings"),
     ],
 )  # fmt: skip

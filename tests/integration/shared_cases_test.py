@@ -74,7 +74,7 @@ def test_tables_of_other_writers(shared_cases, name, rows):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("cr_only.csv", r":1: lines must end in a line feed .* bare carriage return \(CR\) after 'text,label';  "),
+        ("cr_only.csv", r":1: lines must end in a line feed .* return \(CR\) after 'text,label'; convert the f"),
         ("backslash.csv", r":2: the row that begins here is not valid CSV \(RFC 4180\): .* double the quotes inside"),
         ("blankmid.csv", r":3: a row must have at least 2 columns"),
         ("space.csv", r":1: missing column 'label' .*Found the columns \['text', ' label'\]"),

@@ -250,13 +250,13 @@ def test_attributions_are_for_a_few_texts_at_a_time(classifier):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        (EmbeddingTask, "a model for embedding has none. Remove attributions"),
-        (MultipleChoiceTask, "a model for multiple_choice has none"),
-        (lambda c: ClassificationTask(c, 2, lstm_units=4), "a model for classification has none"),
-        (lambda c: ClassificationTask(c, 2, windows={"stride": 5, "max_windows": 4}), "averages over the windows"),
+        (EmbeddingTask, "requires .*a model for embedding has none. Remove attributions"),
+        (MultipleChoiceTask, "requires .*a model for multiple_choice has none"),
+        (lambda c: ClassificationTask(c, 2, lstm_units=4), "requires .*a model for classification has none"),
+        (lambda c: ClassificationTask(c, 2, windows={"stride": 5, "max_windows": 4}), "cannot explain.* averages over"),
     ],
 )
 def test_models_without_attributions(task, message):
     task = task(tiny.config())
-    with pytest.raises(ValueError, match=f"`export_explanations=attributions` requires .*{message}"):
+    with pytest.raises(ValueError, match=f"`export_explanations=attributions` {message}"):
         head_in(task.for_serving(task.build_model()), task)

@@ -239,7 +239,7 @@ def test_more_answers_than_memory_is_meant_for_are_refused(held, monkeypatch):
         first = call.future(data)
         assert entered.wait(60)
         refused = posted(server, 1)
-        assert refused.status == 503 and refused.getheader("Retry-After") and b"answers of 5 elem" in refused.read()
+        assert refused.status == 503 and refused.getheader("Retry-After") and b"responses of 5 elem" in refused.read()
         gone = call.future(data)
         gone.cancel()
         leave.set()

@@ -77,9 +77,9 @@ def test_it_is_applied_and_logged_with_its_sender_and_what_it_changes(registry, 
         "/tensorflow/serving/model_warmup_latency": 1, "/tensorflow/none": 0
     }  # fmt: skip
     assert serves(registry) == {"others": [3]}
-    assert [line for line in log if line.startswith("Reload")] == [
+    assert [line for line in log if "eload" in line] == [
         f"Reload of the config from ipv4:1.2.3.4:5: loads 'others' from '{folder / 'others'}'; removes 'films'.",
-        "Reload of the config from ipv4:1.2.3.4:5 was applied.",
+        "Applied the config reload from ipv4:1.2.3.4:5.",
     ]
 
 

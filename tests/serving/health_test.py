@@ -178,7 +178,7 @@ def test_the_page_is_where_the_file_says(tmp_path, film):
     with pytest.raises(ValueError, match="`monitoring_config_file` must have a path that starts with /"):
         metrics.read_path(str(file))
     file.write_text("prometheus { }")
-    words = "the message MonitoringConfig. .*: Error parsing text-format tensorflow.serving.MonitoringConfig: 1:1 : "
+    words = r"the message MonitoringConfig in text format\. Cannot use .*monitoring\.config: Error parsing .*: 1:1 : "
     with pytest.raises(ValueError, match=f"must be a file with {words}"):
         metrics.read_path(str(file))
     with pytest.raises(ValueError, match="`monitoring_config_file` must be a file.*No such file"):

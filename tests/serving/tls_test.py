@@ -143,9 +143,9 @@ def test_files_that_cannot_be_used_are_refused(tmp_path, authority, pair):
     other, _ = authority.pair("other")
     for fields, words in (
         ({"server_key": key}, "must have a server_key and a server_cert.*lacks server_cert"),
-        ({}, "without server_key and server_cert"),
-        ({"server_key": other, "server_cert": certificate}, "` must have a private key in PEM and its certificates:"),
-        ({"server_key": "x", "server_cert": "é"}, "` must have a private key in PEM and its certificates:"),
+        ({}, "must have a server_key and a server_cert.*lacks server_key and server_cert"),
+        ({"server_key": other, "server_cert": certificate}, "must have a private key in PEM and its certificates: .+"),
+        ({"server_key": "x", "server_cert": "é"}, "must have a private key in PEM and its certificates: .+"),
         ({"server_key": key, "server_cert": certificate, "client_verify": True}, "must have a custom_ca"),
         ({"servr_key": key}, "must be a file with the message SSLConfig"),
     ):

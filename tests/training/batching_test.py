@@ -79,7 +79,7 @@ def test_for_xla_there_are_at_most_four_widths():
 
 @pytest.mark.parametrize("size", [0, -8])
 def test_a_batch_holds_something(size):
-    with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Received: {size}"):
+    with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Got {size}\\."):
         BatchSettings(16).scoring(EXAMPLES, size)
 
 

@@ -63,11 +63,11 @@ def test_a_run_that_had_to_be_cut_and_is_resumed_is_one_cut_from_the_start(tmp_p
         cut = _fit(tmp_path / "cut", 4, kill_after=3, **extra)
     said = [record.getMessage() for record in caplog.records if "memory" in record.getMessage()]
     assert len(said) == 1 and said[0].startswith(
-        "Out of memory in the first step, with 8 rows at a time on each device"
+        "Out of memory in the first step, with 8 sequences at a time on each device"
     )
     assert "OOM when allocating tensor" in said[0]
     assert said[0].endswith(
-        "Trying again with 4: as with `gradient_accumulation_steps=2` instead of 1. The global batch stays 8 rows."
+        "Trying again with 4, as with `gradient_accumulation_steps=2` instead of 1. The global batch size stays 8."
     )
     resumed = _fit(tmp_path / "cut", 4, **extra)  # from step 2, with the counts of the steps before
     assert cut.step.config.accumulation == resumed.step.config.accumulation == 2

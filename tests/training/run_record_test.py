@@ -115,7 +115,7 @@ def test_a_file_that_changed_while_a_run_was_stopped_is_named(tmp_path):
     then, now = (hashlib.sha256(text).hexdigest() for text in (b"abc", b"abd"))
     assert str(error.value) == (
         f"A run can only resume with the files that it began with ({tmp_path}/run.json). Changed: {tmp_path}/dev "
-        f"sha256: '{then}' before, '{now}' now. Bring them back, name another `output_dir`, or pass "
+        f"sha256: '{then}' before, '{now}' now. Restore them, use another `output_dir`, or pass "
         "`overwrite_output_dir` to start over."
     )
     assert before == ((tmp_path / "history.jsonl").read_bytes(), (tmp_path / "run.json").read_bytes())

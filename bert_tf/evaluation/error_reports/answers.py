@@ -43,7 +43,7 @@ class QuestionReport(ErrorReport):
         if len(given) != 1 or len(gold) < 2:
             return ""
         answer = given.pop()
-        return self.learned_nothing(f"'{answer}'" if answer else "that there is none")
+        return self.learned_nothing(f"'{answer}'" if answer else "empty (no answer)")
 
     @property
     def severity(self):

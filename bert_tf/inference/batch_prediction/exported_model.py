@@ -15,6 +15,7 @@ from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
+from bert_tf.utils.names import number_of
 
 # === Prediction ===
 # Predictions of a SavedModel for the rows of a part.
@@ -72,7 +73,7 @@ class Predictor:
             arrays = self._model.run(feeds, [output.tensor for output in self._outputs.values()])
         except ServingError as error:
             raise ValueError(
-                f"{self._exported.path} failed on {len(chosen)} rows from "
+                f"{self._exported.path} failed on {number_of(len(chosen), 'row')} from "
                 f"{rows.ids[chosen[0]]!r} on: {error}"
             ) from error
         outputs = dict(zip(self._outputs, map(_numbers_or_text, arrays), strict=True))

@@ -177,7 +177,7 @@ class PageOptions:
 
     def __post_init__(self):
         if self.top_k < 1:
-            raise ValueError(f"`top_k` must be at least 1. Received: {self.top_k}; 5 is a good number.")
+            raise ValueError(f"`top_k` must be at least 1. Got {self.top_k}; the default is 5.")
 
 
 @dataclasses.dataclass

@@ -100,14 +100,14 @@ class Objective:
                 must, received, remedy = fault
                 raise ValueError(
                     f"Records for `objective={self.name}` must {must}. Received records {received}, such as "
-                    f"{records.paths[0]}; create them by create_pretraining_data with {remedy}, or choose another "
+                    f"{records.paths[0]}; create them with create_pretraining_data and {remedy}, or choose another "
                     "`objective`."
                 )
 
     def _fault(self, records):
         """Returns the requirement that records violate, their actual state and the setting to change, or None."""
         if "none" not in self.sentence_objectives and not records.has_sentences:
-            return "have sentence labels", "without", f"`sentence_objective={self.sentence_objectives[0]}`"
+            return "have sentence labels", "without them", f"`sentence_objective={self.sentence_objectives[0]}`"
         if not self.takes_labels and records.has_sentences:
             return "not have sentence labels", "with some", "`sentence_objective=none`"
         if not self.takes_masks and records.masked:

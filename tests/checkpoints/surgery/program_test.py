@@ -145,12 +145,13 @@ def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
         ("words", "--prune_heads must be numbers such as \"0:1,3;2:0\", each layer once; got '0-1'."),
         ("short", "--max_position_embeddings must cover the sequence length that the model was "
                   "trained with, 20 according to task.json in "),
-        ("base", "--output_dir must not exist yet, or be an empty directory. "),
+        ("base", "--output_dir must not exist yet, or be an empty directory. HOME/base is in use; choose"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_and_leaves_nothing(place, results, name, message):
     folder, _ = place
     assert results[name]["status"] == 1 and not results[name]["written"]
+    message = message.replace("HOME", str(folder))
     assert message in results[name]["log"] and "Traceback" not in results[name]["log"]
     assert name == "base" or not (folder / name).exists()
     assert not [path for path in pathlib.Path(folder).iterdir() if is_temporary(path.name)]

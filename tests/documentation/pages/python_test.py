@@ -21,11 +21,11 @@ def run(minilm, tmp_path, monkeypatch):
     (place / "minilm").symlink_to(minilm)
     monkeypatch.chdir(tmp_path)
 
-    def run_page(name):
+    def run_page(name, count=None):
         names = {}
         blocks = _FENCED.findall((ROOT / name).read_text(encoding="utf-8"))
         assert blocks
-        for block in blocks:
+        for block in blocks[:count]:
             exec(compile(block, name, "exec"), names)
         return names
 
@@ -46,6 +46,15 @@ def test_readme(run):
     _check_outputs(names)
     vectors = names["bert"].features(["A joy."], layers="second_to_last", pooling="mean")
     assert (vectors.dtype, vectors.shape) == ("float32", (1, 384))
+
+
+def test_api_page(run, capsys):
+    names = run("docs/reference/python_api.md", 1)  # the second block needs a server: tests/serving/client_page_test.py
+    printed = capsys.readouterr().out
+    for line in ("(2, 384)", "(6, 12, 9, 9)", "(2, 128, 128)", "['input_ids', 'input_mask', 'segment_ids']"):
+        assert f"{line}\n" in printed, printed
+    assert pathlib.Path("minilm-google", "bert_model.ckpt.index").exists()
+    assert names["page"].page.startswith("<!doctype html>") or "<html" in names["page"].page
 
 
 def test_page(run, capsys):

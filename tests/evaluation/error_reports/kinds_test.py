@@ -59,7 +59,7 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
         (MultiLabelReport(examples=one, probabilities=np.array([[0.9, 0.6]] * 2), **marks), "'x,y'"),
         (MultiLabelReport(examples=one, probabilities=np.zeros([2, 2]), **marks), "none of the labels"),
         (TaggingReport(examples=one, given=[["O"], ["O"]], **tags), "the tag 'O'"),
-        (QuestionReport(examples=one, given=["", ""], **asked), "that there is none"),
+        (QuestionReport(examples=one, given=["", ""], **asked), "empty (no answer)"),
         (QuestionReport(examples=one, given=["a", "a"], **asked), "'a'"),
     ):
         assert judged.warning == f"All 2 predictions on {one.path.split('/')[-1]} are {answers}{_NOTHING}"

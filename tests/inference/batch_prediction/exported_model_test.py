@@ -95,8 +95,8 @@ def test_the_newest_version_answers_line_by_line(home, predict):
     assert [(row["id"], row["label"]) for row in rows] == [("0", "good"), ("1", "bad"), ("2", "good"), ("3", "bad")]
     for row in rows:
         np.testing.assert_array_equal(np.float32(row["probabilities"]), models.expected(0.75, row["label"] == "good"))
-    assert "Version 12 of" in log and "the newest of 2" in log and "Wrote " in log
-    assert "--header has no effect on" in log
+    assert "Using version 12 of" in log and "the newest of 2" in log and "Wrote " in log
+    assert "--header has no effect with" in log and "which has one text per line" in log
     assert predict("texts.txt", model=home / "film" / "3")[0] == rows
 
 
@@ -105,7 +105,8 @@ def test_columns_are_found_by_the_inputs_names_or_in_their_order(home, predict):
     by_name, _ = predict("pairs.tsv", model=home / "film", signature="pair")
     assert [row["label"] for row in by_name] == ["bad", "bad"]
     rows, log = predict("pairs.tsv", model=home / "film", signature="pair", text_column="left,2")
-    assert [row["label"] for row in rows] == ["good", "bad"] and "Columns: left is text_a, 2 is text_b." in log
+    assert [row["label"] for row in rows] == ["good", "bad"]
+    assert "Columns: left for the input text_a, 2 for the input text_b." in log
 
 
 def test_columns_that_bear_the_inputs_names_are_not_swapped(home, predict):
@@ -114,10 +115,11 @@ def test_columns_that_bear_the_inputs_names_are_not_swapped(home, predict):
     for columns in ("question,context", "context,question", "question=question,context=context"):
         rows, log = predict("asked.jsonl", **flags, text_column=columns)
         assert [row["asked"] for row in rows] == ["q|c"], columns
-        assert "Columns: question is question, context is context." in log
+        assert "Columns: question for the input question, context for the input context." in log
     (home / "pairs.csv").write_text("a,b\nq,c\n")
     rows, log = predict("pairs.csv", **flags, text_column="a,b")  # as `ask` takes them
-    assert [row["asked"] for row in rows] == ["q|c"] and "Columns: a is question, b is context." in log
+    assert [row["asked"] for row in rows] == ["q|c"]
+    assert "Columns: a for the input question, b for the input context." in log
     flags["signature"] = "claim"
     rows, log = predict("pairs.csv", **flags, text_column="a,b")
     assert not rows and "--text_column must assign columns to the model's inputs (claim, source)" in log
@@ -185,13 +187,13 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
         ("texts.txt", {"model": home / "empty"}, "empty has no graph with the tag 'serve'"),
         ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
         ("texts.txt", {"model": film, "signature": "classify"}, "takes tf.Examples. Choose another one."),
-        ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
+        ("texts.txt", {"model": film, "signature": "numbers"}, "the input 'scale' is int32 [-1]. Choose another one."),
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
         ("texts.txt", {"model": other, "signature": "together"}, "it returned the output 'all' of shape [1]"),
         ("choices.jsonl", {"model": film}, "choices.jsonl:1: missing column 'text' (--text_column)"),
         ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs (context, choices)"),
         ("choices.jsonl", {"model": other, "text_column": "context,name"}, "jsonl:1: the texts must be a list"),
-        ("broken.jsonl", {"model": other}, "for 1 rows from '1' on: "),
+        ("broken.jsonl", {"model": other}, "other failed on 1 row from '1' on: "),
     ]:
         rows, log = predict(name, **flags)
         assert not rows and words in log, log

@@ -202,5 +202,5 @@ def test_texts_that_are_formulas_are_quoted_for_spreadsheets_and_numbers_are_not
 def test_a_run_goes_on_only_with_the_same_quotes(home):
     ended = subprocess.run([sys.executable, "-c", _KILLED, home, "1", "out.csv"], cwd=ROOT, check=False)
     assert ended.returncode == -9
-    with pytest.raises(ValueError, match="quote_formulas: True before, False now. Give the command"):
+    with pytest.raises(ValueError, match="quote_formulas: True before, False now. To resume it, run"):
         run_table_job(job(home, "out.csv", arrays=False, quote_formulas=False))

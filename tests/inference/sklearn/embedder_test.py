@@ -53,7 +53,7 @@ def test_a_search_over_a_pipeline(folder):
 @pytest.mark.parametrize(
     ("options", "texts", "message"),
     [
-        ({}, "one text", "`X` must be texts, .*Received one text, 'one text'; put it in a list"),
+        ({}, "one text", "`X` must be several texts, .*Received one text, 'one text'; put it in a list"),
         ({}, [], "`X` is empty"),
         ({}, ["film", 3], "`X` must be strings. Received int at position 1: '3'"),
         ({}, np.array([["a", "b"]]), r"one-dimensional. Received an array of shape \(1, 2\)"),

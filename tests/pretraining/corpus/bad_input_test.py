@@ -124,9 +124,9 @@ def test_a_full_disk_is_told_with_the_file(program, folder, workers):
 PHRASES = {
     "no list": ("--masking=phrase", None, "--phrase_file and --masking=phrase require each other"),
     "a list for another masking": ("--masking=ngram", "wak wal\n", "Received a list and --masking=ngram; remove the"),
-    "an empty list": ("--masking=phrase", "\n", "contains no phrases"),
-    "columns": ("--masking=phrase", "wak\twal\n", "must be one phrase of at most 256 characters"),
-    "other words": ("--masking=phrase", "new york\n", "consists of tokens of the vocabulary"),
+    "an empty list": ("--masking=phrase", "\n", "phrases.list contains no phrases. Write"),
+    "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1: each line of a --phrase_file must be one phr"),
+    "other words": ("--masking=phrase", "new york\n", "phrases.list consists of tokens of the vocabulary"),
 }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ MORE = {
 OUT = "--output_dir=HOME/bad"
 BAD = {  # case -> arguments, what the message says
     "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train requires questions. Specify --train_file."),
-    "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "'choices' must be a list of at least two"),
+    "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "one.jsonl:1: 'choices' must be a list of at "),
     "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl contains no questions."),
     "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for multiple_choice"),
     "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format=keras_hub cannot hold everything"),

@@ -42,11 +42,11 @@ def _task(**options):
     "given, message",
     [
         ({"lora_rank": 2}, r"`lora_rank`, which is for .* Received `features=last` and `lora_rank=2`"),
-        ({"layerwise_lr_decay": 0.9}, "`features` and `layerwise_lr_decay`"),
-        ({"freeze_layers": "1"}, "`features` and `freeze_layers`"),
-        ({"unfreeze_epochs": 1.0}, "`features` and `unfreeze_epochs`"),
-        ({"reinit_layers": 1}, "`features` and `reinit_layers`"),
-        ({"rematerialize": True}, "`features` and `rematerialize`"),
+        ({"layerwise_lr_decay": 0.9}, "`features` and `layerwise_lr_decay`, which is for .* cannot be combined"),
+        ({"freeze_layers": "1"}, "`features` and `freeze_layers`, which is for .* cannot be combined"),
+        ({"unfreeze_epochs": 1.0}, "`features` and `unfreeze_epochs`, which is for .* cannot be combined"),
+        ({"reinit_layers": 1}, "`features` and `reinit_layers`, which is for .* cannot be combined"),
+        ({"rematerialize": True}, "`features` and `rematerialize`, which is for .* cannot be combined"),
         ({"init_checkpoint": None}, "`features` requires `init_checkpoint`.* Received `features=last` alone"),
     ],
 )
