@@ -13,7 +13,7 @@ from tools.docs import tables
 from tools.docs.navigation import OUTSIDE, ROOT
 
 _DOCS = ROOT / "docs"
-_LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(?<!!)\[([^\]\n]+(?:\n[^\]\n]+)?)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 _NAME = re.compile(r"\[(`[\w.]+`)\]\((?:\.\./)+bert_tf/[\w/.]+\)")
 

@@ -12,6 +12,7 @@ from tools.docs import pages, tables
         ("docs/guides/export.md", "guides/export.md", "[a](serving.md#versions)", "[a](serving.md#versions)"),
         ("docs/README.md", "README.md", "[a](../CONTRIBUTING.md#tests)", "[a](CONTRIBUTING.md#tests)"),
         ("docs/README.md", "README.md", "[a](../pyproject.toml), b", "a, b"),
+        ("docs/README.md", "README.md", "[a\n  b](../SECURITY.md)", "[a\n  b](SECURITY.md)"),
         ("docs/tutorials/input.md", "tutorials/input.md", "[a](../guides/keras.md)", "[a](../guides/keras.md)"),
         ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](benchmarks/README.md)", "[a](benchmarks/README.md)"),
         ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](docs/guides/keras.md#levels)", "[a](guides/keras.md#levels)"),

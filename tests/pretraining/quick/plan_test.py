@@ -51,9 +51,9 @@ def test_the_steps_of_the_phases_add_up(minutes):
 @pytest.mark.parametrize("used", [100.0, 700.0])
 def test_too_few_minutes_are_refused_and_the_message_says_how_many_are_enough(used):
     rates = Throughput(FAST, start_seconds=10.0, checkpoint_seconds=1.0)
-    with pytest.raises(ValueError, match=r"`minutes` must leave time for 120 steps.* give (\d+) or more") as refused:
+    with pytest.raises(ValueError, match=r"`minutes` must leave time for 120 steps.* use (\d+) or more") as refused:
         TrainingPlan.of(PHASES, rates, minutes=2, seconds_used=used)
-    enough = int(str(refused.value).split("give ")[1].split()[0])
+    enough = int(str(refused.value).split("use ")[1].split()[0])
     assert sum(TrainingPlan.of(PHASES, rates, enough, used).steps) >= 2 * TRIAL_STEPS
     with pytest.raises(ValueError, match="must leave time"):
         TrainingPlan.of(PHASES, rates, enough - 1, used)
