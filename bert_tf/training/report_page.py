@@ -91,11 +91,15 @@ def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, st
         document.heading("Training curves")
         with document.cards():
             for name in names:
-                with document.card(_HEADINGS.get(name, name.replace("_", " ").capitalize())):
+                with document.card(_HEADINGS.get(name, _words(name[:1].upper() + name[1:]))):
                     _add_figure(document, name, curves, starts)
     if starts:
         _add_details(document, starts)
     return document.html()
+
+
+def _words(name):
+    return name.replace("_", " ").replace("asked lm", "asked LM")
 
 
 def _keep(document, shown, begin=""):
@@ -142,7 +146,7 @@ def _summary(starts, train, held_out):
     for kind, line in (("Training", train[-1:]), ("Evaluation", held_out[-1:])):
         for name, value in _values(*line).items() if line else ():
             if kind == "Evaluation" or name in _LATEST:
-                name = name.replace(_OF_COMMONEST, f" ({_COMMONEST})").replace("_", " ")
+                name = _words(name.replace(_OF_COMMONEST, f" ({_COMMONEST})"))
                 rows.append((f"{kind} {name}", _shown(value)))
     return rows
 

@@ -197,7 +197,7 @@ class TrainingState:
                 "checkpoint, or pass `overwrite_output_dir` to start over."
             )
         if extra := sorted(saved.keys() - here.keys() - of_run):
-            raise ValueError(f"{path} holds more than this run's model: {extra[:10]}.")
+            raise ValueError(f"{path} holds more than this run's model: {extra[:10]}. {_REMEDY}")
         for name in here:
             check_finite(saved[name], name, path)
         for name, variable in here.items():

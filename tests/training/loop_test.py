@@ -150,13 +150,13 @@ def test_other_settings_are_refused_by_name(ended):
     ("layers", "words"),
     [
         ((1, 2), r"does not hold the complete state of this run: .*layer_1.* are missing"),
-        pytest.param((2, 1), r"holds more than this run's model: .*layer_1", marks=pytest.mark.slow),
+        pytest.param((2, 1), r"more than this run's model: .*layer_1.* Use another", marks=pytest.mark.slow),
     ],
 )
 def test_another_model_is_refused_whichever_has_more_layers(tmp_path, layers, words):
     mine, other = (ClassificationTask(tiny.config(num_hidden_layers=n), 2) for n in layers)
     _fit(_run(tmp_path, steps=1), mine)
-    with pytest.raises(ValueError, match=rf"model\.ckpt-1 {words}"):
+    with pytest.raises(ValueError, match=rf"model\.ckpt-1 .*{words}"):
         _fit(_run(tmp_path, steps=1), other)
 
 

@@ -14,7 +14,7 @@ AGAIN = {**START, "step": 30, "time": "2025-01-31T10:00:00+00:00", "from": "out/
 RATES = {"examples_per_second": 80.0, "tokens_per_second": 9000.0, "learning_rate": 1e-4, "gradient_norm": 1.5}
 COLOURS = {"training": "#4c78a8", "evaluation": "#d9822b"}
 PALE = "#c9d6e5"  # where the run was resumed
-SCORED = {"Loss", "Masked lm accuracy", "Next sentence accuracy"}
+SCORED = {"Loss", "Masked LM accuracy", "Next sentence accuracy"}
 DETAILS = ["Details", "Flags", "Starts", "Versions"]
 SCORES = {"masked_lm_accuracy": 0.25, "next_sentence_accuracy": 0.75, "loss": 4.5}
 COMMONEST = {"masked_lm_accuracy_of_commonest": 0.05}
@@ -67,7 +67,7 @@ def _curves(text, heading):
 def test_every_curve_is_there():
     text = build_history_page(_lines(), "Run")
     parts = _Headings(text).parts
-    headings = ["Masked lm accuracy", "Next sentence accuracy", "Examples per second"]
+    headings = ["Masked LM accuracy", "Next sentence accuracy", "Examples per second"]
     headings += ["Tokens per second", "Learning rate", "Gradient norm before clipping", "Skipped steps, cumulative"]
     assert list(parts) == ["", "Run", "Loss", "Training curves", *headings, *DETAILS]
     assert {"training", "evaluation", "step"} <= set(parts["Loss"])
@@ -90,10 +90,10 @@ def test_what_was_evaluated_is_on_the_first_screen_and_its_numbers_are_there_onc
 def test_the_majority_baseline_is_in_the_plot_of_the_metric():
     text = build_history_page([{**line, **(COMMONEST if line["kind"] == "eval" else {})} for line in _lines()], "Run")
     parts = _Headings(text).parts
-    assert _curves(text, "Masked lm accuracy") == {PALE: 1, "#d9822b": 1, "#222222": 1}
-    assert "majority baseline" in parts["Masked lm accuracy"] and not parts.keys() & COMMONEST.keys()
+    assert _curves(text, "Masked LM accuracy") == {PALE: 1, "#d9822b": 1, "#222222": 1}
+    assert "majority baseline" in parts["Masked LM accuracy"] and not parts.keys() & COMMONEST.keys()
     assert "majority baseline" not in parts["Next sentence accuracy"]
-    assert "Evaluation masked lm accuracy (majority baseline)" in parts["Run"]
+    assert "Evaluation masked LM accuracy (majority baseline)" in parts["Run"]
 
 
 def test_flags_starts_and_versions():
@@ -116,7 +116,7 @@ def test_the_summary_shows_model_data_and_latest_values():
     assert rows["Training data"] == "1,200 examples, train.tsv"
     assert rows["Training steps"] == "60, until 2025-01-31 11:00 UTC"
     assert rows["Skipped steps"] == "1 (non-finite gradients)" and rows["Training loss"] == "3"
-    assert rows["Evaluation masked lm accuracy"] == "0.25"
+    assert rows["Evaluation masked LM accuracy"] == "0.25"
 
 
 @pytest.mark.parametrize("lines", [[START], [START, _line("train", 10, loss=None, skipped=0.0, **RATES)]])
