@@ -35,7 +35,7 @@ def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layers(EncodedText):
-    """A text and its hidden states: of the embeddings, and after each of L layers.
+    """A text and its hidden states, before the first of L layers and after each.
 
     Attributes:
         values: float32 [L + 1, S, H]; [0] is what the first layer reads. With `norm_first` a layer's output is a sum
