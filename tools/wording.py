@@ -110,12 +110,14 @@ def page_sentences(page: pathlib.Path) -> Iterator[tuple[int, str]]:
 
 
 def code_strings(path: pathlib.Path) -> Iterator[tuple[int, str]]:
-    """Yields (line, text) of a Python file's messages, log lines, help texts and first lines of docstrings."""
+    """Yields (line, text) of a Python file's messages, help and first lines of docstrings, of a command's all lines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
             if not getattr(node, "name", "").startswith("_"):
-                yield getattr(node, "lineno", 1), _SPAN.sub("X", text.split("\n")[0])
+                is_help = node is tree and path.parent.name == "cli"
+                shown = text if is_help else text.split("\n")[0]
+                yield getattr(node, "lineno", 1), _SPAN.sub("X", shown)
         elif isinstance(node, (ast.Raise, ast.Call)) and (text := _message(node)):
             yield node.lineno, _SPAN.sub("X", text)
 
@@ -127,7 +129,7 @@ def _message(node):
         arguments = call.args if call else []
     else:
         name = ast.unparse(node.func)
-        if name.startswith("logging.") and name.split(".")[1] in ("info", "warning", "error"):
+        if name.startswith("logging.") and name.split(".")[1] in ("info", "warning", "error", "exception"):
             arguments = node.args[:1]
         elif name == "Flag" or name.endswith(".Flag"):
             arguments = node.args[2:3]

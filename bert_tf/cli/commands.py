@@ -170,16 +170,27 @@ def unknown(words: Sequence[str]) -> str:
     """Returns the message about words that name no command."""
     from difflib import get_close_matches  # here: everything else does without
 
+    typed = words[:1] if words[1:] and words[1].startswith("-") else words[:2]
     if group := starting_with(words[0]):
-        head = f"Error: Unknown command {' '.join(words[:2])!r}. The commands of {words[0]!r}:"
+        seconds = {_plain(each.alias.split()[1]): each.alias for each in group}
+        near = get_close_matches(_plain(typed[1]), seconds, 3, 0.65) if typed[1:] else list(seconds)[:1]
+        asks = _did_you_mean([seconds[text] for text in near])
+        head = f"Error: Unknown command {' '.join(typed)!r}. {asks}The commands of {words[0]!r}:"
         return "\n".join([head, "", *described(group)])
-    known = {_plain(text): (each, shown) for each in COMMANDS.values() for text, shown in _spellings(each)}
-    near = {}  # command -> how it is named, the nearest first
-    for text in get_close_matches(_plain(words[0]), known, 9, 0.65):
+    known = {_plain(text): (each.name, shown) for each in COMMANDS.values() for text, shown in _spellings(each)}
+    both = get_close_matches(_plain(" ".join(typed)), known, 9, 0.8) if typed[1:] else []
+    known |= {first: (first, first) for each in COMMANDS.values() for first in each.alias.split()[:-1]}
+    near = {}  # command or group -> how it is named, the nearest first
+    for text in both or get_close_matches(_plain(words[0]), known, 9, 0.65):
         near.setdefault(*known[text])
-    names = [f"`bert-tf {name}`" for name in near.values()][:3]
-    asks = f"Did you mean {' or '.join([*filter(None, [', '.join(names[:-1])]), names[-1]])}? " if names else ""
+    asks = _did_you_mean(list(near.values())[:3])
     return f"Error: Unknown command {words[0]!r}. {asks}`bert-tf` lists the commands."
+
+
+def _did_you_mean(names):
+    """Returns a question and a blank; "" without names."""
+    names = [f"`bert-tf {name}`" for name in names]
+    return f"Did you mean {' or '.join([*filter(None, [', '.join(names[:-1])]), names[-1]])}? " if names else ""
 
 
 def _spellings(command):

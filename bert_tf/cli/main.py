@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 import io
+import itertools
 import os
 import select
 import sys
@@ -65,20 +66,33 @@ def main(argv: Sequence[str] | None = None):
 
 
 def _start_or_list(words):
-    if not words or words[0] in ("--help", "-h", "help") and not words[1:]:
+    named = list(itertools.dropwhile(("--help", "-h", "help").__contains__, words))
+    if not named:
         print(commands.short_list())
-    elif words[0] in ("--all", "--help=all", "--helpfull"):
-        print(commands.full_list())
-    elif words[0] == "--version":
+        return
+    if named != words:
+        named.append("--help")
+    if named[0] == "--version":
         print(f"bert_tf {bert_tf.__version__}")
-    elif words[0] in ("--help", "-h", "help"):
-        _start_or_list([*words[1:], "--help"])
-    elif (found := commands.find(words)).name:
+    elif named[0] == "--all" or (extent := _help_asked_for(named[:1])) == "all":
+        print(commands.full_list())
+    elif extent:
+        print(commands.short_list())
+    elif (found := commands.find(named)).name:
         start_program(found.name, found.rest, found.typed)
-    elif (group := commands.starting_with(words[0])) and words[1:] in ([], ["--help"], ["-h"]):
-        print("\n".join([f"Usage: bert-tf {words[0]} COMMAND [--flags]", "", *commands.described(group)]))
+    elif (group := commands.starting_with(named[0])) and (not named[1:] or _help_asked_for(named[1:])):
+        print("\n".join([f"Usage: bert-tf {named[0]} COMMAND [--flags]", "", *commands.described(group)]))
     else:
-        sys.exit(commands.unknown(words))
+        sys.exit(commands.unknown(named))
+
+
+def _help_asked_for(words):
+    """Returns what `usage.asked_for` does, of words that name no command: they begin with a flag."""
+    if not words[0].startswith("-"):
+        return ""
+    from bert_tf.cli import usage  # here: the list of commands does without
+
+    return usage.asked_for(words)
 
 
 def start_program(name: str, words: Sequence[str] | None = None, typed: str | None = None):
@@ -104,7 +118,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
         module = importlib.import_module(f"bert_tf.cli.{name}")
         if extent := usage.asked_for(sys.argv[1:]):
             print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))
-            sys.exit(1)  # as absl's --help does
+            sys.exit(0)
         with program.defined_flags(module):
             parse = functools.partial(program.parse_command_line, module)
             app.run(functools.partial(program.run_program, module), flags_parser=parse)

@@ -211,7 +211,7 @@ def _reason(error):
         return str(error.__context__)
     if match := re.match(r"Missing value for flag -*(\w+)", str(error)):
         return f"--{match[1]} requires a value: --{match[1]}=..."
-    return f"{str(error).strip().removesuffix('.')}."
+    return f"{str(error).removeprefix('ERROR::').strip().removesuffix('.')}."
 
 
 def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:

@@ -1,6 +1,7 @@
 """The help of a command: `bert-tf NAME --help` shows its essential flags by group, `--help=all` shows all of them."""
 
 import inspect
+import itertools
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -203,11 +204,12 @@ def _notes(flag):
 
 def asked_for(words: Sequence[str]) -> str:
     """Returns "all" or "short" if a command line asks for help, else ""."""
-    words = list(words)
-    flags = {word.replace("--", "-", 1) for word in (words[: words.index("--")] if "--" in words else words)}
-    if flags & {"-help=all", "-helpfull"}:
-        return "all"
-    return "short" if flags & {"-help", "-helpshort", "-h", "-?", "-help=true"} else ""
+    extents = set()
+    for word in itertools.takewhile(lambda word: word != "--", words):
+        name, _, value = word.replace("--", "-", 1).lower().partition("=")
+        if name in ("-help", "-helpfull", "-helpshort", "-h", "-?") and value not in ("false", "0"):
+            extents.add("all" if name == "-helpfull" or value in ("all", "full") else "short")
+    return min(extents, default="")  # "all" rather than "short"
 
 
 def help_page(module, name: str, typed: str, with_all: bool) -> str:

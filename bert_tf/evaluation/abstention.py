@@ -9,12 +9,12 @@ import os
 
 import numpy as np
 
+from bert_tf.evaluation.error_reports.common import NORMAL_QUANTILE
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.html_report import ACCENT, FILL, INK, Page
 from bert_tf.utils.names import percent
 
 CURVE_FILE = "risk_coverage.tsv"
-_Z = 1.959964  # of the middle 95 % of a normal distribution
 _POINTS = 1000  # of a curve that is written
 
 
@@ -119,15 +119,16 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
 
 def interval(share: float, n: int) -> tuple[float, float]:
     """Returns the 95 % interval of a share observed in n > 0 draws (Wilson 1927)."""
-    centre, spread = share + _Z**2 / (2 * n), _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
-    return float(max(0, (centre - spread) / (1 + _Z**2 / n))), float(min(1, (centre + spread) / (1 + _Z**2 / n)))
+    z = NORMAL_QUANTILE
+    centre, spread = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return float(max(0, (centre - spread) / (1 + z**2 / n))), float(min(1, (centre + spread) / (1 + z**2 / n)))
 
 
 # === Report ===
 # The section of the report: coverage and accuracy by threshold.
 
 
-_MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages in the table
+_MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
 
 
 def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):

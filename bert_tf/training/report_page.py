@@ -54,6 +54,7 @@ _HEADINGS = {
     "gradient_norm": "Gradient norm before clipping",
     _SKIPPED: "Skipped steps, cumulative",
 }
+_ABBREVIATIONS = {"lm": "LM"}  # words of names that are written in capitals
 _LATEST = {"loss", "examples_per_second"}  # values of training whose last one is on the first screen
 _SPLITS = {"train": "Training data", "dev": "Evaluation data", "test": "Prediction data"}
 _TRAIN, _HELD_OUT, _COMMONEST = "training", "evaluation", "majority baseline"
@@ -77,10 +78,10 @@ def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, st
     curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))} if starts else {}
     names = [name for name in _in_order(curves) if max(len(group.get(name, ())) for group in curves.values()) > 1]
     with document.cards():
-        headlines = _keep(document, shown, HEADLINE)
+        _keep(document, shown, HEADLINE)
         if starts:
             with document.card("Run"):
-                document.table(None, _summary(starts, train, [] if headlines else held_out))
+                document.table(None, _summary(starts, train, held_out))
         if "loss" in names:
             with document.card("Loss"):
                 _add_figure(document, "loss", curves, starts)
@@ -91,23 +92,27 @@ def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, st
         document.heading("Training curves")
         with document.cards():
             for name in names:
-                with document.card(_HEADINGS.get(name, _words(name[:1].upper() + name[1:]))):
+                with document.card(_heading(name)):
                     _add_figure(document, name, curves, starts)
     if starts:
         _add_details(document, starts)
     return document.html()
 
 
+def _heading(name):
+    """Returns the name of a curve as people write it, at the beginning of a line."""
+    words = _words(name)
+    return _HEADINGS.get(name, words[:1].upper() + words[1:])
+
+
 def _words(name):
-    return name.replace("_", " ").replace("asked lm", "asked LM")
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
 
 
 def _keep(document, shown, begin=""):
-    """Moves the fragments whose names begin so from `shown` to the page; returns how many there were."""
-    names = [name for name in shown if name.startswith(begin)]
-    for name in names:
+    """Moves the fragments whose names begin so from `shown` to the page."""
+    for name in [name for name in shown if name.startswith(begin)]:
         document.keep(name, shown.pop(name))
-    return len(names)
 
 
 def _add_details(document, starts):
@@ -135,7 +140,7 @@ def _add_details(document, starts):
 
 def _summary(starts, train, held_out):
     """Returns rows: the model, the data, how far the run is, and the latest values."""
-    last = max((*train, *held_out, *starts), key=lambda line: line["step"])
+    last = max((*train, *held_out, *starts), key=lambda line: (line["step"], line["time"]))
     origin = starts[0]["from"]
     rows = [("Initial weights", os.path.basename(os.path.abspath(origin)) if origin else "random")]
     for name, each in (starts[-1].get("data") or {}).items():
@@ -203,7 +208,7 @@ def _add_figure(document, name, curves, starts):
     points = tuple((kind, tuple(values.items())) for kind, values in curves.items())
     end = max(step for values in curves.values() for step in values)
     again = tuple(line["step"] for line in starts if 0 < line["step"] < end)
-    document.figure(None, _Drawing(points, again), height=2.2, label=_HEADINGS.get(name, name))
+    document.figure(None, _Drawing(points, again), height=2.2, label=_heading(name))
 
 
 @dataclasses.dataclass(frozen=True)

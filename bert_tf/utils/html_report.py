@@ -230,7 +230,7 @@ class Page:
             return
         label = html.escape(heading or " ".join(columns).strip())
         scrolls = f'<div tabindex="0" role="region" aria-label="{label}">'  # by the arrow keys, where it is too wide
-        self._add(heading, f'{scrolls}{_columns(columns, rows)}</table></div>')
+        self._add(heading, f"{scrolls}{_columns(columns, rows)}</table></div>")
 
     def figure(self, heading: str | None, draw: Callable, height: float = 2.6, label: str = ""):
         """Adds a plot. The same data make the same bytes.

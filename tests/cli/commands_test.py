@@ -50,7 +50,10 @@ def test_a_command_is_found_under_all_its_names(words, found):
     assert all(commands.find([name]).name == name for name in commands.PROGRAMS)
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["help"]])
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--help"], ["help"], ["help", "help"], ["help", "--help"], ["--help", "-h", "--help"], ["-?"], ["--help=1"]],
+)
 def test_the_short_list_fits_on_a_screen(capsys, words):
     lines = printed(capsys, *words)
     assert len(lines) <= 26 and max(map(len, lines)) <= 80
@@ -63,6 +66,8 @@ def test_the_short_list_fits_on_a_screen(capsys, words):
 
 def test_the_full_list_has_every_command_with_its_summary(capsys):
     lines = printed(capsys, "--all")
+    for other in (["--help=all"], ["--help=full"], ["--helpfull"], ["help", "--all"]):
+        assert printed(capsys, *other) == lines
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
     for each in commands.COMMANDS.values():
@@ -70,13 +75,14 @@ def test_the_full_list_has_every_command_with_its_summary(capsys):
         assert commands.summary(each.name) in text
 
 
-def test_a_group_lists_its_commands(capsys):
-    for words in (["train"], ["train", "--help"]):
-        lines = printed(capsys, *words)
-        assert lines[0] == "Usage: bert-tf train COMMAND [--flags]"
-        assert [line.split("  ")[1] for line in lines if line.startswith("  train")] == [
-            alias for alias in ALIASES if alias.startswith("train ")
-        ]
+@pytest.mark.parametrize("flag", [None, "--help", "-h", "--help=all", "--help=full", "--helpfull", "-?"])
+def test_a_group_lists_its_commands(capsys, flag):
+    lines = printed(capsys, "train", *filter(None, [flag]))
+    assert lines == printed(capsys, "help", "train")
+    assert lines[0] == "Usage: bert-tf train COMMAND [--flags]"
+    assert [line.split("  ")[1] for line in lines if line.startswith("  train")] == [
+        alias for alias in ALIASES if alias.startswith("train ")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,16 @@ def test_a_group_lists_its_commands(capsys):
          "lists the commands."),
         (["qa"], "Error: Unknown command 'qa'. Did you mean `bert-tf train qa`? `bert-tf` lists the commands."),
         (["zzz"], "Error: Unknown command 'zzz'. `bert-tf` lists the commands."),
+        (["trian", "classifier"], "Error: Unknown command 'trian'. Did you mean `bert-tf train classifier`? `bert-tf` "
+         "lists the commands."),
+        (["trian", "--do_train"], "Error: Unknown command 'trian'. Did you mean `bert-tf train`? `bert-tf` lists"),
+        (["inspct"], "Error: Unknown command 'inspct'. Did you mean `bert-tf inspect`? `bert-tf` lists the commands."),
         (["train", "nothing"], "Error: Unknown command 'train nothing'. The commands of 'train':\n\n  train class"),
+        (["train", "classifer"], "Error: Unknown command 'train classifer'. Did you mean `bert-tf train classifier`? "
+         "The commands of 'train':\n\n  train class"),
+        (["train", "classifer", "--help"], "Error: Unknown command 'train classifer'. Did you mean"),
+        (["train", "--model=x"], "Error: Unknown command 'train'. Did you mean `bert-tf train classifier`? The "
+         "commands of 'train':\n\n  train class"),
     ],
 )  # fmt: skip
 def test_an_unknown_command_is_refused_with_the_nearest(words, told):

@@ -21,7 +21,7 @@ def shown(page):
 def help_of(capsys, *words):
     with pytest.raises(SystemExit) as end:
         main.main(list(words))
-    assert end.value.code == 1  # as absl's --help has it
+    assert end.value.code == 0
     return capsys.readouterr().out
 
 
@@ -57,7 +57,10 @@ def test_groups_name_flags_that_are_there():
     ("words", "count"),
     [(["run_classifier", "--help"], 30), (["run_classifier", "--do_train", "-h"], 30),
      (["train", "classifier", "--helpshort"], 30), (["help", "run-classifier"], 30),
-     (["run_classifier", "--help=all"], 200), (["run_classifier", "--helpfull"], 200)],
+     (["help", "help", "run_classifier"], 30), (["run_classifier", "--help=True"], 30),
+     (["run_classifier", "--help=1"], 30), (["run_classifier", "--help=please"], 30),
+     (["run_classifier", "--help=all"], 200), (["run_classifier", "--helpfull"], 200),
+     (["run_classifier", "--help=full"], 200), (["run_classifier", "--help", "--help=ALL"], 200)],
 )  # fmt: skip
 def test_ways_to_ask_for_help(capsys, words, count):
     page = help_of(capsys, *words)
@@ -67,6 +70,10 @@ def test_ways_to_ask_for_help(capsys, words, count):
 
 def test_words_after_two_dashes_ask_for_nothing():
     assert usage.asked_for(["a", "--", "--help"]) == "" and usage.asked_for(["--output_dir=help"]) == ""
+
+
+def test_help_that_is_turned_off_is_not_asked_for():
+    assert not usage.asked_for(["--help=false", "--help=False", "--help=0", "--nohelp", "help"])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve, interval, scores
+from bert_tf.evaluation.abstention import (
+    CURVE_FILE,
+    Abstention,
+    RiskCoverageCurve,
+    add_abstention,
+    interval,
+    scores,
+)
+from bert_tf.utils.html_report import Page
 
 #             1 of 1  2 of 2  2 of 3  3 of 4  3 of 5
 CONFIDENCE = [0.9,    0.8,    0.7,    0.6,    0.5]  # fmt: skip
@@ -44,6 +52,13 @@ def test_the_curve_is_written_at_a_thousand_thresholds_at_most(tmp_path):
     RiskCoverageCurve.of(many, many > 0.5).write(tmp_path)
     rows = (tmp_path / CURVE_FILE).read_text().splitlines()
     assert len(rows) == 1001 and float(rows[-1].split("\t")[1]) == 1
+
+
+def test_the_table_ends_with_all_predictions():
+    page, sure = Page("p"), np.arange(400, 0, -1) / 400  # more of them than there are percents
+    add_abstention(page, RiskCoverageCurve.of(sure, sure > 0.25), None, 0.9)
+    last = page.fragment().rpartition("<tr>")[2]
+    assert all(f">{cell}</t" in last for cell in ("100.0 %", "75.0 %", "0.0025"))
 
 
 def test_wilson_s_interval():

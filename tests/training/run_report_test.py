@@ -66,6 +66,7 @@ def _curves(text, heading):
 
 def test_every_curve_is_there():
     text = build_history_page(_lines(), "Run")
+    assert 'aria-label="Masked LM accuracy"' in text and "masked_lm" not in text
     parts = _Headings(text).parts
     headings = ["Masked LM accuracy", "Next sentence accuracy", "Examples per second"]
     headings += ["Tokens per second", "Learning rate", "Gradient norm before clipping", "Skipped steps, cumulative"]
@@ -77,14 +78,24 @@ def test_every_curve_is_there():
         assert ("evaluation" in parts[heading]) == ("evaluation" in kinds)
 
 
-def test_what_was_evaluated_is_on_the_first_screen_and_its_numbers_are_there_once():
+def test_what_was_evaluated_is_on_the_first_screen():
     shown = {"eval": "<h2>Errors</h2>", "headline": "<b>0.75</b>", "overview": "<h2>Matrix</h2>", "more": "<i></i>"}
     page = build_history_page(_lines(), "Run", shown)
     headings = (f">{name}</h2>" for name in ("Run", "Loss", "Matrix", "Errors", "Training curves", "Flags"))
     places = [page.index(mark) for mark in ("<b>0.75</b>", *headings)]
     assert places == sorted(places)
-    assert "Evaluation loss" not in page and "Evaluation loss" in build_history_page(_lines(), "Run")
     assert list(kept(page)) == ["headline", "overview", "eval", "more"]
+
+
+def test_a_headline_does_not_hide_the_latest_evaluation():
+    shown = {"headline": "<p>Checkpoint after step 30.</p>", "headline_predict": "<p>Checkpoint after step 30.</p>"}
+    cells = _Headings(build_history_page(_lines(), "Run", shown)).parts["Run"]
+    assert dict(zip(cells[::2], cells[1::2], strict=True))["Evaluation loss"] == "4.5"
+
+
+def test_the_run_lasts_until_its_final_evaluation():
+    lines = [*_lines(), {**_line("eval", 60, **SCORES), "time": "2025-01-31T11:30:00+00:00"}]
+    assert "60, until 2025-01-31 11:30 UTC" in _Headings(build_history_page(lines, "Run")).parts["Run"]
 
 
 def test_the_majority_baseline_is_in_the_plot_of_the_metric():

@@ -35,8 +35,8 @@ valid. In a command's name, a hyphen stands for an underscore: `bert-tf fill-mas
 - Texts and paths without a flag are accepted only by commands whose examples show them. After `--`, nothing is read as
     a flag of the command itself.
 
-The exit status is 0 if a command succeeded, 1 after an error, 130 after Ctrl-C, and 141 if the reader of its output
-closed the pipe. An error that you can fix is reported in one message, without a traceback.
+The exit status is 0 if a command succeeded or showed its help, 1 after an error, 130 after Ctrl-C, and 141 if the
+reader of its output closed the pipe. An error that you can fix is reported in one message, without a traceback.
 
 In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` start the commands of these names, and are
 called as the scripts of google-research/bert are.

@@ -1,6 +1,7 @@
 """The error report of question answering."""
 
 import dataclasses
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -57,8 +58,12 @@ class QuestionReport(ErrorReport):
         return dict(zip(names, (answers, self.given, *numbers), strict=True))
 
     def interval(self, metric):
-        found = ratio_interval(self.f1 if metric == "f1" else self.exact)
+        found = ratio_interval(self._shares(metric))
         return found and (100 * found[0], 100 * found[1])
+
+    def is_of(self, metric, value):
+        """A value is of other predictions if it was computed with another threshold: before the best one was known."""
+        return math.isclose(100 * self._shares(metric).mean(), value, rel_tol=1e-6)
 
     def show_overview(self, page: Page):
         words, kind = question_words(self.examples.texts["question"])
@@ -81,6 +86,9 @@ class QuestionReport(ErrorReport):
         sections.add_means_by_length(page, self.examples, scores)
         page.text("Exact match is the share of questions whose predicted answer equals a true one. F1 is the mean "
                   "overlap in words with the closest true answer.")  # fmt: skip
+
+    def _shares(self, metric):
+        return self.f1 if metric == "f1" else self.exact
 
     def _show_answerable(self, page, has, scores):
         groups = {"answerable": has, "unanswerable": ~has}

@@ -46,14 +46,12 @@ class Counts(NamedTuple):
         return Fractions(_ratio(right, given), _ratio(right, gold), _ratio(2 * right, gold + given))
 
     def averages(self) -> dict[str, Fractions]:
-        """Returns the macro, weighted and micro averages; macro is over the classes that occur."""
+        """Returns the macro and weighted averages; macro is over the classes that occur."""
         there, rates = (self.gold + self.given) > 0, self.rates()
         weights = self.gold / max(self.gold.sum(), 1)
-        together = Counts(*(part.sum(keepdims=True) for part in self)).rates()
         return {
             "macro": Fractions(*(float(rate[there].mean()) if there.any() else 0.0 for rate in rates)),
             "weighted": Fractions(*(float(rate @ weights) for rate in rates)),
-            "micro": Fractions(*(float(rate[0]) for rate in together)),
         }
 
 
@@ -65,7 +63,8 @@ def _ratio(part, whole):
 # Examples with labels and predictions: the interface of all error reports.
 
 
-_Z = 1.959964  # quantile of the normal distribution for intervals of 95 %
+NORMAL_QUANTILE = 1.959964  # of the normal distribution, for intervals of 95 %
+
 
 class Shown(NamedTuple):
     """n examples as a reader is to see them.
@@ -139,6 +138,10 @@ class ErrorReport(abc.ABC):
         """Returns the 95 % confidence interval of one of `main_metrics`; None: unknown."""
         return None
 
+    def is_of(self, metric: str, value: float) -> bool:
+        """Returns whether a value of one of `main_metrics` is that of these predictions, and not of others."""
+        return True
+
     def show_overview(self, page: Page):  # noqa: B027 - a report need not have one
         """Adds the figure or table for the first screen of a page."""
 
@@ -168,7 +171,7 @@ def ratio_interval(part: np.ndarray, whole: np.ndarray | float = 1.0) -> tuple[f
     if n < 2 or not total:
         return None
     ratio = part.sum() / total
-    half = _Z * np.sqrt(n / (n - 1) * ((part - ratio * whole) ** 2).sum()) / total
+    half = NORMAL_QUANTILE * np.sqrt(n / (n - 1) * ((part - ratio * whole) ** 2).sum()) / total
     return float(max(0.0, ratio - half)), float(min(1.0, ratio + half))
 
 
@@ -227,9 +230,10 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
             if each.warning:
                 page.warning(f"Warning: {each.warning}")
         if main := _main_metric(first, scores):
-            interval = first.interval(main.removeprefix("eval_"))
+            metric, value = main.removeprefix("eval_"), rest.pop(main)
+            interval = first.interval(metric) if first.is_of(metric, value) else None
             remark = "95 % confidence interval {:.4g} to {:.4g}".format(*interval) if interval else ""
-            page.metric(_title(main), f"{rest.pop(main):.4g}", remark)
+            page.metric(_title(main), f"{value:.4g}", remark)
         page.table(None, [(_title(name), f"{value:.4g}") for name, value in rest.items()])
         notes = {}
         for name in scores:

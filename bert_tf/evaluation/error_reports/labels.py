@@ -81,7 +81,7 @@ class SingleLabelReport(ErrorReport):
         right = self.given == self.gold
         self._list_errors(page, right)
         counts = Counts.of_pairs(self.gold, self.given, len(self.labels))
-        sections.add_label_rates(page, self.label_noun, self.labels, counts, "")
+        sections.add_label_rates(page, self.label_noun, self.labels, counts)
         kept, matrix = _matrix(self.gold, self.given, len(self.labels))
         sections.add_confused_pairs(page, self.label_noun, [self.labels[i] for i in kept], matrix)
         sections.add_calibration(page, self.confidence, right, "predictions")
@@ -195,7 +195,7 @@ class MultiLabelReport(ErrorReport):
         right = self.given == self.gold
         whole = right.all(-1)
         self._list_errors(page, whole)
-        sections.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given), "")
+        sections.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given))
         remark = f" Each example has {len(self.labels)} decisions, one for each label."
         sections.add_calibration(page, self.confidence.ravel(), right.ravel(), "decisions", remark)
         numbers = self.gold.sum(-1)

@@ -117,7 +117,7 @@ class Ratio(NamedTuple):
 Shares = Mapping[str, np.ndarray | Ratio]  # name -> float [n], 0 to 1, of which the mean is shown; or a ratio
 
 
-def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"):
+def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, counted: str = "examples"):
     """Adds precision, recall and F1 of each label, and their averages.
 
     Args:
@@ -125,7 +125,6 @@ def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts,
         noun: what the L things are, such as "label".
         names: of the L.
         counts: of them.
-        micro: what the micro average means here, after "Micro: "; "" leaves that average out.
         counted: what the labels are assigned to.
     """
     rates, most = counts.rates(), max(counts.gold.max(initial=0), 1)
@@ -136,13 +135,13 @@ def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts,
     columns = (noun, counted, "predicted", "correct", *_RATES)
     with page.section(f"Precision, recall and F1 by {noun}", is_open=len(names) <= _OPEN):
         page.table(None, rows, columns)
-        averages = {name: each for name, each in counts.averages().items() if micro or name != "micro"}
-        page.table(None, [(name, *map(percent, each)) for name, each in averages.items()], ("average", *_RATES))
+        averages = counts.averages().items()
+        page.table(None, [(name, *map(percent, each)) for name, each in averages], ("average", *_RATES))
         page.text(
             f"Precision is the share of correct predictions among the {counted} predicted as a {noun}. Recall is the "
             f"share of a {noun}'s {counted} that are found. F1 is their harmonic mean. 0 / 0 counts as 0.\n"
             f"Macro is the unweighted mean over the {noun}s that occur. Weighted is the mean weighted by the true "
-            f"{counted} of each {noun}." + (f" Micro {micro}" if micro else "")
+            f"{counted} of each {noun}."
         )
     if len(names) > _OPEN:
         weakest = np.argsort(np.where(counts.gold > 0, rates.f1, np.inf), kind="stable")[:10]

@@ -97,7 +97,7 @@ class TaggingReport(ErrorReport):
         hits = [gold for gold, given in pairs if gold == given]
         golds, givens = ([entity for both in self._entities for entity in both[side]] for side in (0, 1))
         counts = [_count(each, index) for each in (golds, givens, hits)]
-        sections.add_label_rates(page, "type", names, Counts(*counts), "", "entities")
+        sections.add_label_rates(page, "type", names, Counts(*counts), "entities")
         matrix = np.zeros([len(types) + 1] * 2, int)
         for gold, given in pairs:
             matrix[tuple(len(types) if each is None else index[each.type] for each in (gold, given))] += 1
@@ -146,7 +146,7 @@ def match_entities(
 
 
 def kind_of_error(gold: EntitySpan | None, given: EntitySpan | None) -> str:
-    """Returns which kind of error, or none, a pair of `match` is."""
+    """Returns which kind of error, or none, a pair of `match_entities` is."""
     if gold is None or given is None:
         return "spurious" if gold is None else "missing"
     same_ends = gold[1:] == given[1:]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.evaluation.error_reports import sections
-from bert_tf.evaluation.error_reports.common import ErrorReport, ratio_interval
+from bert_tf.evaluation.error_reports.common import NORMAL_QUANTILE, ErrorReport, ratio_interval
 from bert_tf.evaluation.metrics import pearson, share_below, spearman
 from bert_tf.utils.html_report import BarCell, Page
 from bert_tf.utils.names import percent
@@ -64,7 +64,7 @@ class RegressionReport(ErrorReport):
         value = (pearson if metric == "pearson" else spearman)(self.gold, self.given)
         if not abs(value) < 1:
             return None
-        half = 1.959964 * np.sqrt((1 if metric == "pearson" else 1 + value**2 / 2) / (n - 3))
+        half = NORMAL_QUANTILE * np.sqrt((1 if metric == "pearson" else 1 + value**2 / 2) / (n - 3))
         return float(np.tanh(np.arctanh(value) - half)), float(np.tanh(np.arctanh(value) + half))
 
     def show_overview(self, page: Page):

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.evaluation.error_reports.answers import QuestionReport, question_words
-from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.common import Shown, render_headline
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport
 from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match_entities
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
@@ -168,6 +168,15 @@ def test_report_of_questions():
         ["q3", "who was <b>he</b> ?", "a man of the people", "(none)", "0.600", "0.50"],
     ]
     assert judged.columns()["answer"] == ["Joan Baez", "1959", "", "a man of the people"]
+
+
+def test_an_f1_of_another_threshold_has_no_interval():
+    judged = _questions(["Who ?"] * 3, [["a"]] * 3, ["a", "", "b"], [0.9, 0.8, 0.7], [1, 0, 0], [1, 0.5, 0])
+    page = render_headline({"dev": judged}, {"eval_f1": 50.0, "eval_best_f1": 50.0})
+    assert "<strong>50</strong> <b>F1</b> <span>95 % confidence interval 0 to 100</span>" in page
+    page = render_headline({"dev": judged}, {"eval_f1": 49.9, "eval_best_f1": 50.0})
+    assert "<strong>49.9</strong> <b>F1</b> <span></span>" in page
+    assert [judged.is_of("exact", value) for value in (100 / 3, 50.0)] == [True, False]
 
 
 def test_questions_of_another_language_go_by_their_first_word():

@@ -169,7 +169,7 @@ def test_all_that_fine_tuning_has_works_for_it(home, deep):
     log = result["log"]
     assert "Layers: frozen: the embeddings and 1 of the layers; rates: times 0.9" in log
     assert "eval_f1_FLAW = " in log and (home / "options" / "best_checkpoint.json").exists()
-    assert 'aria-label="f1_FLAW"' in (home / "options" / "report.html").read_text(encoding="utf-8")
+    assert 'aria-label="F1 FLAW"' in (home / "options" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -76,13 +76,19 @@ function chooseModel(wishes) {
   fill(version, ["", ...versions], wishes.get("version"));
   document.getElementById("version-label").hidden = versions.length < 2;
   if (versions.length) return chooseVersion(wishes);
-  signatures = {};
-  fields.replaceChildren();
-  examples.hidden = request.hidden = true;
+  clear();
   throw new Error(`No version of ${model.value} is available. See the server's log.`);
 }
 
+// What belongs to another model must not stay if the chosen one fails.
+function clear() {
+  signatures = explanations = {};
+  fields.replaceChildren();
+  examples.hidden = request.hidden = true;
+}
+
 async function chooseVersion(wishes) {
+  clear();
   const { metadata } = await ask(`${path()}/metadata`);
   const offered = Object.entries(metadata.signature_def.signature_def);
   signatures = Object.fromEntries(offered.filter(([, each]) => takesTexts(each) && !explains(each)));
