@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bert_tf.evaluation.error_reports.common import checkpoint_sentence
 from bert_tf.training.learning_rate import RangeTest
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 
@@ -77,11 +78,12 @@ def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, st
     shown, document = dict(shown or {}), Page(title)
     curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))} if starts else {}
     names = [name for name in _in_order(curves) if max(len(group.get(name, ())) for group in curves.values()) > 1]
+    is_stated = bool(held_out) and _has_headline_of(held_out[-1]["step"], shown)
     with document.cards():
         _keep(document, shown, HEADLINE)
         if starts:
             with document.card("Run"):
-                document.table(None, _summary(starts, train, held_out))
+                document.table(None, _summary(starts, train, held_out, is_stated))
         if "loss" in names:
             with document.card("Loss"):
                 _add_figure(document, "loss", curves, starts)
@@ -107,6 +109,12 @@ def _heading(name):
 
 def _words(name):
     return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
+
+
+def _has_headline_of(step, shown):
+    """Returns whether a headline already has the metrics of a step, which are then not on the first screen twice."""
+    sentence = checkpoint_sentence(step)
+    return any(name.startswith(HEADLINE) and sentence in fragment for name, fragment in shown.items())
 
 
 def _keep(document, shown, begin=""):
@@ -138,7 +146,7 @@ def _add_details(document, starts):
                     document.table(None, rows)
 
 
-def _summary(starts, train, held_out):
+def _summary(starts, train, held_out, is_stated):
     """Returns rows: the model, the data, how far the run is, and the latest values."""
     last = max((*train, *held_out, *starts), key=lambda line: (line["step"], line["time"]))
     origin = starts[0]["from"]
@@ -148,7 +156,7 @@ def _summary(starts, train, held_out):
     rows.append(("Training steps", f"{last['step']:,}, until {_minute(last['time'])}"))
     if skipped := sum(line.get(_SKIPPED) or 0 for line in train):
         rows.append(("Skipped steps", f"{skipped:,.0f} (non-finite gradients)"))
-    for kind, line in (("Training", train[-1:]), ("Evaluation", held_out[-1:])):
+    for kind, line in (("Training", train[-1:]), ("Evaluation", [] if is_stated else held_out[-1:])):
         for name, value in _values(*line).items() if line else ():
             if kind == "Evaluation" or name in _LATEST:
                 name = _words(name.replace(_OF_COMMONEST, f" ({_COMMONEST})"))

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from bert_tf.evaluation.error_reports.common import checkpoint_sentence
 from bert_tf.training.report_page import build_history_page
 from bert_tf.utils.html_report import kept
 
@@ -91,6 +92,11 @@ def test_a_headline_does_not_hide_the_latest_evaluation():
     shown = {"headline": "<p>Checkpoint after step 30.</p>", "headline_predict": "<p>Checkpoint after step 30.</p>"}
     cells = _Headings(build_history_page(_lines(), "Run", shown)).parts["Run"]
     assert dict(zip(cells[::2], cells[1::2], strict=True))["Evaluation loss"] == "4.5"
+
+
+def test_metrics_are_not_on_the_first_screen_twice():
+    shown = {"headline": f"<p>{checkpoint_sentence(60)}</p>"}
+    assert "Evaluation loss" not in _Headings(build_history_page(_lines(), "Run", shown)).parts["Run"]
 
 
 def test_the_run_lasts_until_its_final_evaluation():

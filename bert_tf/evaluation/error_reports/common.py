@@ -239,8 +239,13 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
         for name in scores:
             notes.setdefault(_remark(name, reports), []).append(_title(name))
         lines = [f"{', '.join(names)}: {remark}." for remark, names in notes.items() if remark]
-        page.text("\n".join(lines + ([f"Checkpoint after step {step:,}."] if step is not None else [])))
+        page.text("\n".join(lines + ([checkpoint_sentence(step)] if step is not None else [])))
     return page.fragment()
+
+
+def checkpoint_sentence(step: int) -> str:
+    """Returns the sentence of a headline that states which checkpoint its metrics belong to."""
+    return f"Checkpoint after step {step:,}."
 
 
 def render_overview(reports: Mapping[str, ErrorReport], salt: str = "") -> str:

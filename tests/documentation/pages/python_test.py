@@ -62,7 +62,8 @@ def test_page(run, capsys):
     assert [each.shape for each in _check_outputs(names)["encoder_outputs"]] == [(2, 128, 384)] * 6
     ids = names["bert"].tokenizer.tokenize(["unaffable films", "Déjà vu"]).to_list()
     assert ids == [[14477, 20961, 3468, 3152], [2139, 3900, 24728]]
-    assert pathlib.Path("minilm-hf", "model.safetensors").exists() and "read back bit-identical" in capsys.readouterr().out
+    assert pathlib.Path("minilm-hf", "model.safetensors").exists()
+    assert "read back bit-identical" in capsys.readouterr().out
     np.testing.assert_allclose(names["similarities"][np.triu_indices(3, 1)], [0.55, 0.07, 0.02], atol=0.006)
     assert list(names["classifier"].classes_) == ["bad", "good"]
     assert list(names["classifier"].predict(["A wonderful cast.", "Boring from start to end."])) == ["good", "bad"]
