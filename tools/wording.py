@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from tools.docs.navigation import COMMANDS, ROOT
 
 
 class Pattern(NamedTuple):
@@ -99,7 +99,7 @@ def prose(text: str) -> str:
 def pages(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
     """Returns the pages that are written by hand."""
     found = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), root / "benchmarks" / "README.md"]
-    return sorted(page for page in found if (root / "docs" / "reference" / "cli") not in page.parents)
+    return sorted(page for page in found if root / COMMANDS.relative_to(ROOT) not in page.parents)
 
 
 def page_sentences(page: pathlib.Path) -> Iterator[tuple[int, str]]:

@@ -37,6 +37,21 @@ GOOGLE_TPU = (
 )
 
 
+# === Tokenizer ===
+# How a model that is asked about texts reads them; None: as its checkpoint says.
+
+
+TOKENIZER = (
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag(
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
+        "integer", low=3,
+    ),
+)  # fmt: skip
+
+
 # === Distillation ===
 # Flags of distillation: which model teaches, and what is learned from it.
 

@@ -10,7 +10,7 @@ predictions.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import EXPORT_FORM
+from bert_tf.cli.common_flags import EXPORT_FORM, TOKENIZER
 from bert_tf.cli.options_from_flags import make_export_options
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
@@ -22,13 +22,7 @@ FLAGS = (
         "prefix of a TF1 checkpoint.",
         required=True,
     ),
-    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
-    Flag(
-        "max_seq_length", None,
-        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
-        "integer", low=3,
-    ),
+    *TOKENIZER,
     Flag(
         "input_file", None,
         "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",

@@ -12,6 +12,7 @@ log-likelihoods and perplexity.
 from absl import logging
 
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
+from bert_tf.cli.common_flags import TOKENIZER
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag, with_attributes, with_default
 
@@ -27,13 +28,7 @@ FLAGS = (
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
     Flag("pieces", False, "Also report the log-probability of each token.", "bool"),
     Flag("json", False, "Print JSON for texts that are arguments, one object per line.", "bool"),
-    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
-    Flag(
-        "max_seq_length", None,
-        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
-        "integer", low=3,
-    ),
+    *TOKENIZER,
 )
 TAKES_TEXTS = True
 

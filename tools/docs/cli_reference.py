@@ -1,22 +1,19 @@
 """The reference of the command line, docs/reference/cli.md and docs/reference/cli/*.md, from docstrings and flags.
 
     .venv/bin/python -m tools.docs.cli_reference      # writes the pages
-    .venv/bin/python -m tools.docs.cli_reference nav  # prints their lines for mkdocs.yml
 """
 
 import importlib
 import inspect
 import pathlib
 import re
-import sys
 import textwrap
 
 from bert_tf.cli import commands, usage
 from bert_tf.utils.settings import Flag
-from tools.docs.navigation import ROOT
+from tools.docs.navigation import COMMANDS
 
-FOLDER = ROOT / "docs" / "reference"
-INDEX = FOLDER / "cli.md"
+INDEX = COMMANDS.with_suffix(".md")
 _NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
 _FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;,.)]*[^\s;,.):])?)")  # in a sentence
 _INTRODUCTION = """\
@@ -45,7 +42,7 @@ called as the scripts of google-research/bert are.
 
 def pages() -> dict[pathlib.Path, str]:
     """Returns {path: text} of all pages."""
-    return {INDEX: index(), **{FOLDER / "cli" / f"{name}.md": page(name) for name in commands.PROGRAMS}}
+    return {INDEX: index(), **{COMMANDS / f"{name}.md": page(name) for name in commands.PROGRAMS}}
 
 
 def index() -> str:
@@ -111,16 +108,10 @@ def _wrapped(text):
     return textwrap.wrap(text, 118, break_on_hyphens=False, break_long_words=False)
 
 
-def nav() -> str:
-    """Returns the lines of `nav` in mkdocs.yml."""
-    names = [f"      - {name}: reference/cli/{name}.md" for name in commands.PROGRAMS]
-    return "\n".join(["  - Commands:", "      - All commands: reference/cli.md", *names])
-
-
 def main():
     """Writes the pages, and removes those of commands that are gone."""
     made = pages()
-    for old in set((FOLDER / "cli").glob("*.md")) - made.keys():
+    for old in set(COMMANDS.glob("*.md")) - made.keys():
         old.unlink()
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,4 +119,4 @@ def main():
 
 
 if __name__ == "__main__":
-    print(nav()) if sys.argv[1:] == ["nav"] else main()
+    main()

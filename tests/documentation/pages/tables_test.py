@@ -9,7 +9,7 @@ import pytest
 from bert_tf.cli import commands
 from bert_tf.utils.settings import Flag
 from tests.documentation.pages import markdown
-from tools.docs import cli_reference, tables
+from tools.docs import cli_reference, navigation, tables
 
 API = tables.PAGE
 _FENCED = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -38,7 +38,7 @@ def test_public_names_are_on_the_page(package):
 
 def test_the_cli_reference_is_up_to_date():
     pages = cli_reference.pages()
-    there = {cli_reference.INDEX, *(cli_reference.FOLDER / "cli").glob("*.md")}
+    there = {cli_reference.INDEX, *navigation.COMMANDS.glob("*.md")}
     assert there == set(pages), "`python -m tools.docs.cli_reference` writes them anew"
     for path, text in pages.items():
         assert _text(path) == text, f"{path.name}: `python -m tools.docs.cli_reference` writes it anew"
