@@ -44,9 +44,9 @@ def recovered(tokenizer, examples: SquadExamples, max_seq_length=384, doc_stride
     rows = encode_squad(tokenizer, examples, max_seq_length, doc_stride, max_query_length, with_answers=True)
     first, last = (rows.targets[f"{side}_positions"] for side in ("start", "end"))
     starts = rows.origin.starts.flat[rows.splits[:-1] + first]
-    limits = rows.origin.limits.flat[rows.splits[:-1] + last]
+    ends = rows.origin.ends.flat[rows.splits[:-1] + last]
     held = np.flatnonzero(first)
-    return {examples.ids[i]: examples.contexts[i][starts[row] : limits[row]]
+    return {examples.ids[i]: examples.contexts[i][starts[row] : ends[row]]
             for row, i in zip(held, rows.origin.example[held], strict=True)}  # fmt: skip
 
 

@@ -23,17 +23,17 @@ class TokenFeatures(NamedTuple):
     """The P tokens of a text or text pair, including special tokens, and their features.
 
     Attributes:
-        pieces: the tokens, as spelled in the vocabulary.
+        tokens: the tokens, as spelled in the vocabulary.
         values: float32 [P, D].
-        starts, limits: int32 [P], the span of each token in its text, half-open, in code points; 0, 0 for special
+        starts, ends: int32 [P], the span of each token in its text, half-open, in code points; 0, 0 for special
             tokens.
         of_text: int32 [P], the text of each token: 0, or 1 for the second of a pair; -1 for special tokens.
     """
 
-    pieces: list[str]
+    tokens: list[str]
     values: np.ndarray
     starts: np.ndarray
-    limits: np.ndarray
+    ends: np.ndarray
     of_text: np.ndarray
 
 
@@ -95,14 +95,14 @@ class Extractor:
         """D, the dimension of the vectors."""
         return self._of_texts.structured_outputs.shape[-1]
 
-    def pieces(self, texts: Texts) -> Iterator[TokenFeatures]:
+    def tokens(self, texts: Texts) -> Iterator[TokenFeatures]:
         """Yields token features of each text or text pair, in order; raises as `__call__`."""
         texts = text_list(texts, pairs=True)
         for start in range(0, len(texts), _TOKENS_CHUNK):
-            yield from self._pieces(texts[start : start + _TOKENS_CHUNK])
+            yield from self._tokens(texts[start : start + _TOKENS_CHUNK])
 
     @functools.cached_property
-    def _of_pieces(self):
+    def _of_tokens(self):
         return _traced(self._piece_values)
 
     @functools.cached_property
@@ -129,17 +129,17 @@ class Extractor:
             vectors[chosen] = values
         return vectors
 
-    def _pieces(self, texts):
-        ids, starts, limits = zip(*map(self.tokenizer.tokenize_with_offsets, _columns(texts)), strict=True)
+    def _tokens(self, texts):
+        ids, starts, ends = zip(*map(self.tokenizer.tokenize_with_offsets, _columns(texts)), strict=True)
         rows, vocab, found = self._rows(*ids), self.tokenizer.vocab, [None] * len(texts)
         of_text = [each.with_flat_values(tf.fill(tf.shape(each.flat_values), n)) for n, each in enumerate(ids)]
-        numbers = [self._pack_numbers(*each) for each in (starts, limits)] + [self._pack_numbers(*of_text, special=-1)]
+        numbers = [self._pack_numbers(*each) for each in (starts, ends)] + [self._pack_numbers(*of_text, special=-1)]
         splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
         for chosen, features in self._batches(rows):
-            for text, values in zip(chosen.tolist(), self._of_pieces(features).numpy(), strict=True):
+            for text, values in zip(chosen.tolist(), self._of_tokens(features).numpy(), strict=True):
                 own = slice(splits[text], splits[text + 1])
-                pieces = [vocab[n] for n in all_ids[own].tolist()]
-                found[text] = TokenFeatures(pieces, values[: len(pieces)], *(each[own] for each in numbers))
+                tokens = [vocab[n] for n in all_ids[own].tolist()]
+                found[text] = TokenFeatures(tokens, values[: len(tokens)], *(each[own] for each in numbers))
         return found
 
     def _rows(self, *ids):

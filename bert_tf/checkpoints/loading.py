@@ -87,7 +87,7 @@ class Bert:
         if key not in self._extractors:  # tracing takes longer than a few texts
             self._extractors[key] = Extractor(self.encoder, self.tokenizer, **options)
         extractor = self._extractors[key]
-        return list(extractor.pieces(texts)) if of_tokens else extractor(texts)
+        return list(extractor.tokens(texts)) if of_tokens else extractor(texts)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the current weights as {our path: array}: encoder, head and `others`."""

@@ -92,14 +92,14 @@ def main(settings):
     from bert_tf.utils.shards import report_name, warn_of_others
 
     job, vocabulary = _job(settings)
-    pieces = _pieces(job, vocabulary)
+    masking = _masking_vocabulary(job, vocabulary)
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
     warn_of_others(settings.output_file, job.output_files)
     _warn_of_phrases(statistics, job.options)
-    text = format_report(statistics, job.options, pieces)
+    text = format_report(statistics, job.options, masking)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
-    write_text(f"{name}.html", make_report_page(statistics, job.options, pieces))
+    write_text(f"{name}.html", make_report_page(statistics, job.options, masking))
     print(text)
     wrote = number_of(len(job.output_files), "file")
     logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)
@@ -151,17 +151,17 @@ def _job(settings):
     return job, vocabulary
 
 
-def _pieces(job, vocabulary):
+def _masking_vocabulary(job, vocabulary):
     """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
     from bert_tf.pretraining.masked_positions import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:
         return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
-    pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
-    known, unknown = pieces.phrases.number, pieces.phrases.unknown
+    masking = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
+    known, unknown = masking.phrases.number, masking.phrases.unknown
     logging.info("Phrases: %d; skipped %d more that contain tokens not in the vocabulary.", known, unknown)
-    return pieces
+    return masking
 
 
 def _warn_of_phrases(statistics, options):

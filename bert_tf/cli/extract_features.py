@@ -37,9 +37,9 @@ FLAGS = (
         choices=names.POOLINGS,
     ),
     Flag(
-        "unit", "piece",
+        "unit", "token",
         "Without --pooling: one vector per token or per word (the mean over its tokens).",
-        choices=("piece", "word"),
+        choices=("token", "word", "piece"),  # the last is the older name of the first
     ),
     Flag(
         "max_seq_length", 128,
@@ -66,7 +66,7 @@ def main(settings):
         settings.model or settings.init_checkpoint,
         _layers(settings.layers),
         settings.pooling,
-        settings.unit,
+        "token" if settings.unit == "piece" else settings.unit,
         settings.max_seq_length,
         settings.output_file.lower().endswith(".jsonl"),
         settings.bert_config_file,

@@ -62,8 +62,8 @@ def _print_scores(settings, texts):
     for row in zip(*lists.values(), strict=True):
         answer = dict(zip(lists, row, strict=True))
         print(json_text(answer, ensure_ascii=False) if settings.json else _as_text(answer, scorer.measure), flush=True)
-    total, pieces = sum(score.total for score in scores), sum(len(score.pieces) for score in scores)
-    _tell(scorer.measure, perplexity(total, pieces), pieces, len(texts))
+    total, tokens = sum(score.total for score in scores), sum(len(score.tokens) for score in scores)
+    _tell(scorer.measure, perplexity(total, tokens), tokens, len(texts))
 
 
 def _write_scores(settings):
@@ -89,11 +89,11 @@ def _write_scores(settings):
 
 def _as_text(answer, measure):
     """Returns a score for the eye: the sum, the mean and the number of tokens, then the text; each token, if wanted."""
-    head = f"{answer[measure]:12.4f} {answer['per_piece']:9.4f} {answer['num_pieces']:5}  {answer['text']}"
-    pieces = zip(answer.get("log_probabilities", ()), answer.get("pieces", ()), strict=True)
-    return "\n".join([head, *(f"{value:12.4f}  {piece}" for value, piece in pieces)])
+    head = f"{answer[measure]:12.4f} {answer['per_token']:9.4f} {answer['num_tokens']:5}  {answer['text']}"
+    tokens = zip(answer.get("log_probabilities", ()), answer.get("tokens", ()), strict=True)
+    return "\n".join([head, *(f"{value:12.4f}  {token}" for value, token in tokens)])
 
 
-def _tell(measure, found, pieces, texts):
+def _tell(measure, found, tokens, texts):
     name = {"pseudo_log_likelihood": "Pseudo-perplexity", "log_likelihood": "Perplexity"}[measure]
-    logging.info("%s: %.5g, over %d tokens of %d texts.", name, found, pieces, texts)
+    logging.info("%s: %.5g, over %d tokens of %d texts.", name, found, tokens, texts)

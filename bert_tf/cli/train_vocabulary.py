@@ -53,7 +53,7 @@ def main(settings):
     texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
     held_out = []  # sentences for the report
     counts = learning.count_words(learning.hold_out(texts, held_out), do_lower_case)
-    pieces = learning.learn_vocabulary(
+    tokens = learning.learn_vocabulary(
         counts,
         vocab_size=settings.vocab_size,
         unused_pieces=settings.unused_pieces,
@@ -61,14 +61,14 @@ def main(settings):
         max_words=settings.max_words,
         max_characters=settings.max_characters,
     )
-    report = _report(pieces, do_lower_case, held_out, counts)
-    Vocabulary(pieces, settings.output_file).save(settings.output_file)
+    report = _report(tokens, do_lower_case, held_out, counts)
+    Vocabulary(tokens, settings.output_file).save(settings.output_file)
     if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
         # So that whoever uses the vocabulary splits words as it was learned.
         write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
-    logging.info("Wrote %d tokens to %s, and a report next to it.", len(pieces), settings.output_file)
+    logging.info("Wrote %d tokens to %s, and a report next to it.", len(tokens), settings.output_file)
 
 
 def check_writable(path: str):
@@ -81,11 +81,11 @@ def check_writable(path: str):
         pass
 
 
-def _report(pieces, do_lower_case, held_out, counts):
+def _report(tokens, do_lower_case, held_out, counts):
     """Returns the report.
 
     Args:
-        pieces, do_lower_case: the new vocabulary.
+        tokens, do_lower_case: the new vocabulary.
         held_out: sentences to measure on; where there are none:
         counts: the words that were learned from.
     """
@@ -97,4 +97,4 @@ def _report(pieces, do_lower_case, held_out, counts):
         counts = learning.count_words([held_out], do_lower_case)
     else:
         about = "Measured on the training text, which is too short to hold out a part of it: too optimistic."
-    return learning.format_fit(learning.measure_vocabulary(Tokenizer(pieces, do_lower_case), counts), about)
+    return learning.format_fit(learning.measure_vocabulary(Tokenizer(tokens, do_lower_case), counts), about)

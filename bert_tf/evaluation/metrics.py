@@ -161,7 +161,7 @@ def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
     return float(sums / weights)
 
 
-def share_of_commonest(labels: np.ndarray) -> float:
+def majority_share(labels: np.ndarray) -> float:
     """Computes the share of the most frequent label: the accuracy of the majority baseline.
 
     Args:

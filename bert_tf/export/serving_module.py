@@ -41,7 +41,7 @@ def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
 #     attention      texts [n], layers int32 [n, k]     ->  attention float32 [n, k, A, S, S]
 #     attributions   texts [n], target string [n]       ->  attribution float32 [n, S], target, score, baseline_score,
 #                                                           gap, steps [n]
-#     both                                              ->  piece string, start, end, of_text int32 [n, S]
+#     both                                              ->  token string, start, end, of_text int32 [n, S]
 #
 # All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 tokens; so a request names the layers
 # that it needs, and receives them unreduced.

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.loading import load
 from bert_tf.data.features import Ragged, concatenate_features
 from bert_tf.inference.sentence_encoder import hash_model
 
-PIECE, WORD = UNITS = ("piece", "word")
+TOKEN, WORD = UNITS = ("token", "word")
 POOLED = "embeddings"
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")  # google-research/bert's extract_features.py
 # What separates words: white space as in `tokenization`; \s also matches control characters, which are not text.
@@ -29,13 +29,13 @@ class FeatureMaker:
 
         pooling                  embeddings
         json_lines               linex_index, features: [{token, layers: [{index, values}]}], as google-research/bert
-        neither                  pieces, starts, limits, of_text, features
+        neither                  tokens, starts, ends, of_text, features
 
     Attributes:
         model: a checkpoint, as in `bert_tf.load`.
         layers: one of `names.LAYERS`, or indices.
         pooling: one of `names.POOLINGS`; None: features of every token or word.
-        unit: "piece", a token; or "word": the mean of its tokens, without special tokens.
+        unit: "token", a token; or "word": the mean of its tokens, without special tokens.
         max_seq_length: longest sequence in tokens; longer texts are truncated.
         json_lines: return values for JSON Lines, with numbers rounded to six decimals.
         config_file, vocab_file, do_lower_case: as in `bert_tf.load`.
@@ -44,7 +44,7 @@ class FeatureMaker:
     model: str
     layers: str | tuple[int, ...] = (-1, -2, -3, -4)
     pooling: str | None = None
-    unit: str = PIECE
+    unit: str = TOKEN
     max_seq_length: int = 128
     json_lines: bool = False
     config_file: str | None = None
@@ -54,7 +54,7 @@ class FeatureMaker:
     def __post_init__(self):
         if self.unit not in UNITS:
             raise ValueError(f"`unit` must be one of {', '.join(UNITS)}. Got {self.unit!r}.")
-        if self.pooling and self.unit != PIECE:
+        if self.pooling and self.unit != TOKEN:
             raise ValueError(
                 f"`pooling={self.pooling}` and `unit={self.unit}` cannot be combined: pooling makes one vector per "
                 "text. Remove one of the two."
@@ -80,7 +80,7 @@ class FeatureMaker:
                 texts = [match.groups() if (match := _PAIR.fullmatch(text.strip())) else text for (text,) in texts]
             if self.pooling:
                 return {POOLED: np.stack(_apply_by_kind(extractor, texts))}
-            found = _apply_by_kind(lambda alike: list(extractor.pieces(alike)), texts)
+            found = _apply_by_kind(lambda alike: list(extractor.tokens(alike)), texts)
             if self.unit == WORD:
                 found = [average_words(text, each) for text, each in zip(texts, found, strict=True)]
             return self._lines(rows.ids, found) if self.json_lines else _make_columns(found)
@@ -101,11 +101,11 @@ def average_words(text: str | tuple[str, str], features: TokenFeatures) -> Token
         features: features of its tokens.
 
     Returns:
-        The same for words, separated by white space: `pieces` are the words as in the text.
+        The same for words, separated by white space: `tokens` are the words as in the text.
     """
-    positions, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.pieces), -1)
+    positions, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.tokens), -1)
     for n, each in enumerate([text] if isinstance(text, str) else text):
-        own = np.flatnonzero((features.of_text == n) & (features.starts < features.limits))
+        own = np.flatnonzero((features.of_text == n) & (features.starts < features.ends))
         spans = np.array([match.span() for match in _WORD.finditer(each)], np.int32).reshape(-1, 2)
         word, of_token = np.unique(np.searchsorted(spans[:, 0], features.starts[own], "right") - 1, return_inverse=True)
         group[own] = len(words) + of_token
@@ -129,11 +129,11 @@ def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:
 
 def _format_tokens(features, names):
     """Returns the tokens or words of a text in google-research/bert's format, with an entry per layer."""
-    shape = (len(features.pieces), len(names), features.values.shape[1] // len(names))
+    shape = (len(features.tokens), len(names), features.values.shape[1] // len(names))
     values = features.values.astype(np.float64).reshape(shape)
     return [
         {"token": token, "layers": [{"index": n, "values": v} for n, v in zip(names, layers, strict=True)]}
-        for token, layers in zip(features.pieces, np.round(values, _DECIMALS).tolist(), strict=True)
+        for token, layers in zip(features.tokens, np.round(values, _DECIMALS).tolist(), strict=True)
     ]
 
 
@@ -142,7 +142,7 @@ def _make_columns(found):
         return concatenate_features([Ragged.of_lengths(each, [len(each)]) for each in values])
 
     return {
-        "pieces": column([np.array(each.pieces, dtype=str) for each in found]),
-        **{name: column([getattr(each, name) for each in found]) for name in ("starts", "limits", "of_text")},
+        "tokens": column([np.array(each.tokens, dtype=str) for each in found]),
+        **{name: column([getattr(each, name) for each in found]) for name in ("starts", "ends", "of_text")},
         "features": column([each.values for each in found]),
     }

@@ -33,12 +33,12 @@ class TextScore(NamedTuple):
     """The score of one text.
 
     Attributes:
-        pieces: tokens of the text as spelled in the vocabulary, without special ones.
+        tokens: tokens of the text as spelled in the vocabulary, without special ones.
         log_probabilities: float32 [P], the natural logarithm of each token's probability, given the others, or those
             before it.
     """
 
-    pieces: list[str]
+    tokens: list[str]
     log_probabilities: np.ndarray
 
     @property
@@ -47,9 +47,9 @@ class TextScore(NamedTuple):
         return float(np.sum(self.log_probabilities, dtype=np.float64))
 
     @property
-    def per_piece(self) -> float:
+    def per_token(self) -> float:
         """The mean of the logarithms, 0 for a text without tokens."""
-        return self.total / max(1, len(self.pieces))
+        return self.total / max(1, len(self.tokens))
 
 
 class TextScorer:
@@ -223,7 +223,7 @@ def _trace(function, *more):
 # Scores of texts as output columns, for `cli/score_text.py`.
 
 
-NUMBER = "num_pieces"
+NUMBER = "num_tokens"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,14 +232,14 @@ class ScoreMaker:
 
     Attributes:
         path, vocab_file, do_lower_case, max_seq_length: as in `TextScorer`.
-        pieces: also return each token and its log-probability.
+        tokens: also return each token and its log-probability.
     """
 
     path: str
     vocab_file: str | None = None
     do_lower_case: bool | None = None
     max_seq_length: int | None = None
-    pieces: bool = False
+    tokens: bool = False
 
     @functools.cached_property
     def measure(self) -> str:
@@ -255,24 +255,24 @@ class ScoreMaker:
 
     def __call__(self) -> Callable:
         scorer = TextScorer(self.path, self.vocab_file, self.do_lower_case, self.max_seq_length)
-        return lambda rows: score_columns(rows.ids, rows.texts[0], scorer(rows.texts[0]), scorer.measure, self.pieces)
+        return lambda rows: score_columns(rows.ids, rows.texts[0], scorer(rows.texts[0]), scorer.measure, self.tokens)
 
 
 def score_columns(
-    ids: Sequence, texts: Sequence[str], scores: Sequence[TextScore], measure: str, pieces: bool = False
+    ids: Sequence, texts: Sequence[str], scores: Sequence[TextScore], measure: str, tokens: bool = False
 ) -> dict[str, Any]:
-    """Returns the scores as columns: id, text, `measure`, per_piece, num_pieces; with `pieces`, each token too."""
-    numbers = [len(score.pieces) for score in scores]
+    """Returns the scores as columns: id, text, `measure`, per_token, num_tokens; with `tokens`, each token too."""
+    numbers = [len(score.tokens) for score in scores]
     found = {
         "id": list(ids),
         "text": list(texts),
         measure: np.array([score.total for score in scores], np.float32),
-        "per_piece": np.array([score.per_piece for score in scores], np.float32),
+        "per_token": np.array([score.per_token for score in scores], np.float32),
         NUMBER: np.array(numbers, np.int32),
     }
-    if not pieces:
+    if not tokens:
         return found
-    written = np.array([token for score in scores for token in score.pieces], dtype=str)
+    written = np.array([token for score in scores for token in score.tokens], dtype=str)
     values = np.concatenate([score.log_probabilities for score in scores])
-    lists = {"pieces": written, "log_probabilities": values}
+    lists = {"tokens": written, "log_probabilities": values}
     return found | {name: Ragged.of_lengths(flat, numbers) for name, flat in lists.items()}

@@ -2,7 +2,7 @@
 
     bert = bert_tf.load("uncased_L-12_H-768_A-12")
     [seen] = bert_tf.inspect.attention(bert, ["The cat sat on the mat."])
-    seen.pieces, seen.weights[11, 3]                # [S] tokens; float32 [S, S]: layer 11, head 3, from to
+    seen.tokens, seen.weights[11, 3]                # [S] tokens; float32 [S, S]: layer 11, head 3, from to
 
 Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/guides/interpretability.md.
 """

@@ -164,7 +164,7 @@ def attributions(
             and `pairs`, or pairs).
         texts, pairs, masks: as in `attention`.
         target: the prediction to explain; None: the model's own. A label: its name or number. A tag: the index
-            of a word in `words`, or (index, tag). An answer: (start, limit) in characters of the context. A list of n
+            of a word in `words`, or (index, tag). An answer: (start, end) in characters of the context. A list of n
             has one per text.
         steps: number of points (Gauss-Legendre). None: 32, doubled until the gap is at most 1 %,
             up to 512; a warning is logged if that is not enough.

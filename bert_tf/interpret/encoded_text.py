@@ -26,17 +26,17 @@ class Word(NamedTuple):
 
     Attributes:
         text: as the user wrote it.
-        start, limit: its offsets in the text, half-open, in code points.
+        start, end: its offsets in the text, half-open, in code points.
         of_text: index of its text: 0, or 1 for the second of a pair.
     """
 
     text: str
     start: int
-    limit: int
+    end: int
     of_text: int = 0
 
 
-def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0) -> tuple[list[Word], np.ndarray]:
+def words_of(text: str, starts: np.ndarray, ends: np.ndarray, of_text: int = 0) -> tuple[list[Word], np.ndarray]:
     """Returns the words of a text that have a token, and the word of each token.
 
     White space and punctuation end a word, and a Chinese character is a word by itself; the span of one token is never
@@ -46,28 +46,28 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
 
     Args:
         text: the text.
-        starts, limits: int [P], the offsets of its tokens; equal for a token of white space.
+        starts, ends: int [P], the offsets of its tokens; equal for a token of white space.
         of_text: the index of the text in its pair.
 
     Returns:
         the W words, and int32 [P]: the index of each token's word among them; -1 for a token without a word.
     """
     word_of_char, spans = _find_spans(text)
-    starts, limits = np.asarray(starts, np.int64), np.asarray(limits, np.int64)
-    solid = np.flatnonzero(starts < limits)
-    first, last = word_of_char[starts[solid]], word_of_char[limits[solid] - 1]
+    starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
+    solid = np.flatnonzero(starts < ends)
+    first, last = word_of_char[starts[solid]], word_of_char[ends[solid] - 1]
     joined = np.zeros(len(spans) + 1, bool)  # with the word before
     for a, b in zip(first.tolist(), last.tolist(), strict=True):
         joined[a + 1 : b + 1] = True
     group = np.cumsum(~joined[: len(spans)]) - 1
-    of_piece = np.full(len(starts), -1, np.int32)
-    there, of_piece[solid] = np.unique(group[first], return_inverse=True)
+    of_token = np.full(len(starts), -1, np.int32)
+    there, of_token[solid] = np.unique(group[first], return_inverse=True)
     words = []
     for each in there.tolist():
         members = np.flatnonzero(group == each)
-        start, limit = int(spans[members[0], 0]), int(spans[members[-1], 1])
-        words.append(Word(text[start:limit], start, limit, of_text))
-    return words, of_piece
+        start, end = int(spans[members[0], 0]), int(spans[members[-1], 1])
+        words.append(Word(text[start:end], start, end, of_text))
+    return words, of_token
 
 
 def _find_spans(text):
@@ -84,8 +84,8 @@ def _find_spans(text):
     word = np.cumsum(begins) - 1
     firsts = np.flatnonzero(begins)
     solid = np.flatnonzero(~space)
-    limits = solid[np.searchsorted(word[solid], np.arange(len(firsts)), "right") - 1] + 1
-    return word, np.stack([firsts, limits], 1)
+    ends = solid[np.searchsorted(word[solid], np.arange(len(firsts)), "right") - 1] + 1
+    return word, np.stack([firsts, ends], 1)
 
 
 # === Rows ===
@@ -102,34 +102,34 @@ class EncodedText:
 
     Attributes:
         texts: the text, or both of a pair.
-        pieces: S tokens, as spelled in the vocabulary.
+        tokens: S tokens, as spelled in the vocabulary.
         ids, segments: int32 [S], `input_ids` and `segment_ids`.
-        starts, limits: int32 [S], the offsets of each token in its text, half-open, in code points; 0, 0 for special
+        starts, ends: int32 [S], the offsets of each token in its text, half-open, in code points; 0, 0 for special
             ones.
         of_text: int32 [S], the index of each token's text: 0, or 1 for the second of a pair; -1 for special ones.
         words: the W `Word`s of the texts.
-        word_of_piece: int32 [S], the index of each token's word among `words`; -1 for a token without a word.
+        word_of_token: int32 [S], the index of each token's word among `words`; -1 for a token without a word.
     """
 
     texts: tuple[str, ...]
-    pieces: list[str]
+    tokens: list[str]
     ids: np.ndarray
     segments: np.ndarray
     starts: np.ndarray
-    limits: np.ndarray
+    ends: np.ndarray
     of_text: np.ndarray
     words: list[Word]
-    word_of_piece: np.ndarray
+    word_of_token: np.ndarray
 
     def __len__(self) -> int:
         """S."""
-        return len(self.pieces)
+        return len(self.tokens)
 
     def of_words(self, values: np.ndarray) -> np.ndarray:
         """Returns the sums over the tokens of each word, [..., W], of values [..., S]."""
         sums = np.zeros([*values.shape[:-1], len(self.words)], values.dtype)
-        there = np.flatnonzero(self.word_of_piece >= 0)
-        np.add.at(sums, (..., self.word_of_piece[there]), values[..., there])
+        there = np.flatnonzero(self.word_of_token >= 0)
+        np.add.at(sums, (..., self.word_of_token[there]), values[..., there])
         return sums
 
     @property
@@ -231,7 +231,7 @@ def _encode_rows(tokenizer, columns, config, masks):
     tokenizer.template.check(len(columns))
     if not columns[0]:
         return []
-    parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
+    parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, ends of each column
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 
@@ -251,18 +251,18 @@ def _encode_rows(tokenizer, columns, config, masks):
     return rows
 
 
-def _find_words(texts, starts, limits, of_text):
-    words, word_of_piece = [], np.full(len(starts), -1, np.int32)
+def _find_words(texts, starts, ends, of_text):
+    words, word_of_token = [], np.full(len(starts), -1, np.int32)
     for n, text in enumerate(texts):
         own = np.flatnonzero(of_text == n)
-        found, of_piece = words_of(text, starts[own], limits[own], n)
-        word_of_piece[own] = np.where(of_piece >= 0, of_piece + len(words), -1)
+        found, of_token = words_of(text, starts[own], ends[own], n)
+        word_of_token[own] = np.where(of_token >= 0, of_token + len(words), -1)
         words += found
-    return words, word_of_piece
+    return words, word_of_token
 
 
 def _tokenize(tokenizer, texts, masks):
-    """Returns ids, starts and limits of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
+    """Returns ids, starts and ends of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
     blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # it includes white space before it, as in RoBERTa
@@ -273,8 +273,8 @@ def _tokenize(tokenizer, texts, masks):
     for text, each in zip(texts, parts, strict=True):
         blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
         for k, (offset, _) in enumerate(each):
-            ids, starts, limits = (numbers[first + k] for numbers in found)
-            own = [ids, [offset + start for start in starts], [offset + limit for limit in limits]]
+            ids, starts, ends = (numbers[first + k] for numbers in found)
+            own = [ids, [offset + start for start in starts], [offset + end for end in ends]]
             behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
             for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
                 numbers += more + ([] if last is None else [last])

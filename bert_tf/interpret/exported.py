@@ -130,13 +130,13 @@ def _resolve_tokens(tracker, laid_out):
 
 
 def _describe_tokens(tokenizer, tokens, there):
-    """Returns `piece` string [n, S], as spelled in the vocabulary, "" for padding; `start` and `end` int32 [n, S], its
+    """Returns `token` string [n, S], as spelled in the vocabulary, "" for padding; `start` and `end` int32 [n, S], its
     offsets in its text, half-open, in code points; `of_text` int32 [n, S], its text's index, -1 for special ones."""
     vocab, (ids, *others) = tf.constant(tokenizer.vocab), tokens
     columns = dict(zip(("start", "end", "of_text"), others, strict=True))
     outside = {"start": 0, "end": 0, "of_text": -1}
     shown = {name: tf.where(there, values, outside[name]) for name, values in columns.items()}
-    return {"piece": tf.where(there, tf.gather(vocab, ids), ""), **shown}
+    return {"token": tf.where(there, tf.gather(vocab, ids), ""), **shown}
 
 
 def _restore_pruned_heads(probs, kept):

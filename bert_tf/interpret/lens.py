@@ -133,13 +133,13 @@ class MaskedWords(EncodedText):
     Attributes:
         top_ids: int32 [L + 1, S, k], the most likely tokens first; [0] is from the input of the first layer. -1 if the
             model has no prediction: at the first position of a causal model.
-        top_pieces: the tokens as text, str [L + 1, S, k], in readable form; "" for -1.
+        top_tokens: the tokens as text, str [L + 1, S, k], in readable form; "" for -1.
         probabilities: float32 [L + 1, S, k], their probabilities in the whole vocabulary.
         own_probabilities: float32 [L + 1, S], that of the token at the position.
     """
 
     top_ids: np.ndarray
-    top_pieces: np.ndarray
+    top_tokens: np.ndarray
     probabilities: np.ndarray
     own_probabilities: np.ndarray
 
@@ -150,8 +150,8 @@ def masked_words(
     """Returns the masked-LM predictions at each position of each text, layer by layer (logit lens).
 
         [said] = masked_words(bert, ["The cat [MASK] on the mat."])
-        said.top_pieces[-1, 3], said.probabilities[-1, 3]           # what the model predicts
-        said.top_pieces[:, 3, 0]                                    # how it got there, layer by layer
+        said.top_tokens[-1, 3], said.probabilities[-1, 3]           # what the model predicts
+        said.top_tokens[:, 3, 0]                                    # how it got there, layer by layer
 
     The whole head is applied to each layer as if it were the last: linear map, activation, LayerNorm and the word
     table. For a model with `norm_first`, the final norm comes first, as it does after the last layer. A
@@ -195,7 +195,7 @@ def _fill_masks(encoder, head, row, tokenizer, top_k):
         _find_likeliest(head, encoder, each, row, len(tokens) - 1, top_k) for each in _normalize_layers(encoder, row)
     ]
     ids, probabilities, own = (np.stack(each) for each in zip(*found, strict=True))
-    return MaskedWords(**vars(row), top_ids=ids, top_pieces=tokens[ids], probabilities=probabilities,
+    return MaskedWords(**vars(row), top_ids=ids, top_tokens=tokens[ids], probabilities=probabilities,
                        own_probabilities=own)  # fmt: skip
 
 

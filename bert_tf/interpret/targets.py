@@ -157,7 +157,7 @@ class TokenHead(TextHead):
                 word that is least likely to be outside ("O"), or, without such a tag, the most confident one.
         """
         logits = self.logits(outputs).numpy()[0]
-        firsts = np.unique(row.word_of_piece, return_index=True)[1][-len(row.words) :] if row.words else np.arange(0)
+        firsts = np.unique(row.word_of_token, return_index=True)[1][-len(row.words) :] if row.words else np.arange(0)
         if not len(firsts):
             raise ValueError("The text has no words whose tag could be explained. Use another text.")
         if wanted is None:
@@ -183,9 +183,9 @@ class TokenHead(TextHead):
             "`target` must be a word's offsets in the text, in characters, such as 10:14, or these and a tag, "
             "10:14:B-PER; got "
         )
-        start, limit, tag = _parse_spans(target, _SPAN_AND_TAG, refusal + "another value.")
+        start, end, tag = _parse_spans(target, _SPAN_AND_TAG, refusal + "another value.")
         of_word = tf.gather_nd(logits, tf.stack([origin.sequences, origin.positions], 1))
-        named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
+        named = (origin.ends > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(end, origin.of_text))
         of_given = tf.gather(is_given, origin.of_text)
         word, there = _argmax_of_groups(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
@@ -235,8 +235,8 @@ class SpanHead(TextHead):
             both = logits[..., 0], logits[..., 1]
             _, start, end = (int(each[0, 0]) for each in best_spans(*both, context[np.newaxis], self._longest, 1))
         else:
-            start, end = _pieces_of(row, context, wanted)
-        text = row.texts[-1][row.starts[start] : row.limits[end]] if row.texts else ""
+            start, end = _tokens_of(row, context, wanted)
+        text = row.texts[-1][row.starts[start] : row.ends[end]] if row.texts else ""
         parts = _ones(logits.shape[1:], (start, 0), (end, 1))
         return AttributionTarget(text, (start, end), logits.numpy()[0], parts)
 
@@ -245,9 +245,9 @@ class SpanHead(TextHead):
         n, context = tf.size(target, tf.int64), origin.starts >= 0
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
         refusal = "`target` must be an answer's offsets in the context, in characters, such as 10:14. "
-        start, limit, _ = _parse_spans(target, _SPAN, refusal + "Got another value.")
-        start, limit = (tf.gather(each, origin.questions)[:, tf.newaxis] for each in (start, limit))
-        inside = context & (origin.limits > start) & (origin.starts < limit) & (origin.starts < origin.limits)
+        start, end, _ = _parse_spans(target, _SPAN, refusal + "Got another value.")
+        start, end = (tf.gather(each, origin.questions)[:, tf.newaxis] for each in (start, end))
+        inside = context & (origin.ends > start) & (origin.starts < end) & (origin.starts < origin.ends)
         inside = tf.cast(inside, tf.int32)
         is_given = tf.gather(target != "", origin.questions)
         held = tf.reduce_sum(inside, 1)
@@ -256,10 +256,10 @@ class SpanHead(TextHead):
         best = _assert_then(tf.reduce_all(holds), refusal + "Got offsets without a token.", best)
         last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)
         named = tf.argmax(inside, 1, tf.int32), last
-        ends = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
-        parts = tf.stack([tf.one_hot(end, tf.shape(inside)[1]) for end in ends], -1)
-        first, behind = (tf.gather(_gather_or_zero(values, best), end, batch_dims=1)
-                         for values, end in zip((origin.starts, origin.limits), ends, strict=True))  # fmt: skip
+        edges = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
+        parts = tf.stack([tf.one_hot(edge, tf.shape(inside)[1]) for edge in edges], -1)
+        first, behind = (tf.gather(_gather_or_zero(values, best), edge, batch_dims=1)
+                         for values, edge in zip((origin.starts, origin.ends), edges, strict=True))  # fmt: skip
         first, behind = tf.maximum(first, 0), tf.maximum(behind, 0)  # -1 if the context has no words
         text = tf.strings.substr(origin.contexts, first, behind - first, unit="UTF8_CHAR")
         return ExplainedTargets(text, best, parts, tf.ones_like(best, tf.bool))
@@ -273,13 +273,13 @@ def _ones(shape, *indices):
     return parts
 
 
-def _pieces_of(row, context, wanted):
+def _tokens_of(row, context, wanted):
     if not isinstance(wanted, tuple | list) or len(wanted) != 2 or isinstance(wanted[0], str):
         raise ValueError(
-            "`target` must be an answer's offsets in the text, (start, limit) in characters; got "
+            "`target` must be an answer's offsets in the text, (start, end) in characters; got "
             f"{wanted!r}. Omit it for the model's own prediction."
         )
-    inside = np.flatnonzero(context & (row.limits > wanted[0]) & (row.starts < wanted[1]) & (row.starts < row.limits))
+    inside = np.flatnonzero(context & (row.ends > wanted[0]) & (row.starts < wanted[1]) & (row.starts < row.ends))
     if not len(inside):
         raise ValueError(
             f"`target` must be within the text, which has {len(row.texts[-1])} characters; got "
@@ -313,7 +313,7 @@ def head_of(model: Any) -> TextHead:
     if head is None:
         span_head = QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy)
         return SpanHead(build_head(span_head, model), getattr(task, "max_answer_length", _LONGEST))
-    if _is_of_pieces(model, task):
+    if _is_of_tokens(model, task):
         return TokenHead(head, model.labels)
     if task:
         return TextHead(head, model.labels, task.answers)
@@ -329,7 +329,7 @@ def trained_of(model: Any) -> TrainedTask | None:
     return read_task(folder, model.config) if task_in(folder) is not None else None
 
 
-def _is_of_pieces(model, task):
+def _is_of_tokens(model, task):
     """Returns whether a head is one for each token: by the task, by its class in other libraries, or by its layers."""
     if task is not None:
         return "tag_ids" in task.targets

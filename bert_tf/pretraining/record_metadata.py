@@ -247,7 +247,7 @@ def describe_corpus(job, sizes: dict[str, int], statistics, sources: dict) -> di
         "examples": statistics.examples,
         "vocabulary": {
             "file": job.vocab_file,
-            "pieces": tokens,
+            "tokens": tokens,
             "sha256": metadata.vocabulary,
             "do_lower_case": metadata.do_lower_case,
             "strip_accents": metadata.strip_accents,

@@ -78,14 +78,14 @@ class AnswerContext(NamedTuple):
     Attributes:
         contexts: strings [n], without invalid UTF-8 bytes, which the offsets do not count.
         questions: int64 [w], the question index of each sequence; ascending, and every question has one.
-        starts, limits: int32 [w, S], the span in its context that each token came from, in code points; -1 for tokens
+        starts, ends: int32 [w, S], the span in its context that each token came from, in code points; -1 for tokens
             outside the context.
     """
 
     contexts: tf.Tensor
     questions: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
 
 
 class QuestionAnsweringTask(FineTuningTask):
@@ -274,7 +274,7 @@ class QuestionAnsweringTask(FineTuningTask):
         cuts = encode_questions(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
         features = pad_sequences(tokenizer, cuts.packed)
         shape = tf.shape(features["input_ids"], tf.int64)
-        offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]
+        offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.ends)]
         return features, AnswerContext(contexts, cuts.windows.rows, *offsets)
 
     def answer(self, outputs, origin=None):
@@ -297,7 +297,7 @@ class QuestionAnsweringTask(FineTuningTask):
         none = tf.math.segment_min(null_score(outputs["start_logits"], outputs["end_logits"]), origin.questions)
         score, start, end = (tf.gather(part, best) for part in (score, start, end))
         start = tf.gather(tf.gather(origin.starts, best), start, batch_dims=1)
-        end = tf.gather(tf.gather(origin.limits, best), end, batch_dims=1)
+        end = tf.gather(tf.gather(origin.ends, best), end, batch_dims=1)
         there = score > float("-inf")
         score = tf.where(there, score, 0.0)
         if self.null_score_diff_threshold is not None:

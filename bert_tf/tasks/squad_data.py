@@ -139,13 +139,13 @@ class QuestionOrigin:
 
     Attributes:
         example: int64 [w], the question index of each sequence; ascending.
-        starts, limits: int32, the span in the context of each token of the sequences, in code points; -1 for tokens
+        starts, ends: int32, the span in the context of each token of the sequences, in code points; -1 for tokens
             outside the context.
     """
 
     example: np.ndarray
     starts: Ragged
-    limits: Ragged
+    ends: Ragged
 
 
 def encode_squad(
@@ -192,8 +192,8 @@ def encode_squad(
     after = len(tokenizer.template.after)
     spans = _answer_tokens(examples, *contexts[1:], context_of)[:, example] if with_answers else None
     targets = {} if spans is None else _targets(spans, cuts, after)
-    starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (cuts.starts, cuts.limits))
-    origin = QuestionOrigin(example, starts, limits)
+    starts, ends = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (cuts.starts, cuts.ends))
+    origin = QuestionOrigin(example, starts, ends)
     cut = _cut(questions, max_query_length)
     encoded = Tokenized(features, starts.splits, targets, tokenizer.pad_id, origin, cut)
     _log(examples, len(distinct), encoded)
@@ -213,20 +213,20 @@ def _in_parts(tokenize, texts):
     return [tf.concat(kind, axis=0) for kind in zip(*parts, strict=True)]
 
 
-def _answer_tokens(examples, starts, limits, context_of):
+def _answer_tokens(examples, starts, ends, context_of):
     """Returns int64 [2, n]: the first and the last token of the context with a character of the first answer.
 
     Without an answer, or with one that has no token (a control character, say), the last is before the first.
     """
     text_and_start = [answers[0] if answers else ("", 0) for answers in examples.answers]
     start = np.array([start for _, start in text_and_start], np.int64)
-    limit = start + np.array([len(text) for text, _ in text_and_start], np.int64)
+    end = start + np.array([len(text) for text, _ in text_and_start], np.int64)
     # One search in all contexts at once: the k-th context's code points count from k times more than any has.
     apart = np.int64(max(map(len, examples.contexts)) + 1)
     base = starts.value_rowids().numpy() * apart
-    before = np.searchsorted(base + limits.flat_values.numpy(), context_of * apart + start, "right")
-    until = np.searchsorted(base + starts.flat_values.numpy(), context_of * apart + limit, "left")
-    until = np.where(start == limit, before, until)
+    before = np.searchsorted(base + ends.flat_values.numpy(), context_of * apart + start, "right")
+    until = np.searchsorted(base + starts.flat_values.numpy(), context_of * apart + end, "left")
+    until = np.where(start == end, before, until)
     return np.stack([before, until - 1]) - starts.row_splits.numpy()[context_of]
 
 
@@ -340,18 +340,18 @@ def merge_windows(
     Returns:
         The `QuestionAnswers` of the n questions.
     """
-    starts, limits = (
+    starts, ends = (
         part.flat[part.splits[:-1, None] + outputs[name]]
-        for part, name in ((origin.starts, "start"), (origin.limits, "end"))
+        for part, name in ((origin.starts, "start"), (origin.ends, "end"))
     )
-    spans = [starts, limits, *(outputs[name] for name in ("score", "start_logit", "end_logit"))]
+    spans = [starts, ends, *(outputs[name] for name in ("score", "start_logit", "end_logit"))]
     null_logits = [outputs[f"null_{side}_logit"] for side in ("start", "end")]
     nulls = [sum(null_logits), *null_logits]
     bounds = np.searchsorted(origin.example, np.arange(len(examples) + 1)).tolist()
     merged = []
-    for context, first, limit in zip(examples.contexts, bounds, bounds[1:], strict=False):
-        answers = _distinct(context, [part[first:limit].reshape(-1) for part in spans], n_best_size)
-        least = first + int(nulls[0][first:limit].argmin())
+    for context, first, end in zip(examples.contexts, bounds, bounds[1:], strict=False):
+        answers = _distinct(context, [part[first:end].reshape(-1) for part in spans], n_best_size)
+        least = first + int(nulls[0][first:end].argmin())
         null = AnswerSpan("", 0, 0, *(part[least].item() for part in nulls))
         answers = _with_null(answers, null, n_best_size) if with_null else answers or [_NO_SPAN]
         merged.append(QuestionAnswers(_with_probabilities(answers), null.score))
@@ -392,14 +392,14 @@ def write_squad_predictions(
 
 
 def _distinct(context, spans, n_best_size):
-    """Returns the best `AnswerSpan`s with distinct texts; spans: starts, limits, scores and both logits, [all] each."""
+    """Returns the best `AnswerSpan`s with distinct texts; spans: starts, ends, scores and both logits, [all] each."""
     answers = {}
     for i in np.argsort(-spans[2], kind="stable"):
-        start, limit, score, *logits = (part[i].item() for part in spans)
+        start, end, score, *logits = (part[i].item() for part in spans)
         if len(answers) == n_best_size or score == -np.inf:
             break
-        text = context[start:limit]
-        answers.setdefault(text, AnswerSpan(text, start, limit, score, *logits))
+        text = context[start:end]
+        answers.setdefault(text, AnswerSpan(text, start, end, score, *logits))
     return list(answers.values())
 
 

@@ -37,8 +37,8 @@ class TaggedWords(NamedTuple):
         texts: strings [n], without invalid UTF-8 bytes, which the offsets do not count.
         of_text: int64 [W], the text index of each word; ascending.
         sequences, positions: int64 [W], the sequence of the word's first token, and its position there.
-        starts, limits: int32 [W], the span of the word in its text, half-open, in code points.
-        inner_starts, inner_limits: int32 [W], the same without punctuation at its edges: "Rome," -> "Rome", but "U.S."
+        starts, ends: int32 [W], the span of the word in its text, half-open, in code points.
+        inner_starts, inner_ends: int32 [W], the same without punctuation at its edges: "Rome," -> "Rome", but "U.S."
             and "..." are unchanged.
     """
 
@@ -47,9 +47,9 @@ class TaggedWords(NamedTuple):
     sequences: tf.Tensor
     positions: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
     inner_starts: tf.Tensor
-    inner_limits: tf.Tensor
+    inner_ends: tf.Tensor
 
 
 def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
@@ -78,13 +78,13 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
             f"`max_seq_length`. Received: {stride}; with a larger one, tokens would fall between two windows."
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
-    ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     windows = find_windows(ids.row_lengths(), room, stride)
     packed = tokenizer.pack(windows.take(ids), max_seq_length=max_seq_length)
     chars = tf.strings.unicode_decode(texts, "UTF-8")
     spans = _Spans.of(chars)
     base = tf.gather(chars.row_starts(), ids.value_rowids())
-    solid = tf.where(starts.flat_values < limits.flat_values)[:, 0]  # a token of a space alone is of no word
+    solid = tf.where(starts.flat_values < ends.flat_values)[:, 0]  # a token of a space alone is of no word
     word = tf.gather(spans.word_of_char, tf.gather(base + tf.cast(starts.flat_values, tf.int64), solid))
     begins = tf.where(tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)])[:, 0]
     word, first = tf.gather(word, begins), tf.gather(solid, begins)
@@ -101,9 +101,9 @@ class _Spans(NamedTuple):
 
     word_of_char: tf.Tensor  # of white space: that of the word before it, or -1
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
     inner_starts: tf.Tensor
-    inner_limits: tf.Tensor
+    inner_ends: tf.Tensor
 
     @classmethod
     def of(cls, chars: tf.RaggedTensor) -> "_Spans":
@@ -119,14 +119,14 @@ class _Spans(NamedTuple):
         edge = tf.reduce_any(char[:, tf.newaxis] == tf.constant(_EDGES), 1)
         edge &= ~((char == _FULL_STOP) & (tf.gather(stops, of) > 1))
         inner, of_inner = tf.boolean_mask(solid, ~edge), tf.boolean_mask(of, ~edge)
-        starts, limits = tf.math.segment_min(solid, of), tf.math.segment_max(solid, of) + 1
+        starts, ends = tf.math.segment_min(solid, of), tf.math.segment_max(solid, of) + 1
         first = tf.math.unsorted_segment_min(inner, of_inner, count)
         last = tf.math.unsorted_segment_max(inner, of_inner, count)
         only_edges = last < 0  # what the maximum of nothing is
-        return cls(word, starts, limits, tf.where(only_edges, starts, first), tf.where(only_edges, limits, last + 1))
+        return cls(word, starts, ends, tf.where(only_edges, starts, first), tf.where(only_edges, ends, last + 1))
 
     def extents(self):
-        return self.starts, self.limits, self.inner_starts, self.inner_limits
+        return self.starts, self.ends, self.inner_starts, self.inner_ends
 
 
 def _is_space(chars):
@@ -182,14 +182,14 @@ def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf
     own = tf.where(inside)[:, 0]
     entity = tf.gather(tf.cumsum(tf.cast(begins, tf.int64)) - 1, own)  # of each word inside one
     last = tf.math.unsorted_segment_max(own, entity, tf.size(first))
-    starts, limits = tf.gather(words.inner_starts, first), tf.gather(words.inner_limits, last)
+    starts, ends = tf.gather(words.inner_starts, first), tf.gather(words.inner_ends, last)
     score = tf.math.unsorted_segment_mean(tf.gather(chances, own), entity, tf.size(first))
     text = tf.gather(of_text, first)
     flat = {
-        "entity": tf.strings.substr(tf.gather(words.texts, text), starts, limits - starts, unit="UTF8_CHAR"),
+        "entity": tf.strings.substr(tf.gather(words.texts, text), starts, ends - starts, unit="UTF8_CHAR"),
         "type": tf.gather(tf.constant(np.array(names, object)), tf.gather(kind, first)),
         "start": starts,
-        "end": limits,
+        "end": ends,
         "score": score,
     }
     number = tf.size(words.texts, tf.int64)
@@ -230,9 +230,9 @@ class SentenceOrigin:
         """
         words, bounds = self.words, np.searchsorted(self.words.of_text, np.arange(len(self.counts) + 1))
         picked, sentences = values[words.sequences, words.positions].tolist(), []
-        for count, first, limit in zip(self.counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        for count, first, end in zip(self.counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             own = [default] * count
-            for i in range(limit - 1, first - 1, -1):  # of several parts of a word the first one counts
+            for i in range(end - 1, first - 1, -1):  # of several parts of a word the first one counts
                 own[self.tokens[i]] = picked[i]
             sentences.append(own)
         return sentences
@@ -245,7 +245,7 @@ class SentenceOrigin:
         first = np.flatnonzero(begins)
         last = np.append(first[1:], len(begins))[: len(first)] - 1
         of_words = TaggedWords(words.texts, *(part[first] for part in words[1:]))
-        return of_words._replace(limits=words.limits[last], inner_limits=words.inner_limits[last])
+        return of_words._replace(ends=words.ends[last], inner_ends=words.inner_ends[last])
 
 
 def encode_sentences(
@@ -310,7 +310,7 @@ def _label_ids(examples, labels):
 
 def _tokens(words, spans):
     """Returns int64 [W]: in which word of its sentence each word begins; spans: (start, end) of these."""
-    longest = 1 + max(limit for each in spans for _, limit in each)
+    longest = 1 + max(end for each in spans for _, end in each)
     starts = np.array([start + i * longest for i, each in enumerate(spans) for start, _ in each])
     firsts = splits_of([len(each) for each in spans])
     indexes = np.searchsorted(starts, words.starts + words.of_text * longest, "right") - 1

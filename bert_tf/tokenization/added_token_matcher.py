@@ -27,34 +27,34 @@ class Normalized(NamedTuple):
 
     Attributes:
         chars: RaggedTensor int32 [s, (characters)], code points.
-        starts, limits: int32 [all characters], the span in its section that each character came from.
+        starts, ends: int32 [all characters], the span in its section that each character came from.
     """
 
     chars: tf.RaggedTensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
 
     @classmethod
-    def of(cls, chars, starts, limits, splits) -> "Normalized":
+    def of(cls, chars, starts, ends, splits) -> "Normalized":
         """Builds it from the concatenated characters of all texts, each text ended by a line feed.
 
         Args:
             chars: int32 [characters].
-            starts, limits: int32 [characters], the span in the concatenated original texts that each came from.
+            starts, ends: int32 [characters], the span in the concatenated original texts that each came from.
             splits: int64 [n + 1], where texts begin in that concatenation, line feeds included.
         """
         row = tf.searchsorted(splits, tf.cast(starts, tf.int64), "right", tf.int64) - 1
         first, end = (tf.cast(tf.gather(splits, row + by), tf.int32) for by in (0, 1))
-        # By where it starts: marks with which the next text begins, and which were taken out, count to its limit.
+        # By where it starts: marks with which the next text begins, and which were taken out, count to its end.
         chars = tf.where(starts == end - 1, _END, chars)
         nrows = tf.size(splits, tf.int64) - 1
         ragged = tf.RaggedTensor.from_value_rowids(chars, row, nrows, validate=False)
-        return cls(ragged, starts - first, tf.minimum(limits, end - 1) - first)
+        return cls(ragged, starts - first, tf.minimum(ends, end - 1) - first)
 
     def keep(self, kept) -> "Normalized":
         """Returns the characters for which `kept`, bool [all characters], is true."""
         chars = tf.ragged.boolean_mask(self.chars, self.chars.with_flat_values(kept))
-        return Normalized(chars, tf.boolean_mask(self.starts, kept), tf.boolean_mask(self.limits, kept))
+        return Normalized(chars, tf.boolean_mask(self.starts, kept), tf.boolean_mask(self.ends, kept))
 
 
 class Sections(NamedTuple):
@@ -64,13 +64,13 @@ class Sections(NamedTuple):
         sections     "a ", " b"
         tokens       7, -1
         starts       2, 0
-        limits       6, 0
+        ends       6, 0
 
     Attributes:
         chars: RaggedTensor int32 [s, (characters)], code points.
         origins: int32 [s], the position in its text where each section begins.
         tokens: int32 [s], the id of the added token after each section, or -1 at the end of a text.
-        starts, limits: int32 [s], the span of this token in the text.
+        starts, ends: int32 [s], the span of this token in the text.
         splits: int64 [n + 1], the sections of each text.
     """
 
@@ -78,7 +78,7 @@ class Sections(NamedTuple):
     origins: tf.Tensor
     tokens: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
     splits: tf.Tensor
 
     @classmethod
@@ -93,11 +93,11 @@ class Sections(NamedTuple):
         """Returns the sections as strings [s]."""
         return tf.strings.unicode_encode(self.chars, "UTF-8")
 
-    def joined(self, ids, starts, limits) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns ids, starts and limits of the texts, including the added tokens, from those of the sections.
+    def joined(self, ids, starts, ends) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns ids, starts and ends of the texts, including the added tokens, from those of the sections.
 
         Args:
-            ids, starts, limits: RaggedTensors int32 [s, (tokens)], or [s, (words), (tokens)]: then an added token is a
+            ids, starts, ends: RaggedTensors int32 [s, (tokens)], or [s, (words), (tokens)]: then an added token is a
                 word.
         """
         has_words = ids.ragged_rank == 2
@@ -105,8 +105,8 @@ class Sections(NamedTuple):
         found = tf.where(self.tokens >= 0)[:, 0]
         of, indices, new_splits = _between(splits, found)
         origins = tf.gather(self.origins, of)
-        flat = [ids.flat_values, starts.flat_values + origins, limits.flat_values + origins]
-        behind = (tf.gather(each, found) for each in (self.tokens, self.starts, self.limits))
+        flat = [ids.flat_values, starts.flat_values + origins, ends.flat_values + origins]
+        behind = (tf.gather(each, found) for each in (self.tokens, self.starts, self.ends))
         flat = [_stitch(indices, list(each)) for each in zip(flat, behind, strict=True)]
         if has_words:
             _, indices, new_splits = _between(ids.row_splits, found)
@@ -215,16 +215,16 @@ class _Finder(tf.Module):
 
     def __call__(self, sections: Sections, text: Normalized) -> Sections:
         """Splits sections at the tokens found in their normalized `text`."""
-        row, number, first, limit = self._found(text.chars)
+        row, number, first, end = self._found(text.chars)
         row_first, row_limit = (tf.gather(each, row) for each in (text.chars.row_starts(), text.chars.row_limits()))
         solid = tf.where(tf.reduce_all(text.chars.flat_values[:, None] != self._white, 1))[:, 0]
-        before, behind = _solid_around(solid, first, limit)
+        before, behind = _solid_around(solid, first, end)
         cut_first = tf.where(tf.gather(self._lstrip, number), tf.maximum(before, row_first), first)
-        cut_limit = tf.where(tf.gather(self._rstrip, number), tf.minimum(behind, row_limit), limit)
-        inside = _solid_around(solid, limit, first)  # a token is where its text is, without white space
-        start = tf.minimum(inside[1], limit)
+        cut_end = tf.where(tf.gather(self._rstrip, number), tf.minimum(behind, row_limit), end)
+        inside = _solid_around(solid, end, first)  # a token is where its text is, without white space
+        start = tf.minimum(inside[1], end)
         inside = start, tf.maximum(inside[0], start)
-        spans = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
+        spans = [_origins(text, *span) for span in ((cut_first, cut_end), inside)]
         return _cut(sections, row, tf.gather(self._ids, number), *spans[0], *spans[1])
 
     def _found(self, chars):
@@ -234,20 +234,20 @@ class _Finder(tf.Module):
         )
         parts = tf.strings.split(marked, _MARK)  # by turns text and token
         lengths = tf.strings.length(parts.flat_values, "UTF8_CHAR")
-        limits = tf.cumsum(tf.cast(lengths, tf.int64))
+        ends = tf.cumsum(tf.cast(lengths, tf.int64))
         rows = parts.value_rowids()
         index = tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_starts(), rows)
         at = tf.where(index % 2 == 1)[:, 0]
-        number, limit = self._numbers.lookup(tf.gather(parts.flat_values, at)), tf.gather(limits, at)
-        first, row = limit - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(rows, at)
+        number, end = self._numbers.lookup(tf.gather(parts.flat_values, at)), tf.gather(ends, at)
+        first, row = end - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(rows, at)
         if self._single is None:
-            return row, number, first, limit
+            return row, number, first, end
         word = tf.gather(self._words, chars.flat_values)
         word = tf.concat([[False], word, [False]], 0)
         joined = tf.gather(word, first) & (first > tf.gather(chars.row_starts(), row))
-        joined |= tf.gather(word, limit + 1) & (limit < tf.gather(chars.row_limits(), row))
+        joined |= tf.gather(word, end + 1) & (end < tf.gather(chars.row_limits(), row))
         kept = tf.where(~(joined & tf.gather(self._single, number)))[:, 0]
-        return tuple(tf.gather(each, kept) for each in (row, number, first, limit))
+        return tuple(tf.gather(each, kept) for each in (row, number, first, end))
 
 
 def _literal(content):
@@ -269,25 +269,25 @@ def _word_characters(apart) -> np.ndarray:
     return word
 
 
-def _solid_around(solid, first, limit):
-    """Returns the extent of the white space before `first` and after `limit`: int64 [m] twice.
+def _solid_around(solid, first, end):
+    """Returns the extent of the white space before `first` and after `end`: int64 [m] twice.
 
     `solid` holds the positions of characters other than white space.
     """
     ends = tf.concat([[-1], solid, [tf.constant(np.iinfo(np.int64).max)]], 0)
     before = tf.gather(ends, tf.searchsorted(solid, first, "left", tf.int64)) + 1
-    return before, tf.gather(ends, tf.searchsorted(solid, limit, "left", tf.int64) + 1)
+    return before, tf.gather(ends, tf.searchsorted(solid, end, "left", tf.int64) + 1)
 
 
-def _origins(text, first, limit):
-    """Returns the spans in their sections that characters from `first` to `limit` came from: int32 [matches] twice."""
-    starts, limits = (tf.concat([each, [0]], 0) for each in (text.starts, text.limits))  # there may be none
+def _origins(text, first, end):
+    """Returns the spans in their sections that characters from `first` to `end` came from: int32 [matches] twice."""
+    starts, ends = (tf.concat([each, [0]], 0) for each in (text.starts, text.ends))  # there may be none
     start = tf.gather(starts, tf.minimum(first, tf.size(text.starts, tf.int64)))
-    end = tf.gather(limits, tf.maximum(limit - 1, 0))
-    return tf.where(first < limit, start, end), end
+    last = tf.gather(ends, tf.maximum(end - 1, 0))
+    return tf.where(first < end, start, last), last
 
 
-def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
+def _cut(sections, row, tokens, cut_starts, cut_ends, starts, ends):
     """Returns sections split at the tokens found, each in the section `row`: int32 [matches]."""
     chars, nrows = sections.chars, tf.size(sections.tokens, tf.int64)
     # Among the new sections, one ends before each match, and one at the end of each old section.
@@ -295,12 +295,12 @@ def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
     before = row + tf.range(tf.size(row, tf.int64))
     last, first = tf.range(nrows) + splits[1:], tf.range(nrows) + splits[:-1]
 
-    def ends(of_matches, of_old):
+    def stitch_ends(of_matches, of_old):
         return _stitch([before, last], [of_matches, of_old])
 
-    of = ends(row, tf.range(nrows))
-    begin = _stitch([before + 1, first], [cut_limits, tf.zeros_like(sections.tokens)])
-    end = ends(cut_starts, tf.cast(chars.row_lengths(), tf.int32))
+    of = stitch_ends(row, tf.range(nrows))
+    begin = _stitch([before + 1, first], [cut_ends, tf.zeros_like(sections.tokens)])
+    end = stitch_ends(cut_starts, tf.cast(chars.row_lengths(), tf.int32))
     start = tf.gather(chars.row_starts(), of) + tf.cast(begin, tf.int64)
     count = tf.cast(tf.maximum(end - begin, 0), tf.int64)  # white space that both neighbours take is the first one's
     section = tf.repeat(tf.range(tf.size(count)), count)
@@ -310,8 +310,8 @@ def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
     return Sections(
         made,
         tf.gather(sections.origins, of) + begin,
-        ends(tokens, sections.tokens),
-        ends(starts + origins, sections.starts),
-        ends(limits + origins, sections.limits),
+        stitch_ends(tokens, sections.tokens),
+        stitch_ends(starts + origins, sections.starts),
+        stitch_ends(ends + origins, sections.ends),
         tf.gather(splits + tf.range(nrows + 1), sections.splits),
     )

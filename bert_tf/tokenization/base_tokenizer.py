@@ -317,7 +317,7 @@ class BaseTokenizer(tf.Module):
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:limit], counted in
+            ids, starts, ends: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:end], counted in
             Unicode code points of the original text (after dropping invalid UTF-8 bytes), without surrounding white
             space. Stripped accents belong to the letter before them. Tokens of one character, such as the three of a
             Hangul syllable, share its span. A token for white space alone has an empty span.
@@ -331,7 +331,7 @@ class BaseTokenizer(tf.Module):
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (words), (tokens)], or [n, (tokens)] if the tokenizer has no
+            ids, starts, ends: RaggedTensors of int32 [n, (words), (tokens)], or [n, (tokens)] if the tokenizer has no
             words.
         """
         with tf.device("CPU:0"):
@@ -397,7 +397,7 @@ class BaseTokenizer(tf.Module):
         return sections.joined(*tokenize(sections.strings()))
 
     def _ids_and_offsets(self, texts):
-        """Converts texts to ids, starts and limits; a graph that does not use the offsets does not compute them."""
+        """Converts texts to ids, starts and ends; a graph that does not use the offsets does not compute them."""
         raise NotImplementedError
 
     def _by_words(self, texts):

@@ -90,9 +90,9 @@ class BytePairs(tf.Module):
             self._merges = tf.lookup.StaticHashTable(rows, _NEVER)
 
     def __call__(self, texts):
-        """Returns ids, starts, limits: RaggedTensors int32 [n, (tokens)].
+        """Returns ids, starts, ends: RaggedTensors int32 [n, (tokens)].
 
-        A token came from text[start:limit] in code points, without surrounding white space; the tokens of one
+        A token came from text[start:end] in code points, without surrounding white space; the tokens of one
         character share its span.
         """
         chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
@@ -104,13 +104,13 @@ class BytePairs(tf.Module):
         words = tf.gather(word_of_char, char_of_byte)
         ids = tf.gather(self._bytes, tf.cast(data, tf.int32))
         tokens = self._merged(_BpeTokens(ids, words, tf.range(tf.size(ids))))
-        ends = tf.concat([tokens.begins[1:], tf.shape(data)], 0)[: tf.size(tokens.ids)]
-        starts, limits = self._extents(codes, tf.gather(char_of_byte, tokens.begins), tf.gather(char_of_byte, ends - 1))
+        lasts = tf.concat([tokens.begins[1:], tf.shape(data)], 0)[: tf.size(tokens.ids)] - 1
+        starts, ends = self._extents(codes, tf.gather(char_of_byte, tokens.begins), tf.gather(char_of_byte, lasts))
         row = tf.gather(rows, tf.gather(char_of_byte, tokens.begins))
         origin = tf.gather(tf.cast(chars.row_starts(), tf.int32), row)
         row, nrows = tf.cast(row, tf.int64), tf.size(texts, tf.int64)
         ids = tf.RaggedTensor.from_value_rowids(tokens.ids, row, nrows=nrows, validate=False)
-        return ids, ids.with_flat_values(starts - origin), ids.with_flat_values(limits - origin)
+        return ids, ids.with_flat_values(starts - origin), ids.with_flat_values(ends - origin)
 
     def _begins(self, codes, rows):
         """Returns bool [characters], where a word begins, equivalent to GPT-2's regular expression."""
@@ -320,9 +320,9 @@ class ByteBpeTokenizer(BaseTokenizer):
             return self._pairs(texts)
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
         spaced = tf.strings.regex_full_match(texts, _NO_SPACE)
-        ids, starts, limits = self._pairs(tf.strings.join([tf.where(spaced, " ", ""), texts]))
+        ids, starts, ends = self._pairs(tf.strings.join([tf.where(spaced, " ", ""), texts]))
         moved = tf.gather(tf.cast(spaced, tf.int32), ids.value_rowids())
-        return ids, *(ids.with_flat_values(tf.maximum(each.flat_values - moved, 0)) for each in (starts, limits))
+        return ids, *(ids.with_flat_values(tf.maximum(each.flat_values - moved, 0)) for each in (starts, ends))
 
 
 def _by_id(vocab, source):

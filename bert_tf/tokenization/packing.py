@@ -118,8 +118,8 @@ def _join(parts: list[_AtOnePlace]) -> dict[str, tf.RaggedTensor]:
         starts.append(before + part.starts)
         before += tf.size(part.ids, tf.int64)
     starts = tf.reshape(tf.stack(starts, 1), [-1])
-    limits = starts + tf.reshape(tf.stack([tf.cast(part.counts, tf.int64) for part in parts], 1), [-1])
-    splits, at = tf.raw_ops.RaggedRange(starts=starts, limits=limits, deltas=tf.ones([], tf.int64))
+    ends = starts + tf.reshape(tf.stack([tf.cast(part.counts, tf.int64) for part in parts], 1), [-1])
+    splits, at = tf.raw_ops.RaggedRange(starts=starts, limits=ends, deltas=tf.ones([], tf.int64))
     splits = splits[:: len(parts)]
     ids = take(tf.concat([part.ids for part in parts], 0), at)
     segments = tf.zeros_like(ids, tf.int32)
@@ -237,14 +237,14 @@ class QuestionWindows(NamedTuple):
     Attributes:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
         windows: windows of the contexts; `windows.rows`, int64 [w], is the question index of each sequence, ascending.
-        starts, limits: RaggedTensors of int32 [w, (length)]: a token came from context[start:limit], counted in code
+        starts, ends: RaggedTensors of int32 [w, (length)]: a token came from context[start:end], counted in code
             points as in `Tokenizer.tokenize_with_offsets`; -1 for tokens outside the context.
     """
 
     packed: dict[str, tf.RaggedTensor]
     windows: Windows
     starts: tf.RaggedTensor
-    limits: tf.RaggedTensor
+    ends: tf.RaggedTensor
 
 
 def check_question_lengths(template: InputTemplate, max_seq_length: int, max_query_length: int, doc_stride: int):
@@ -300,7 +300,7 @@ def encode_tokenized_questions(
     """
     template = tokenizer.template
     check_question_lengths(template, max_seq_length, max_query_length, doc_stride)
-    ids, starts, limits = context
+    ids, starts, ends = context
     question = question[:, :max_query_length]
     room = max_seq_length - template.special(2) - question.row_lengths()
     windows = find_windows(ids.row_lengths(), room, doc_stride)
@@ -315,4 +315,4 @@ def encode_tokenized_questions(
     def aligned(offsets):
         return tf.concat([before, windows.take(offsets), after], axis=1)
 
-    return QuestionWindows(packed, windows, aligned(starts), aligned(limits))
+    return QuestionWindows(packed, windows, aligned(starts), aligned(ends))

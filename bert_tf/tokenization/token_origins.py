@@ -14,13 +14,13 @@ class TokenOrigins(NamedTuple):
 
     Attributes:
         ids: `input_ids`.
-        starts, limits: span of each token in its text, half-open, in code points; 0, 0 for special tokens and padding.
+        starts, ends: span of each token in its text, half-open, in code points; 0, 0 for special tokens and padding.
         of_text: index of the text within its example; -1 for special tokens and padding.
     """
 
     ids: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
     of_text: tf.Tensor
 
 
@@ -50,11 +50,11 @@ class OriginTracker:
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns the results of `Tokenizer.tokenize_with_offsets`, with indices instead of ids."""
-        ids, starts, limits = self._tokenizer.tokenize_with_offsets(texts)
+        ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         before = sum(tf.size(each.ids) for each in self._texts)
         of_text = tf.fill(tf.shape(ids.flat_values), len(self._texts))
-        self._texts.append(TokenOrigins(ids.flat_values, starts.flat_values, limits.flat_values, of_text))
-        return ids.with_flat_values(before + tf.range(tf.size(ids.flat_values))), starts, limits
+        self._texts.append(TokenOrigins(ids.flat_values, starts.flat_values, ends.flat_values, of_text))
+        return ids.with_flat_values(before + tf.range(tf.size(ids.flat_values))), starts, ends
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
         """Packs the sequences like `Tokenizer.pack`."""

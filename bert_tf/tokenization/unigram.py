@@ -43,12 +43,12 @@ class Stream(NamedTuple):
 
     Attributes:
         chars: code points.
-        starts, limits: the span in the concatenated original texts that a character came from.
+        starts, ends: the span in the concatenated original texts that a character came from.
     """
 
     chars: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
 
     def take(self, indices):
         return Stream(*(tf.gather(field, indices) for field in self))
@@ -138,8 +138,8 @@ class Normalizer(tf.Module):
         if self._strip:
             gone = tf.gather(self._joins, stream.chars) == _MARK
             kept = tf.where(~gone)[:, 0]
-            ends = tf.gather(stream.limits, tf.concat([kept, tf.shape(rows, tf.int64)], 0)[1:] - 1)
-            stream, rows = stream.take(kept)._replace(limits=ends), tf.gather(rows, kept)
+            ends = tf.gather(stream.ends, tf.concat([kept, tf.shape(rows, tf.int64)], 0)[1:] - 1)
+            stream, rows = stream.take(kept)._replace(ends=ends), tf.gather(rows, kept)
         return self._folding.apply(stream, rows)
 
     def _map(self, stream):
@@ -158,9 +158,9 @@ class Normalizer(tf.Module):
         rows = self._mapping.rows(tf.where(paired > 0, paired, chars))
         whole = leads & (rows > 0)  # a replacement of the beginning stands for all of it
         gone = inner & tf.gather(tf.math.segment_max(tf.cast(whole, tf.int32), cluster) > 0, cluster)
-        limits = tf.where(whole, tf.gather(tf.math.segment_max(stream.limits, cluster), cluster), stream.limits)
+        ends = tf.where(whole, tf.gather(tf.math.segment_max(stream.ends, cluster), cluster), stream.ends)
         kept = tf.where(~gone)[:, 0]
-        return self._mapping.apply(stream._replace(limits=limits).take(kept), tf.gather(rows, kept))
+        return self._mapping.apply(stream._replace(ends=ends).take(kept), tf.gather(rows, kept))
 
 
 _MARK, _JOINER, _CONTROL = 1, 2, 3
@@ -205,7 +205,7 @@ def _with_straight_quotes(stream):
     runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
     since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
     left = quote & (chars == shift(chars, -1)) & (since % 2 == 0)
-    made = stream._replace(chars=tf.where(left, _DOUBLE, chars), limits=stream.limits + tf.cast(left, tf.int32))
+    made = stream._replace(chars=tf.where(left, _DOUBLE, chars), ends=stream.ends + tf.cast(left, tf.int32))
     return made.take(tf.where(~shift(left, 1))[:, 0])
 
 
@@ -391,10 +391,10 @@ class UnigramTokenizer(BaseTokenizer):
         first = tf.where(begins)[:, 0]
         last = tf.concat([first, tf.shape(blank, tf.int64)], 0)[1:] - 1
         runs = tf.gather(blank, first) & (last > first) & (self.trailing_space == "kept_inside")
-        limits = tf.tensor_scatter_nd_update(made.limits, first[:, None], tf.gather(made.limits, last))
+        ends = tf.tensor_scatter_nd_update(made.ends, first[:, None], tf.gather(made.ends, last))
         flat = made.chars.flat_values
         flat = tf.tensor_scatter_nd_update(flat, first[:, None], tf.where(runs, ord(METASPACE), tf.gather(flat, first)))
-        return made._replace(chars=made.chars.with_flat_values(flat), limits=limits).keep(begins)
+        return made._replace(chars=made.chars.with_flat_values(flat), ends=ends).keep(begins)
 
     @property
     def _model_name(self):
@@ -422,7 +422,7 @@ class UnigramTokenizer(BaseTokenizer):
         return self._split(texts, tf.fill(tf.shape(texts), self.trailing_space == "kept"))
 
     def _split(self, texts, kept):
-        """Returns ids, starts and limits of texts; `kept`, bool [n]: whether a trailing space is a token."""
+        """Returns ids, starts and ends of texts; `kept`, bool [n]: whether a trailing space is a token."""
         stream, white, splits = self._normalizer(texts)
         row = tf.searchsorted(splits, tf.cast(stream.starts, tf.int64), "right", tf.int64) - 1
         if kept is not None:
@@ -431,20 +431,20 @@ class UnigramTokenizer(BaseTokenizer):
         marker = stream.chars == ord(METASPACE)
         new = shift(white, 1) | (row != shift(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
         first = tf.where(tf.gather(new, solid))[:, 0]
-        stream, ends = stream.take(solid), tf.size(solid, tf.int64)[None]
-        words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, ends], 0), validate=False)
+        stream, total = stream.take(solid), tf.size(solid, tf.int64)[None]
+        words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, total], 0), validate=False)
         row = tf.gather(row, tf.gather(solid, first))
         bare = tf.gather(stream.chars, first) != ord(METASPACE)
         strings = tf.strings.join([tf.where(bare, METASPACE, ""), tf.strings.unicode_encode(words, "UTF-8")])
-        ids, starts, ends = self._words.tokenize_with_offsets(strings)
+        ids, *offsets = self._words.tokenize_with_offsets(strings)
         word = ids.value_rowids()
         ahead = tf.where(tf.gather(bare, word), len(METASPACE.encode()), 0)
-        spans = (tf.cast(offsets.flat_values, tf.int32) - ahead for offsets in (starts, ends))
-        starts, limits = _to_characters(stream, words, word, *spans)
+        spans = (tf.cast(each.flat_values, tf.int32) - ahead for each in offsets)
+        starts, ends = _to_characters(stream, words, word, *spans)
         origin = tf.cast(tf.gather(splits, tf.gather(row, word)), tf.int32)
         ids, nrows = tf.gather(self._ids, ids.flat_values), tf.size(texts, tf.int64)
         rows = tf.RaggedTensor.from_value_rowids(ids, tf.gather(row, word), nrows=nrows, validate=False)
-        return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(limits - origin)
+        return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(ends - origin)
 
 
 def _with_spaces_kept(stream, white, row, splits, kept):
@@ -453,19 +453,19 @@ def _with_spaces_kept(stream, white, row, splits, kept):
     Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other white space is part of a word there,
     and in texts that are not `kept` all white space at the end is dropped.
     """
-    limit = tf.gather(splits, row + 1)
-    is_end = tf.cast(stream.starts, tf.int64) == limit - 1  # the line feed that closes each text
+    end = tf.gather(splits, row + 1)
+    is_end = tf.cast(stream.starts, tf.int64) == end - 1  # the line feed that closes each text
     space = (stream.chars == ord(" ")) & ~is_end
     # A carriage return at the end and that line feed may have been mapped as one.
-    at_end = shift(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
+    at_end = shift(is_end, -1) | (space & (tf.cast(stream.ends, tf.int64) >= end))
     here = tf.gather(kept, row)
     own = space & ((at_end & here) | (~at_end & (shift(stream.chars, -1) == ord(METASPACE))))
     solid_until = tf.math.unsorted_segment_max(
         tf.where(white, -1, tf.range(tf.size(row))), row, tf.size(splits, row.dtype) - 1
     )
     stripped = ~here & (tf.range(tf.size(row)) > tf.gather(solid_until, row))
-    chars, limits = tf.where(own, ord(METASPACE), stream.chars), tf.where(own, stream.starts, stream.limits)
-    return stream._replace(chars=chars, limits=limits), (space & ~own) | is_end | stripped
+    chars, ends = tf.where(own, ord(METASPACE), stream.chars), tf.where(own, stream.starts, stream.ends)
+    return stream._replace(chars=chars, ends=ends), (space & ~own) | is_end | stripped
 
 
 def _word_splitter(model, vocab_file):
@@ -489,4 +489,4 @@ def _to_characters(stream, words, word, starts, ends):
     def char_at(byte):
         return tf.searchsorted(byte_of_char, base + tf.maximum(byte, 0), "right") - 1
 
-    return tf.gather(stream.starts, char_at(starts)), tf.gather(stream.limits, char_at(ends - 1))
+    return tf.gather(stream.starts, char_at(starts)), tf.gather(stream.ends, char_at(ends - 1))

@@ -44,14 +44,14 @@ class WordBatch(NamedTuple):
         splits: int64 [n + 1], where each text's words begin among all words.
         text_starts: int64 [n + 1], where each text begins in the concatenated texts, in code points.
         starts: int64 [all characters], the start of a character's origin in the concatenated texts.
-        limits: int64 [all characters], its end (exclusive), including any combining marks that were stripped.
+        ends: int64 [all characters], its end (exclusive), including any combining marks that were stripped.
     """
 
     chars: tf.RaggedTensor
     splits: tf.Tensor
     text_starts: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
 
 
 class _Stream(NamedTuple):
@@ -59,13 +59,13 @@ class _Stream(NamedTuple):
 
     Attributes:
         chars, bits: int32 [characters], the code points, and in the lowest FORM_BITS bits their flags of `characters`.
-        starts, limits: int64 [characters], the span in the concatenated original texts that each came from.
+        starts, ends: int64 [characters], the span in the concatenated original texts that each came from.
     """
 
     chars: tf.Tensor
     bits: tf.Tensor
     starts: tf.Tensor
-    limits: tf.Tensor
+    ends: tf.Tensor
 
     def take(self, indices):
         return _Stream(*(take(field, indices) for field in self))
@@ -80,7 +80,7 @@ class WordSplitter(tf.Module):
         text     C  a  f  e  ◌́  中  !          the original text, ◌́ = U+0301
         chars    c  a  f  e     中  !          three words
         starts   0  1  2  3     5  6
-        limits   1  2  3  5     6  7          the mark belongs to the e before it
+        ends   1  2  3  5     6  7          the mark belongs to the e before it
     """
 
     def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
@@ -155,22 +155,22 @@ def _in_canonical_order(stream):
         order = tf.argsort(run * 256 + take(classes, at), stable=True)
         _, member = tf.unique(run)
         first = take(tf.math.segment_min(take(stream.starts, at), member), member)
-        last = take(tf.math.segment_max(take(stream.limits, at), member), member)
-        updates = ((stream.chars, take(take(stream.chars, at), order)), (stream.starts, first), (stream.limits, last))
+        last = take(tf.math.segment_max(take(stream.ends, at), member), member)
+        updates = ((stream.chars, take(take(stream.chars, at), order)), (stream.starts, first), (stream.ends, last))
         return tuple(tf.tensor_scatter_nd_update(field, at[:, None], values) for field, values in updates)
 
-    there = stream.chars, stream.starts, stream.limits
+    there = stream.chars, stream.starts, stream.ends
     with tf.device("CPU:0"):
-        chars, starts, limits = tf.cond(tf.reduce_any(reordered), sorted_fields, lambda: there)
-    return stream._replace(chars=chars, starts=starts, limits=limits)  # bits stay: all sorted characters are letters
+        chars, starts, ends = tf.cond(tf.reduce_any(reordered), sorted_fields, lambda: there)
+    return stream._replace(chars=chars, starts=starts, ends=ends)  # bits stay: all sorted characters are letters
 
 
 def _strip_marks(stream):
     """Drops marks; the character before a run of marks inherits the end of the run."""
     indices = where(stream.bits & characters.MARK == 0)
     following = with_end(indices, stream.chars)[1:]
-    stayed, run_ends = stream.take(indices), take(stream.limits, following - 1)
-    return stayed._replace(limits=tf.maximum(stayed.limits, run_ends))
+    stayed, run_ends = stream.take(indices), take(stream.ends, following - 1)
+    return stayed._replace(ends=tf.maximum(stayed.ends, run_ends))
 
 
 def _words(stream, text_starts):
@@ -179,9 +179,9 @@ def _words(stream, text_starts):
     begins = apart | tf.roll(cut, 1, 0)  # the last character of all is a line feed
     solid = where(stream.bits & characters.SPACE == 0)
     first = where(take(begins, solid))
-    chars, _, starts, limits = stream.take(solid)
+    chars, _, starts, ends = stream.take(solid)
     chars = ragged(chars, with_end(first, chars))
-    return WordBatch(chars, lower_bound(take(starts, first), text_starts), text_starts, starts, limits)
+    return WordBatch(chars, lower_bound(take(starts, first), text_starts), text_starts, starts, ends)
 
 
 # === Wordpiece ===
@@ -304,13 +304,13 @@ class Tokenizer(BaseTokenizer):
         return "BertTokenizer", settings
 
     def _ids_and_offsets(self, texts):
-        words, ids, starts, limits = self._tokens_of_words(texts)
+        words, ids, starts, ends = self._tokens_of_words(texts)
         splits = take(ids.row_splits, words.splits)
-        return tuple(ragged(values, splits) for values in (ids.flat_values, starts, limits))
+        return tuple(ragged(values, splits) for values in (ids.flat_values, starts, ends))
 
     def _by_words(self, texts):
-        words, ids, starts, limits = self._tokens_of_words(texts)
-        return tuple(ragged(ids.with_values(values), words.splits) for values in (ids.values, starts, limits))
+        words, ids, starts, ends = self._tokens_of_words(texts)
+        return tuple(ragged(ids.with_values(values), words.splits) for values in (ids.values, starts, ends))
 
     def _normalized(self, texts):
         return self._splitter.normalized(texts)
@@ -335,4 +335,4 @@ def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
     last = upper_bound(byte_of_char, base + ends - 1) - 1
     last = tf.where(ids.flat_values == unk_id, take(words.chars.row_splits, word + 1) - 1, last)
     origin = take(words.text_starts, upper_bound(words.splits, word) - 1)
-    return tuple(tf.cast(each - origin, tf.int32) for each in (take(words.starts, first), take(words.limits, last)))
+    return tuple(tf.cast(each - origin, tf.int32) for each in (take(words.starts, first), take(words.ends, last)))

@@ -58,10 +58,10 @@ _HEADINGS = {
 _ABBREVIATIONS = {"lm": "LM"}  # words of names that are written in capitals
 _LATEST = {"loss", "examples_per_second"}  # values of training whose last one is on the first screen
 _SPLITS = {"train": "Training data", "dev": "Evaluation data", "test": "Prediction data"}
-_TRAIN, _HELD_OUT, _COMMONEST = "training", "evaluation", "majority baseline"
-_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
-_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves can be distinguished without colours too
-_OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
+_TRAIN, _HELD_OUT, _BASELINE = "training", "evaluation", "majority baseline"
+_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _BASELINE: INK}
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _BASELINE: ":"}  # the curves can be distinguished without colours too
+_MAJORITY_BASELINE = "_majority_baseline"  # a score so named belongs to the score whose name comes before
 _FEW = 50  # points of a curve that are marked one by one
 
 
@@ -159,7 +159,7 @@ def _summary(starts, train, held_out, is_stated):
     for kind, line in (("Training", train[-1:]), ("Evaluation", [] if is_stated else held_out[-1:])):
         for name, value in _values(*line).items() if line else ():
             if kind == "Evaluation" or name in _LATEST:
-                name = _words(name.replace(_OF_COMMONEST, f" ({_COMMONEST})"))
+                name = _words(name.replace(_MAJORITY_BASELINE, f" ({_BASELINE})"))
                 rows.append((f"{kind} {name}", _shown(value)))
     return rows
 
@@ -197,10 +197,10 @@ def _curves(lines):
 
 
 def _scores(curves):
-    """Returns the curves of scores in two groups: those of the model, and those of the commonest answer."""
-    commonest = {name: points for name, points in curves.items() if name.endswith(_OF_COMMONEST)}
-    own = {name: points for name, points in curves.items() if name not in commonest}
-    return {_HELD_OUT: own, _COMMONEST: {name.removesuffix(_OF_COMMONEST): p for name, p in commonest.items()}}
+    """Returns the curves of scores in two groups: those of the model, and those of the majority baseline."""
+    baseline = {name: points for name, points in curves.items() if name.endswith(_MAJORITY_BASELINE)}
+    own = {name: points for name, points in curves.items() if name not in baseline}
+    return {_HELD_OUT: own, _BASELINE: {name.removesuffix(_MAJORITY_BASELINE): p for name, p in baseline.items()}}
 
 
 def _in_order(curves):

@@ -176,7 +176,7 @@ def _by_file(data):
 def _vocabulary(tokenizer):
     path = tokenizer.vocab_file
     there = path is not None and os.path.isfile(path)
-    return {"pieces": tokenizer.vocab_size, "file": path, "sha256": sha256(path) if there else None}
+    return {"tokens": tokenizer.vocab_size, "file": path, "sha256": sha256(path) if there else None}
 
 
 def _machine():

@@ -1,4 +1,4 @@
-"""Features of texts: each choice of layers and pooling by hand, whatever the batch; pieces slice the text."""
+"""Features of texts: each choice of layers and pooling by hand, whatever the batch; tokens slice the text."""
 
 import numpy as np
 import pytest
@@ -74,14 +74,14 @@ def test_each_pooling(pooling):
 def test_pieces_slice_the_text(bert):
     text = TEXTS[2]
     features = bert.features([text], pooling=None)[0]
-    own = [text[a:b].lower() for a, b in zip(features.starts[1:-1], features.limits[1:-1], strict=True)]
-    assert features.pieces == ["[CLS]", *own, "[SEP]"] and own[:3] == ["the", "film", "is"]
-    assert features.starts[0] == features.limits[0] == features.limits[-1] == 0
+    own = [text[a:b].lower() for a, b in zip(features.starts[1:-1], features.ends[1:-1], strict=True)]
+    assert features.tokens == ["[CLS]", *own, "[SEP]"] and own[:3] == ["the", "film", "is"]
+    assert features.starts[0] == features.ends[0] == features.ends[-1] == 0
 
 
 def test_long_texts_are_cut(bert):
     features = bert.features(["film " * 9], pooling=None, max_seq_length=4)[0]
-    assert features.pieces == ["[CLS]", "film", "film", "[SEP]"] and features.starts.tolist() == [0, 0, 5, 0]
+    assert features.tokens == ["[CLS]", "film", "film", "[SEP]"] and features.starts.tolist() == [0, 0, 5, 0]
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_features_follow_the_order_and_not_an_index(bert, given):
 def test_pairs_are_one_row(bert):
     pair = ("good film", "the  people see")
     features = bert.features([pair, ("a", "b " * 40)], pooling=None)[0]
-    assert features.pieces == ["[CLS]", "good", "film", "[SEP]", "the", "people", "see", "[SEP]"]
+    assert features.tokens == ["[CLS]", "good", "film", "[SEP]", "the", "people", "see", "[SEP]"]
     assert features.of_text.tolist() == [-1, 0, 0, -1, 1, 1, 1, -1]
-    own = [pair[n][a:b] for n, a, b in zip(features.of_text, features.starts, features.limits, strict=True) if n >= 0]
+    own = [pair[n][a:b] for n, a, b in zip(features.of_text, features.starts, features.ends, strict=True) if n >= 0]
     assert own == ["good", "film", "the", "people", "see"]
     row = bert.tokenizer(*([text] for text in pair), max_seq_length=8)
     np.testing.assert_allclose(features.values, bert.encoder(row)["sequence_output"][0], atol=1e-5)

@@ -139,11 +139,11 @@ def test_importing_loads_no_library_but_numpy():
     assert done.stdout.strip() == "[]"
 
 
-def test_the_share_of_the_commonest_label():
+def test_the_majority_share():
     labels = np.array([[3, 1, 0], [3, 9, 0], [3, 1, 1]], np.int32)  # 0 does not count; 3 stands three times, 1 too
-    assert metrics.share_of_commonest(labels) == pytest.approx(3 / 7)
-    assert metrics.share_of_commonest(np.array([[1], [1]])) == 1.0  # also where the commonest is label 0
-    assert np.isnan(metrics.share_of_commonest(np.zeros((2, 3), np.int32)))
+    assert metrics.majority_share(labels) == pytest.approx(3 / 7)
+    assert metrics.majority_share(np.array([[1], [1]])) == 1.0  # also where the most frequent is label 0
+    assert np.isnan(metrics.majority_share(np.zeros((2, 3), np.int32)))
 
 
 # === One answer ===

@@ -44,7 +44,7 @@ def check(seen, attributions, attention):
         np.testing.assert_allclose(attention["attention"][k, 0, :, :S, :S], looked.weights[-1], atol=1e-5)
         assert not attributions["attribution"][k][S:].any() and not attention["attention"][k, ..., S:].any()
         for answer in (attributions, attention):
-            assert list(map(_text, answer["piece"][k][:S])) == why.pieces
+            assert list(map(_text, answer["token"][k][:S])) == why.tokens
             spans = zip(answer["start"][k][1 : S - 1], answer["end"][k][1 : S - 1], strict=True)
             assert "".join(TEXTS[k][a:b] for a, b in spans) == TEXTS[k].replace(" ", "")
         assert _text(attributions["target"][k]) == why.target and attributions["steps"][k] == why.steps
@@ -102,12 +102,12 @@ def test_explanations_over_grpc(server, seen):
 
 
 def test_what_lies_far_behind_is_not_tokenized(server):
-    for spaces, pieces in ((60_000, ["[CLS]", "good", "[SEP]"]), (70_000, ["[CLS]", "[SEP]"])):
+    for spaces, tokens in ((60_000, ["[CLS]", "good", "[SEP]"]), (70_000, ["[CLS]", "[SEP]"])):
         text = [" " * spaces + "good"]
         with Client(f"localhost:{server.port}", "films") as client:
             why = client.predict({"text": text, "target": ["good"]}, "attributions")
             looked = client.predict({"text": text, "layers": np.array([[0]], np.int32)}, "attention")
-        assert [*map(_text, why["piece"][0])] == [*map(_text, looked["piece"][0])] == pieces
+        assert [*map(_text, why["token"][0])] == [*map(_text, looked["token"][0])] == tokens
 
 
 def _rest(server, signature, instances):
@@ -137,7 +137,7 @@ def test_taggers_and_readers_explain_themselves(trained, exported, name):
     for k, why in enumerate(bert_tf.inspect.attributions(bert_tf.load(trained(name)), asked)):
         assert got["target"][k].numpy().decode() == why.target
         np.testing.assert_allclose(got["attribution"][k, : len(why)], why.values, atol=1e-5)
-    assert got["piece"].shape[1] <= LENGTH
+    assert got["token"].shape[1] <= LENGTH
 
 
 @pytest.mark.parametrize(

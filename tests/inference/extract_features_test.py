@@ -63,12 +63,12 @@ def bert(home):
 
 
 def _row(bert, *texts):
-    """Returns the pieces of a text or a pair alone, and what each block makes of them, [2, S, H]."""
+    """Returns the tokens of a text or a pair alone, and what each block makes of them, [2, S, H]."""
     inputs = bert.tokenizer(*([text] for text in texts), max_seq_length=32)
     count = int(inputs["input_mask"].numpy().sum())
     blocks = bert.encoder(inputs)["encoder_outputs"]
-    pieces = [VOCAB[n] for n in inputs["input_ids"].numpy()[0, :count]]
-    return pieces, np.array([block.numpy()[0, :count] for block in blocks])
+    tokens = [VOCAB[n] for n in inputs["input_ids"].numpy()[0, :count]]
+    return tokens, np.array([block.numpy()[0, :count] for block in blocks])
 
 
 def _lines(path):
@@ -85,9 +85,9 @@ def test_lines_are_google_s(home, results, bert):
     assert ignored in results["lines"]["log"]
     lines = _lines(home / "lines.jsonl")
     for n, (line, texts) in enumerate(zip(lines, [LINES[0].split(" ||| "), LINES[1:2], LINES[2:]], strict=True)):
-        pieces, blocks = _row(bert, *texts)
+        tokens, blocks = _row(bert, *texts)
         assert list(line) == ["linex_index", "features"] and line["linex_index"] == n
-        assert [each["token"] for each in line["features"]] == pieces
+        assert [each["token"] for each in line["features"]] == tokens
         for place, each in enumerate(line["features"]):
             assert list(each) == ["token", "layers"] and [part["index"] for part in each["layers"]] == [-1, -2]
             for part in each["layers"]:
@@ -97,10 +97,10 @@ def test_lines_are_google_s(home, results, bert):
     assert lines[0]["features"][3]["token"] == "[SEP]" and len(lines[1]["features"]) == 2
 
 
-def test_words_are_the_means_of_their_pieces(home, results, bert):
+def test_words_are_the_means_of_their_tokens(home, results, bert):
     line = _lines(home / "named.jsonl")[2]
-    pieces, blocks = _row(bert, LINES[2])
-    assert pieces[1:] == ["the", "na", "##ive", "film", "is", "good", "##s", "and", "good", ",", "bad", "[SEP]"]
+    tokens, blocks = _row(bert, LINES[2])
+    assert tokens[1:] == ["the", "na", "##ive", "film", "is", "good", "##s", "and", "good", ",", "bad", "[SEP]"]
     assert [each["token"] for each in line["features"]] == ["the", "naïve", "film", "is", "goods", "and", "good,bad"]
     values = blocks.mean(0)
     expected = [values[1], values[2:4].mean(0), *values[4:6], values[6:8].mean(0), values[8], values[9:12].mean(0)]
@@ -113,14 +113,14 @@ def test_words_are_the_means_of_their_pieces(home, results, bert):
 def test_arrays_hold_tokens_with_their_places_and_vectors(home, results, bert):
     arrays = np.load(home / "arrays.npz")
     rows = [_row(bert, *texts) for texts in (LINES[0].split(" ||| "), LINES[1:2], LINES[2:])]
-    assert arrays["pieces"].tolist() == [piece for pieces, _ in rows for piece in pieces]
-    assert arrays["features_splits"].tolist() == np.cumsum([0] + [len(pieces) for pieces, _ in rows]).tolist()
+    assert arrays["tokens"].tolist() == [token for tokens, _ in rows for token in tokens]
+    assert arrays["features_splits"].tolist() == np.cumsum([0] + [len(tokens) for tokens, _ in rows]).tolist()
     expected = np.concatenate([np.concatenate(blocks, -1) for _, blocks in rows])
     np.testing.assert_allclose(arrays["features"], expected, atol=2e-6)
     first = slice(*arrays["starts_splits"][:2])
     assert arrays["of_text"][first].tolist() == [-1, 0, 0, -1, 1, 1, 1, 1, -1]
     assert arrays["starts"][first].tolist() == [0, 0, 5, 0, 0, 4, 11, 13, 0]
-    assert arrays["limits"][first].tolist() == [0, 4, 9, 0, 3, 10, 12, 16, 0]
+    assert arrays["ends"][first].tolist() == [0, 4, 9, 0, 3, 10, 12, 16, 0]
 
 
 def test_a_vector_for_each_text(home, results, bert):
@@ -136,10 +136,10 @@ def test_words_of_two_texts_and_of_none():
     values = np.arange(12, dtype=np.float32).reshape(6, 2)
     places = np.array([[0, 0, 2, 0, 1, 0], [0, 1, 4, 0, 2, 0], [-1, 0, 0, -1, 1, -1]], np.int32)
     words = average_words(("a\u3000bc", " d"), TokenFeatures(list("<abc>d"), values, *places))
-    assert words.pieces == ["a", "bc", "d"] and words.values.tolist() == [[2, 3], [4, 5], [8, 9]]
-    assert (words.starts.tolist(), words.limits.tolist(), words.of_text.tolist()) == ([0, 2, 1], [1, 4, 2], [0, 0, 1])
+    assert words.tokens == ["a", "bc", "d"] and words.values.tolist() == [[2, 3], [4, 5], [8, 9]]
+    assert (words.starts.tolist(), words.ends.tolist(), words.of_text.tolist()) == ([0, 2, 1], [1, 4, 2], [0, 0, 1])
     nothing = average_words("", TokenFeatures(["<", ">"], values[:2], *places[:, [0, 5]]))
-    assert nothing.pieces == [] and nothing.values.shape == (0, 2) and nothing.starts.shape == (0,)
+    assert nothing.tokens == [] and nothing.values.shape == (0, 2) and nothing.starts.shape == (0,)
 
 
 def test_the_flags_of_google_are_there():

@@ -32,12 +32,12 @@ def test_each_piece_as_torch_has_it(case, tmp_path):
     config = json.loads((GOLDENS / name / "config.json").read_text()) | changes
     (tmp_path / "config.json").write_text(json.dumps(config))
     vocab = [*SPECIAL, *(f"w{n}" for n in range(len(SPECIAL), config["vocab_size"]))]
-    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocab))
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab))
     scorer, golden = TextScorer(tmp_path), _golden()[case]
     assert scorer.measure == ("log_likelihood" if changes else "pseudo_log_likelihood")
     scores = scorer([" ".join(vocab[n] for n in row["ids"]) for row in golden])
     for score, row in zip(scores, golden, strict=True):
-        assert score.pieces == [vocab[n] for n in row["ids"]]
+        assert score.tokens == [vocab[n] for n in row["ids"]]
         np.testing.assert_allclose(score.log_probabilities, row["log_probabilities"], rtol=0, atol=1e-5)
         assert score.total == pytest.approx(sum(row["log_probabilities"]), abs=1e-4)
 
@@ -50,9 +50,9 @@ def scorer(pretrained):
 def test_what_a_score_depends_on(scorer, caplog):
     with caplog.at_level("WARNING"):
         scores = scorer(TEXTS)
-    assert [score.pieces for score in scores[:2]] == [TEXTS[0].split(), []]
-    assert scores[1].total == scores[1].per_piece == 0 and scorer([]) == []
-    assert scores[2].pieces == ["[UNK]"] * 4  # "[", "mask", "]" and "xyzzy": a mask that is written is text
+    assert [score.tokens for score in scores[:2]] == [TEXTS[0].split(), []]
+    assert scores[1].total == scores[1].per_token == 0 and scorer([]) == []
+    assert scores[2].tokens == ["[UNK]"] * 4  # "[", "mask", "]" and "xyzzy": a mask that is written is text
     assert "4 of 17 tokens are [UNK]" in caplog.text and "max_seq_length" not in caplog.text
     for text, score in zip(TEXTS, scores, strict=True):
         (alone,) = scorer([text])
@@ -65,14 +65,14 @@ def test_batches_of_any_size_are_the_same(scorer, monkeypatch):
     for name, value in {"_CHUNK": 5, "_TOKENS": 32, "_LOGITS": 1}.items():
         monkeypatch.setattr(f"bert_tf.inference.score_text.{name}", value)
     for one, other in zip(scores, scorer(texts), strict=True):
-        assert one.pieces == other.pieces
+        assert one.tokens == other.tokens
         np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, rtol=0, atol=1e-5)
 
 
 def test_what_is_cut_off_is_said(pretrained, caplog):
     with caplog.at_level("WARNING"):
         scores = TextScorer(pretrained, max_seq_length=5)(["the film is good .", "the film is"])
-    assert [score.pieces for score in scores] == [["the", "film", "is"]] * 2
+    assert [score.tokens for score in scores] == [["the", "film", "is"]] * 2
     assert "1 of 2 texts exceed `max_seq_length`, 5 tokens" in caplog.text
 
 
@@ -87,7 +87,7 @@ def test_perplexity_is_e_to_the_mean_loss():
 
 def test_another_option_makes_other_answers(pretrained):
     one = ScoreMaker(pretrained)
-    options = ({"max_seq_length": 9}, {"do_lower_case": False}, {"pieces": True})
+    options = ({"max_seq_length": 9}, {"do_lower_case": False}, {"tokens": True})
     others = [ScoreMaker(pretrained, **each) for each in options]
     assert len({json.dumps(maker.identity, sort_keys=True) for maker in (one, *others)}) == 4
     assert one.measure == "pseudo_log_likelihood"
@@ -103,11 +103,11 @@ def home( tmp_path_factory):
 
 
 CASES = {
-    "lines": ["--input_file=HOME/in.txt", "--output_file=HOME/out.jsonl", "--pieces"],
+    "lines": ["--input_file=HOME/in.txt", "--output_file=HOME/out.jsonl", "--tokens"],
     "arrays": ["--input_file=HOME/in.txt", "--output_file=HOME/out.npz", "--rows_per_part=3", "--num_shards=2"],
     "table": ["--input_file=HOME/in.tsv", "--text_column=sentence", "--output_file=HOME/out.parquet"],
 }
-ARGUMENTS = [*TEXTS[:2], "--pieces", "--header=false"]
+ARGUMENTS = [*TEXTS[:2], "--tokens", "--header=false"]
 BAD = {
     "nothing": ([], "or both --input_file and --output_file; got neither."),
     "no output": (["--input_file=HOME/in.txt"], "--output_file; got --input_file=HOME/in.txt."),
@@ -127,19 +127,19 @@ def said(pretrained, home):
 
 def test_every_format_holds_the_scores(scorer, home, said):
     scores = scorer(TEXTS)
-    totals, numbers = [score.total for score in scores], [len(score.pieces) for score in scores]
+    totals, numbers = [score.total for score in scores], [len(score.tokens) for score in scores]
     corpus = f"Pseudo-perplexity: {perplexity(sum(totals), sum(numbers)):.5g}, over 17 tokens of 4 texts."
     for case in CASES:
         assert said[case]["status"] == 0 and corpus in said[case]["log"], said[case]["log"]
     lines = [json.loads(line) for line in (home / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(line["id"], line["text"]) for line in lines] == [(str(n), text) for n, text in enumerate(TEXTS)]
     for line, score in zip(lines, scores, strict=True):
-        assert line["pieces"] == score.pieces
+        assert line["tokens"] == score.tokens
         np.testing.assert_allclose(line["log_probabilities"], score.log_probabilities, atol=1e-5)
     shards = [np.load(home / f"out-{n:05d}-of-00002.npz") for n in range(2)]
     table = pyarrow.parquet.read_table(home / "out.parquet").to_pydict()
-    for name, expected in {"pseudo_log_likelihood": totals, "num_pieces": numbers,
-                           "per_piece": [score.per_piece for score in scores]}.items():  # fmt: skip
+    for name, expected in {"pseudo_log_likelihood": totals, "num_tokens": numbers,
+                           "per_token": [score.per_token for score in scores]}.items():  # fmt: skip
         for found in ([line[name] for line in lines], np.concatenate([shard[name] for shard in shards]), table[name]):
             np.testing.assert_allclose(found, expected, rtol=1e-5, err_msg=name)
 
@@ -156,8 +156,8 @@ def test_scores_of_arguments_are_printed(scorer, said):
     lines = log.splitlines()
     (head,) = (n for n, line in enumerate(lines) if line.endswith(f"  {TEXTS[0]}"))
     numbers = [float(word) for word in lines[head].split()[:3]]
-    assert numbers == pytest.approx([score.total, score.per_piece, 7], abs=1e-3)
-    assert [line.split()[1] for line in lines[head + 1 : head + 8]] == score.pieces
+    assert numbers == pytest.approx([score.total, score.per_token, 7], abs=1e-3)
+    assert [line.split()[1] for line in lines[head + 1 : head + 8]] == score.tokens
     assert lines[head + 8].split() == ["0.0000", "0.0000", "0"]
 
 
@@ -170,6 +170,6 @@ def test_antiberty_as_torch_has_it(antiberty, tmp_path):  # noqa: F811
     scorer = TextScorer(antiberty[0], str(antiberty[1]), do_lower_case=False)
     scores, golden = scorer(texts), json.loads(out.read_text())
     for score, row, text in zip(scores, golden, texts, strict=True):
-        assert score.pieces == text.split() and len(row["ids"]) == len(score.pieces) > 100
+        assert score.tokens == text.split() and len(row["ids"]) == len(score.tokens) > 100
         np.testing.assert_allclose(score.log_probabilities, row["log_probabilities"], rtol=0, atol=1e-4)
         assert score.total == pytest.approx(sum(row["log_probabilities"]), abs=1e-3)

@@ -77,8 +77,8 @@ def reader():
 def check(got, k, why):
     """Compares row k of an answer with what `inspect.attributions` says of the text alone."""
     S = len(why)
-    assert [piece.decode() for piece in got["piece"][k]] == why.pieces + [""] * (got["piece"].shape[1] - S)
-    for name, expected in (("start", why.starts), ("end", why.limits), ("of_text", why.of_text)):
+    assert [token.decode() for token in got["token"][k]] == why.tokens + [""] * (got["token"].shape[1] - S)
+    for name, expected in (("start", why.starts), ("end", why.ends), ("of_text", why.of_text)):
         assert got[name][k, :S].tolist() == expected.tolist()
     np.testing.assert_allclose(got["attribution"][k, :S], why.values, atol=1e-5)
     assert not got["attribution"][k, S:].any() and (got["of_text"][k, S:] == -1).all()
@@ -114,7 +114,7 @@ def test_tags_are_explained_in_a_graph_as_inspect_does(tagger):
     got = tagger.explain(texts)
     check(got, 2, inspect.attributions(tagger.bert, texts[2:])[0])
     assert got["target"][1] == b"" and not got["attribution"][1].any() and not got["score"][1]
-    assert set(got["piece"][1].tolist()) == {b""}
+    assert set(got["token"][1].tolist()) == {b""}
     named = tagger.explain(texts[:1], target=["4:9:B-PER"])
     check(named, 0, inspect.attributions(tagger.bert, texts[:1], [(1, "B-PER")])[0])
 
@@ -124,10 +124,10 @@ def test_tags_beyond_the_first_row(tagger):
     text = "the film is good " * 8 + "people"
     assert len(text) == 142
     got = tagger.explain([text], target=["136:142:I-PER"])
-    pieces = [piece for piece in got["piece"][0].tolist() if piece]
-    place = len(pieces) - 2
-    assert pieces[place] == b"people" and text[got["start"][0, place] : got["end"][0, place]] == "people"
-    own = " ".join(piece.decode() for piece in pieces[1:-1])
+    tokens = [token for token in got["token"][0].tolist() if token]
+    place = len(tokens) - 2
+    assert tokens[place] == b"people" and text[got["start"][0, place] : got["end"][0, place]] == "people"
+    own = " ".join(token.decode() for token in tokens[1:-1])
     [why] = inspect.attributions(tagger.bert, [own], [(place - 1, "I-PER")])
     np.testing.assert_allclose(got["attribution"][0, : len(why)], why.values, atol=1e-5)
 
@@ -149,7 +149,7 @@ def test_answers_are_explained_in_a_graph_as_inspect_does(reader):
 def test_an_answer_beyond_the_first_row(reader):
     context = "the film is good " * 8 + "people"
     got = reader.explain(["is it"], [context], target=["136:142"])
-    assert got["target"].tolist() == [b"people"] and b"people" in got["piece"][0]
+    assert got["target"].tolist() == [b"people"] and b"people" in got["token"][0]
     served = reader.task.answer(*_asked(reader, ["is it"], [context]))
     assert reader.explain(["is it"], [context])["target"] == served["answer"]
 
@@ -186,7 +186,7 @@ def test_attention_in_a_graph_is_that_of_inspect():
         S = len(seen)
         np.testing.assert_allclose(weights[k, ..., :S, :S], seen.weights[layers[k].numpy()], atol=1e-6)
         assert not weights[k, ..., S:, :].any() and not weights[k, ..., S:].any()
-        assert [piece.decode() for piece in got["piece"][k].numpy()] == seen.pieces + [""] * (8 - S)
+        assert [token.decode() for token in got["token"][k].numpy()] == seen.tokens + [""] * (8 - S)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be from 0 to 1, or from -1, the last, to -2"):
         attention_in_graph(bert.encoder, bert.tokenizer, [tf.constant(["a"])], tf.constant([[2]]), LENGTH)
 
@@ -203,8 +203,8 @@ def traced_attention():
         return attention_in_graph(bert.encoder, bert.tokenizer, [text], layers, 32)["attention"]
 
     with pytest.MonkeyPatch.context() as patch:
-        for limit in ("_MOST_WEIGHTS", "_MOST_ASKED"):
-            patch.setattr(exported, limit, 2**12)
+        for end in ("_MOST_WEIGHTS", "_MOST_ASKED"):
+            patch.setattr(exported, end, 2**12)
         yield attention.get_concrete_function()
 
 

@@ -12,14 +12,14 @@ from tests import other_envs, parity
 from tests.interpret.models import CASES, golden
 
 TOLERANCE = 1e-5
-HEADS_OFF, STEPS, PIECE, LABEL = {0: [1]}, 20, 3, 1  # as in goldens/torch_inspect.py
+HEADS_OFF, STEPS, TOKEN, LABEL = {0: [1]}, 20, 3, 1  # as in goldens/torch_inspect.py
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_inside_is_torchs(case):
     bert, inputs, true = golden(case)
     [ours] = inspect.neurons(bert.encoder, inputs)
-    assert ours.pieces == list(map(str, inputs["input_ids"][0].tolist())) and ours.words == []
+    assert ours.tokens == list(map(str, inputs["input_ids"][0].tolist())) and ours.words == []
     for name, theirs in (("weights", "attentions"), ("query", "query"), ("key", "key")):
         np.testing.assert_allclose(getattr(ours, name), true[theirs], atol=TOLERANCE, rtol=TOLERANCE)
     # Transformers takes the mask of a group's first layer for all layers of the group.
@@ -48,11 +48,11 @@ def _check_attributions(bert, row, true):
     kept = true["baseline_ids"] == row.ids
     kept[1:-1] = False
     row = dataclasses.replace(row, of_text=np.where(kept, -1, 0), starts=np.arange(len(row)),
-                              limits=np.arange(len(row)) + 1, word_of_piece=np.where(kept, -1, np.arange(len(row)) - 1),
+                              ends=np.arange(len(row)) + 1, word_of_token=np.where(kept, -1, np.arange(len(row)) - 1),
                               words=[None] * (len(row) - 2))  # fmt: skip
     names = [field.name for field in dataclasses.fields(inspect.EncodedText)]
     row = inspect.EncodedText(**{name: getattr(row, name) for name in names})
-    wanted = {0: (PIECE - 1, PIECE + 1), 1: LABEL, 2: (PIECE - 1, LABEL)}[bert.head is not None and true["logits"].ndim]
+    wanted = {0: (TOKEN - 1, TOKEN + 1), 1: LABEL, 2: (TOKEN - 1, LABEL)}[bert.head is not None and true["logits"].ndim]
     found = _explain_row(bert.encoder, head_of(bert), row, wanted, STEPS, int(true["baseline_ids"][1]))
     np.testing.assert_allclose(found.values, true["values"], atol=1e-5, rtol=1e-4)
     assert found.steps == STEPS and found.gap < 0.01

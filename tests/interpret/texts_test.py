@@ -1,4 +1,4 @@
-"""What is inside a model with a vocabulary: pieces and words, what is asked for on demand, targets, errors."""
+"""What is inside a model with a vocabulary: tokens and words, what is asked for on demand, targets, errors."""
 
 import dataclasses
 
@@ -35,12 +35,12 @@ def _others(layer, config):
 
 def test_attention_of_a_pair_comes_with_tokens_and_words(bert):
     [row] = inspect.attention(bert, [(TEXT, "is good")])
-    assert row.pieces == ["[CLS]", "the", "film", "##s", ",", "a", "story", "[SEP]", "is", "good", "[SEP]"]
+    assert row.tokens == ["[CLS]", "the", "film", "##s", ",", "a", "story", "[SEP]", "is", "good", "[SEP]"]
     assert [word.text for word in row.words] == ["The", "films", ",", "a", "story", "is", "good"]
     assert row.words[1] == inspect.Word("films", 4, 9, 0) and row.words[5] == ("is", 0, 2, 1)
-    assert row.word_of_piece.tolist() == [-1, 0, 1, 1, 2, 3, 4, -1, 5, 6, -1]
+    assert row.word_of_token.tolist() == [-1, 0, 1, 1, 2, 3, 4, -1, 5, 6, -1]
     assert row.of_text.tolist() == [-1] + 6 * [0] + [-1, 1, 1, -1] and row.segments.tolist() == 8 * [0] + 3 * [1]
-    assert [TEXT[a:b] for a, b in zip(row.starts[1:4], row.limits[1:4], strict=True)] == ["The", "film", "s"]
+    assert [TEXT[a:b] for a, b in zip(row.starts[1:4], row.ends[1:4], strict=True)] == ["The", "film", "s"]
     assert row.weights.shape == (1, 2, 11, 11) and row.weights.dtype == np.float32 and row.heads.all()
     np.testing.assert_allclose(row.weights.sum(-1), 1, atol=1e-6)
     assert row.of_words(np.arange(11.0)).tolist() == [1, 5, 4, 5, 6, 8, 9]
@@ -59,22 +59,22 @@ def test_attention_of_a_pair_comes_with_tokens_and_words(bert):
 )
 def test_texts_are_split_into_words(text, expected):
     starts = np.flatnonzero([not char.isspace() for char in text])
-    words, of_piece = words_of(text, starts, starts + 1)
+    words, of_token = words_of(text, starts, starts + 1)
     assert [word.text for word in words] == expected
-    assert "".join(words[i].text[0] for i in sorted(set(of_piece.tolist()))) == "".join(word[0] for word in expected)
+    assert "".join(words[i].text[0] for i in sorted(set(of_token.tolist()))) == "".join(word[0] for word in expected)
 
 
 def test_one_piece_over_several_words_makes_them_one():
-    words, of_piece = words_of("a, b c", np.array([0, 1, 5]), np.array([1, 4, 6]))
-    assert [word.text for word in words] == ["a", ", b", "c"] and of_piece.tolist() == [0, 1, 2]
+    words, of_token = words_of("a, b c", np.array([0, 1, 5]), np.array([1, 4, 6]))
+    assert [word.text for word in words] == ["a", ", b", "c"] and of_token.tolist() == [0, 1, 2]
 
 
 def test_blanks_have_places(bert):
     [row] = inspect.layers(bert, ["a [MASK] film"], masks=True)
-    assert row.pieces == ["[CLS]", "a", "[MASK]", "film", "[SEP]"] and row.words[1] == ("[MASK]", 2, 8, 0)
+    assert row.tokens == ["[CLS]", "a", "[MASK]", "film", "[SEP]"] and row.words[1] == ("[MASK]", 2, 8, 0)
     assert row.words[2] == ("film", 9, 13, 0)
     [text] = inspect.layers(bert, ["a [MASK] film"])
-    assert "[MASK]" not in text.pieces
+    assert "[MASK]" not in text.tokens
 
 
 def test_neurons_give_the_weights(bert):
@@ -161,17 +161,17 @@ def test_masked_words(is_decoder):
         pretrained, others=_others(MaskedLMHead(len(tiny.VOCAB), width=None), pretrained.config)
     )
     [said] = inspect.masked_words(pretrained, ["a [MASK] film"], top_k=3)
-    assert said.top_pieces.shape == said.probabilities.shape == (2, 5, 3) and said.own_probabilities.shape == (2, 5)
+    assert said.top_tokens.shape == said.probabilities.shape == (2, 5, 3) and said.own_probabilities.shape == (2, 5)
     outputs = pretrained.encoder(said.features)
     table = pretrained.encoder.embeddings.word_embeddings
     logits = masked_lm_head(pretrained)(outputs["sequence_output"], table, np.arange(5)[np.newaxis]).numpy()[0]
     ids = np.argsort(-logits, -1)[:, :3]
     if is_decoder:  # what is said at a place is about the next
-        assert said.top_ids[-1, 0].tolist() == [-1] * 3 and set(said.top_pieces[:, 0].flat) == {""}
+        assert said.top_ids[-1, 0].tolist() == [-1] * 3 and set(said.top_tokens[:, 0].flat) == {""}
         assert np.array_equal(said.top_ids[-1, 1:], ids[:-1])
     else:
         assert np.array_equal(said.top_ids[-1], ids)
-        assert said.top_pieces[-1, 2, 0] == tiny.VOCAB[ids[2, 0]]
+        assert said.top_tokens[-1, 2, 0] == tiny.VOCAB[ids[2, 0]]
         shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
         np.testing.assert_allclose(said.own_probabilities[-1], shares[np.arange(5), said.ids], rtol=1e-4)
 

@@ -63,7 +63,7 @@ def test_what_cannot_be_understood_is_refused(tmp_path, said):
 
 
 def test_vocabularies_are_told_apart_by_their_pieces_and_order():
-    assert len({vocabulary_fingerprint(pieces) for pieces in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
+    assert len({vocabulary_fingerprint(tokens) for tokens in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
     assert dataclasses.replace(METADATA, vocabulary=vocabulary_fingerprint(["[PAD]", "a"])) == METADATA
 
 
@@ -182,7 +182,7 @@ def test_it_says_what_was_made_of_what(described, corpus, number):
     chosen = {"sentence_objective": "sop", "masking": "whole_word", "max_seq_length": 48, "random_seed": 12345,
               "dupe_factor": 1, "packing": False, "dynamic_masking": False}  # fmt: skip
     assert {name: values["options"][name] for name in chosen} == chosen
-    assert values["vocabulary"]["pieces"] == len(support.VOCAB) and not values["vocabulary"]["do_lower_case"]
+    assert values["vocabulary"]["tokens"] == len(support.VOCAB) and not values["vocabulary"]["do_lower_case"]
 
 
 def test_the_tokenizer_beside_is_the_one_that_made_them(described, corpus):

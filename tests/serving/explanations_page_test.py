@@ -120,7 +120,7 @@ def test_another_label_and_attention(films):
             await page.until(f"document.querySelector('section strong')?.textContent === '{other}'")
             await page.point(".offers button:last-child", click=True)
             await page.until("document.querySelectorAll('.own').length")
-            pieces = await page.evaluate(WORDS.replace(".word", "p.words[role=group] .word"))
+            tokens = await page.evaluate(WORDS.replace(".word", "p.words[role=group] .word"))
             await page.point("p.words[role=group] .word:nth-child(3)")
             told = "[...document.querySelectorAll('.told')].pop().textContent"
             told = await page.until(f"{told}.startsWith('Attention weights from good')")
@@ -130,14 +130,14 @@ def test_another_label_and_attention(films):
               layer.dispatchEvent(new Event('change'));
             })()""")
             error = await page.until("document.getElementById('error').textContent")
-            return pieces, told, error, page.errors
+            return tokens, told, error, page.errors
 
-    pieces, told, error, errors = asyncio.run(work())
-    assert [piece for piece, _ in pieces] == ["[CLS]", "a", "good", "film", "[SEP]"] and told
+    tokens, told, error, errors = asyncio.run(work())
+    assert [token for token, _ in tokens] == ["[CLS]", "a", "good", "film", "[SEP]"] and told
     with Client(f"localhost:{films.port}", "tiny") as client:
         looked = client.predict({"text": ["a good film"], "layers": np.array([[-1]], np.int32)}, "attention")
     shares = 100 * looked["attention"][0, 0].mean(0)[0]
-    np.testing.assert_allclose([int(number) for _, number in pieces], shares, atol=0.51)
+    np.testing.assert_allclose([int(number) for _, number in tokens], shares, atol=0.51)
     assert "`layers` must be from 0 to 0" in error
     assert all("400" in str(each) for each in errors)  # the browser's own line on the refused request
 

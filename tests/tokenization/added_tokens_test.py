@@ -71,14 +71,14 @@ def words(*more, **options):
 
 def read(tokenizer, text):
     """Returns the tokens of a text, and the parts of it that they came from."""
-    ids, starts, limits = (each.to_list()[0] for each in tokenizer.tokenize_with_offsets([text]))
-    return [tokenizer.vocab[i] for i in ids], [text[a:b] for a, b in zip(starts, limits, strict=True)]
+    ids, starts, ends = (each.to_list()[0] for each in tokenizer.tokenize_with_offsets([text]))
+    return [tokenizer.vocab[i] for i in ids], [text[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
-def bare(text, start, limit):
+def bare(text, start, end):
     """Returns a span without white space at its ends; all empty ones are alike."""
-    inner = text[start:limit].strip()
-    start += len(text[start:limit]) - len(text[start:limit].lstrip())
+    inner = text[start:end].strip()
+    start += len(text[start:end]) - len(text[start:end].lstrip())
     return (start, start + len(inner)) if inner else None
 
 
@@ -91,16 +91,16 @@ def folded(text):
 @pytest.mark.parametrize("name", NAMES)
 def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
     tokenizer, texts = make(name), golden()["texts"]
-    ids, starts, limits = (each.to_list() for each in tokenizer.tokenize_with_offsets(texts))
-    rows = zip(texts, ids, starts, limits, golden()[name], strict=True)
+    ids, starts, ends = (each.to_list() for each in tokenizer.tokenize_with_offsets(texts))
+    rows = zip(texts, ids, starts, ends, golden()[name], strict=True)
     added, seen = {token.id: token for token in tokenizer.added_tokens}, set()
     for text, own, first, last, (theirs, offsets) in rows:
         assert own == theirs, text
         ours = list(zip(first, last, strict=True))
-        for number, (start, limit) in zip(own, ours, strict=True):
+        for number, (start, end) in zip(own, ours, strict=True):
             if number in added:
                 token = added[number]
-                content, there = token.content.strip(), text[start:limit]
+                content, there = token.content.strip(), text[start:end]
                 assert folded(there) == folded(content) if token.normalized else there == content, text
         if name == "byte_bpe":  # theirs slip elsewhere: with spaces that were put in, and where accents went
             spans = zip(offsets[::2], offsets[1::2], strict=True)
@@ -173,9 +173,9 @@ def test_special_tokens_of_the_template_stay_text():
 def test_an_added_token_is_a_word():
     tokenizer = words("[E1]")
     own = tokenizer.vocab.index("[E1]")
-    ids, starts, limits = (each.to_list() for each in tokenizer.tokenize_by_words(["covid[E1] a", "", "[E1]"]))
+    ids, starts, ends = (each.to_list() for each in tokenizer.tokenize_by_words(["covid[E1] a", "", "[E1]"]))
     assert ids == [[[6, 7], [own], [13]], [], [[own]]]
-    assert starts == [[[0, 2], [5], [10]], [], [[0]]] and limits == [[[2, 5], [9], [11]], [], [[4]]]
+    assert starts == [[[0, 2], [5], [10]], [], [[0]]] and ends == [[[2, 5], [9], [11]], [], [[4]]]
 
 
 def test_masks_are_read_between_added_tokens():

@@ -198,7 +198,7 @@ def test_rows_and_where_their_tokens_came_from():
     assert rows == [[*around, "the", "film", "[SEP]", "[CLS]"], [*around, "film", "is", "[SEP]", "[CLS]"],
                     [*around, "is", "good", "[SEP]", "[CLS]"]]  # fmt: skip
     assert laid.starts.to_list()[0] == [-1] * 5 + [0, 4, -1, -1]
-    assert laid.limits.to_list()[2] == [-1] * 5 + [11, 16, -1, -1]
+    assert laid.ends.to_list()[2] == [-1] * 5 + [11, 16, -1, -1]
     assert not laid.packed["segment_ids"].flat_values.numpy().any()
 
 
@@ -216,12 +216,12 @@ def test_rows_of_other_tokenizers(kind):
     question = tokenizer.tokenize(["the sea"]).to_list()[0][:3]
     between = [tokenizer.vocab.index(token) for token in template.between]
     covered = set()
-    for row, starts, limits in zip(rows, laid.starts.to_list(), laid.limits.to_list(), strict=True):
+    for row, starts, ends in zip(rows, laid.starts.to_list(), laid.ends.to_list(), strict=True):
         head = [tokenizer.vocab.index(template.before[0]), *question, *between]
         assert row[: len(head)] == head and starts[: len(head)] == [-1] * len(head) and starts[-1] == -1
         inside = row[len(head) : -1]
         assert any(inside == tokens[i : i + len(inside)] for i in range(len(tokens)))
-        covered |= {n for a, b in zip(starts, limits, strict=True) if a >= 0 for n in range(a, b)}
+        covered |= {n for a, b in zip(starts, ends, strict=True) if a >= 0 for n in range(a, b)}
     assert {i for i, char in enumerate(context) if char != " "} == covered  # every letter, and no space
 
 

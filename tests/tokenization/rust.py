@@ -10,7 +10,7 @@ _BATCH = 2000
 
 
 class Difference(NamedTuple):
-    """A text of which we make something else: ids, and (start, limit) of each."""
+    """A text of which we make something else: ids, and (start, end) of each."""
 
     text: str
     ours: tuple[list, list]
@@ -27,12 +27,12 @@ def differences(tokenizer, texts: Sequence[str], expected: Sequence) -> Iterator
     Args:
         tokenizer: ours.
         texts: the texts.
-        expected: of each the ids, and the offsets in a flat list: start, limit, start, and so on.
+        expected: of each the ids, and the offsets in a flat list: start, end, start, and so on.
     """
     for begin in range(0, len(texts), _BATCH):
         part = texts[begin : begin + _BATCH]
-        ids, starts, limits = tokenizer.tokenize_with_offsets([text.encode("utf-8") for text in part])
-        found = (ids.to_list(), starts.to_list(), limits.to_list())
+        ids, starts, ends = tokenizer.tokenize_with_offsets([text.encode("utf-8") for text in part])
+        found = (ids.to_list(), starts.to_list(), ends.to_list())
         rows = zip(part, *found, expected[begin : begin + _BATCH], strict=True)
         for text, own, first, last, (theirs, offsets) in rows:
             ours = list(zip(first, last, strict=True))
@@ -48,17 +48,17 @@ def _same(text, ours, theirs):
     stripped or composed count to the letter before them. Of two quotation marks that became one, both count.
     """
     ours, theirs = _plain(text, *ours), _plain(text, *theirs)
-    start, limit = ours
-    starts, limits = {start}, {limit}
+    start, end = ours
+    starts, ends = {start}, {end}
     if text[start : start + 2] in _QUOTES:
         starts.add(start + 1)
-    while limit > start + 1 and (unicodedata.category(text[limit - 1])[0] == "M" or text[limit - 1] == _SARA_AM):
-        limit -= 1
-        limits.add(limit)
-    return theirs[0] in starts and theirs[1] in limits
+    while end > start + 1 and (unicodedata.category(text[end - 1])[0] == "M" or text[end - 1] == _SARA_AM):
+        end -= 1
+        ends.add(end)
+    return theirs[0] in starts and theirs[1] in ends
 
 
-def _plain(text, start, limit):
-    while start < limit and text[start] == " ":
+def _plain(text, start, end):
+    while start < end and text[start] == " ":
         start += 1
-    return (start, limit) if start < limit else (0, 0)
+    return (start, end) if start < end else (0, 0)

@@ -89,7 +89,7 @@ LIMITS = {"byte_bpe": (0, 0), "unigram": (100, 20), "wordpiece": (90, 450)}
 def test_real_and_random_text(kind, folder, tmp_path):
     tokenizer = TOKENIZERS[kind].from_directory(folder)
     tokenizer.save(tmp_path)
-    for name, limit in zip(("real", "random"), LIMITS[kind], strict=True):
+    for name, end in zip(("real", "random"), LIMITS[kind], strict=True):
         run(torch_python(), READ, tmp_path, folder / f"{name}.json", tmp_path / "read.json")
         texts = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         expected = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))
@@ -97,7 +97,7 @@ def test_real_and_random_text(kind, folder, tmp_path):
         why = Counter(reason(kind, each) for each in found)
         print(f"{kind}, {name}: {len(texts)} texts, {sum(each.of_ids for each in found)} with other ids, {dict(why)}")
         assert None not in why, next(each for each in found if reason(kind, each) is None)
-        assert sum(each.of_ids for each in found) <= limit
+        assert sum(each.of_ids for each in found) <= end
 
 
 def reason(kind, difference):
@@ -166,9 +166,9 @@ def test_random_tokens_in_random_texts(name, tmp_path):
     (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     run(torch_python(), READ, tmp_path, tmp_path / "texts.json", tmp_path / "read.json")
     expected = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))
-    ids, starts, limits = (each.to_list() for each in tokenizer.tokenize_with_offsets(texts))
+    ids, starts, ends = (each.to_list() for each in tokenizer.tokenize_with_offsets(texts))
     added, seen, overlaps = {token.id: token for token in tokenizer.added_tokens}, set(), 0
-    for text, own, first, last, (theirs, _) in zip(texts, ids, starts, limits, expected, strict=True):
+    for text, own, first, last, (theirs, _) in zip(texts, ids, starts, ends, expected, strict=True):
         assert own == theirs or any(special in text for special in SPECIAL), text
         overlaps += own != theirs
         for number, span in zip(own, zip(first, last, strict=True), strict=True):

@@ -316,9 +316,9 @@ def test_a_space_at_the_end_is_a_token_where_the_file_says_so(name, inside, at_t
         for text, expected in (("the sea [E1] the <ent> sea ", inside), ("the sea  ", at_the_end), (" ", alone)):
             tokens = [token.replace("▁", "", len(token) > 1) for token in _tokens(tokenizer, text)]
             assert " ".join(tokens) == expected.replace("[e1]", "[E1]")
-    ids, starts, limits = read.tokenize_with_offsets(["the sea  "])
+    ids, starts, ends = read.tokenize_with_offsets(["the sea  "])
     if name == "4/albert":  # a token of white space alone has no extent
-        assert starts.to_list()[0][-1] == limits.to_list()[0][-1] == 8
+        assert starts.to_list()[0][-1] == ends.to_list()[0][-1] == 8
 
 
 SPACES = json.loads((WHOLE.parent / "spaces.json").read_text(encoding="utf-8"))

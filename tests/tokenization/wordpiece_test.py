@@ -124,8 +124,8 @@ DRAWN = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "unicode", "ﬁ", "ca", "##fe", "�
 
 
 def slices(tokenizer, text):
-    ids, starts, limits = (tensor[0].numpy() for tensor in tokenizer.tokenize_with_offsets([text]))
-    return [(tokenizer.vocab[i], text[a:b]) for i, a, b in zip(ids, starts, limits, strict=True)]
+    ids, starts, ends = (tensor[0].numpy() for tensor in tokenizer.tokenize_with_offsets([text]))
+    return [(tokenizer.vocab[i], text[a:b]) for i, a, b in zip(ids, starts, ends, strict=True)]
 
 
 @pytest.mark.usefixtures("run_eagerly")
@@ -151,10 +151,10 @@ def test_offsets_of_drawn_examples(text, want):
 
 @pytest.mark.usefixtures("run_eagerly")
 def test_offsets_start_at_0_in_each_text_and_skip_bytes_that_are_no_utf8():
-    ids, starts, limits = Tokenizer(DRAWN).tokenize_with_offsets([b"\xe4\xbd a!", "", " é中", "!"])
+    ids, starts, ends = Tokenizer(DRAWN).tokenize_with_offsets([b"\xe4\xbd a!", "", " é中", "!"])
     assert ids.to_list() == [[18, 10], [], [1, 8], [10]]
     assert starts.to_list() == [[1, 2], [], [1, 2], [0]]
-    assert limits.to_list() == [[2, 3], [], [2, 3], [1]]
+    assert ends.to_list() == [[2, 3], [], [2, 3], [1]]
 
 
 @pytest.mark.parametrize("pair", [False], ids=["cased"], indirect=True)
@@ -172,11 +172,11 @@ def test_offsets_of_random_strings_follow_laws(pair):
         spans = list(zip(*got, strict=True))
         assert sorted(got[1]) == got[1] and sorted(got[2]) == got[2], text
         assert [token for token, _, _ in spans] == reference.ids(text)
-        for (_, start, limit), (_, first, last) in zip(spans, reference.spans(text), strict=True):
-            assert 0 <= start <= first < last <= limit <= len(text), text
+        for (_, start, end), (_, first, last) in zip(spans, reference.spans(text), strict=True):
+            assert 0 <= start <= first < last <= end <= len(text), text
             if not any(is_sorted_by_class(char) for char in text):
                 assert start == first
-                assert all(is_dropped(c) or unicodedata.category(c) == "Mn" for c in text[last:limit]), text
+                assert all(is_dropped(c) or unicodedata.category(c) == "Mn" for c in text[last:end]), text
 
 
 @functools.cache

@@ -82,7 +82,7 @@ def test_a_run_that_starts_writes_it(tmp_path):
         and told["git"] == commit()
     )
     digest = hashlib.sha256(b"[PAD]\n").hexdigest()
-    assert told["vocabulary"] == {"pieces": 1, "file": str(vocab), "sha256": digest}
+    assert told["vocabulary"] == {"tokens": 1, "file": str(vocab), "sha256": digest}
     assert told["data"]["train"][0]["sha256"] == digest
     assert told["machine"]["devices"] and told["machine"]["precision"] == "float32" and told["machine"]["replicas"] == 1
 

@@ -18,7 +18,7 @@ PALE = "#c9d6e5"  # where the run was resumed
 SCORED = {"Loss", "Masked LM accuracy", "Next sentence accuracy"}
 DETAILS = ["Details", "Flags", "Starts", "Versions"]
 SCORES = {"masked_lm_accuracy": 0.25, "next_sentence_accuracy": 0.75, "loss": 4.5}
-COMMONEST = {"masked_lm_accuracy_of_commonest": 0.05}
+COMMONEST = {"masked_lm_accuracy_majority_baseline": 0.05}
 
 
 class _Headings(html.parser.HTMLParser):

@@ -31,12 +31,12 @@ class Preprocessor(tf.Module):
 
         preprocessor(texts)                                  strings [n] -> the encoder's inputs, int32 [n, S]
         preprocessor.tokenize(texts)                         -> ids
-        preprocessor.tokenize_with_offsets(texts)            -> [ids, starts, limits]
+        preprocessor.tokenize_with_offsets(texts)            -> [ids, starts, ends]
         preprocessor.tokenize.get_special_tokens_dict()      -> ids of special tokens, and the vocabulary size
         preprocessor.bert_pack_inputs([a], seq_length=64)    ids -> the encoder's inputs; also [a, b]
 
     The inputs are a dict of `input_word_ids`, `input_mask` and `input_type_ids`. ids are RaggedTensors of int32
-    [n, (words), (tokens)], or [n, (tokens)] if the tokenizer has no words. starts and limits, int64 of the same
+    [n, (words), (tokens)], or [n, (tokens)] if the tokenizer has no words. starts and ends, int64 of the same
     shape, count bytes of the text, as in tensorflow-text.
 
     Args:
@@ -124,22 +124,22 @@ def _special_tokens(tokenizer):
 
 
 def _with_byte_offsets(tokenizer, texts):
-    """Returns ids, starts and limits, the last two in bytes of the original texts."""
-    ids, starts, limits = tokenizer.tokenize_by_words(texts)
+    """Returns ids, starts and ends, the last two in bytes of the original texts."""
+    ids, starts, ends = tokenizer.tokenize_by_words(texts)
     with tf.device("CPU:0"):
         chars, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
         lengths = 1 + sum(tf.cast(chars.flat_values >= longer, tf.int64) for longer in (0x80, 0x800, 0x10000))
-        ends = begins.flat_values + lengths
+        char_ends = begins.flat_values + lengths
         row = ids.value_rowids() if ids.shape.rank == 2 else tf.gather(ids.value_rowids(), ids.values.value_rowids())
         first = tf.gather(begins.row_starts(), row)
 
         def bytes_at(positions, where):
             return tf.gather(tf.concat([where, [0]], 0), first + tf.cast(positions, tf.int64))
 
-        begin, until = starts.flat_values, limits.flat_values
-        limit = bytes_at(tf.maximum(until - 1, 0), ends)
-        start = tf.where(begin < until, bytes_at(begin, begins.flat_values), limit)  # a token without extent
-    return [ids, ids.with_flat_values(start), ids.with_flat_values(limit)]
+        begin, until = starts.flat_values, ends.flat_values
+        end = bytes_at(tf.maximum(until - 1, 0), char_ends)
+        start = tf.where(begin < until, bytes_at(begin, begins.flat_values), end)  # a token without extent
+    return [ids, ids.with_flat_values(start), ids.with_flat_values(end)]
 
 
 # === Encoder ===

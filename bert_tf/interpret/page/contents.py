@@ -274,10 +274,10 @@ def _list_notes(trained, row) -> list[str]:
     notes = []
     if not row.words:
         notes.append("The text holds no word: what is shown is about the model's special tokens alone.")
-    if trained and len(row.pieces) > trained.max_seq_length:
+    if trained and len(row.tokens) > trained.max_seq_length:
         notes.append(
             f"The model was trained on rows of at most {trained.max_seq_length} tokens, and a server gives it no "
-            f"longer ones. All {len(row.pieces)} are read here at once."
+            f"longer ones. All {len(row.tokens)} are read here at once."
         )
     if trained and len(trained.text_inputs) != len(row.texts):
         notes.append(
@@ -307,9 +307,9 @@ def _try(add: Callable, model: Any, must: bool) -> str | None:
 
 def _row_facts(row: EncodedText):
     return {
-        "texts": list(row.texts), "pieces": row.pieces, "of_text": row.of_text.tolist(),
+        "texts": list(row.texts), "tokens": row.tokens, "of_text": row.of_text.tolist(),
         "segments": row.segments.tolist(), "words": [word._asdict() for word in row.words],
-        "word_of_piece": row.word_of_piece.tolist(),
+        "word_of_token": row.word_of_token.tolist(),
     }  # fmt: skip
 
 
@@ -356,9 +356,9 @@ def _add_inputs(found, row):
 
 def _add_masked_words(found, model, given, top_k):
     [row] = inspect.masked_words(model, given, top_k)
-    pieces, which = np.unique(row.top_pieces, return_inverse=True)
-    found.facts["masked"] = {"pieces": pieces.tolist(), "which": which.reshape(-1).tolist(),
-                             "shape": list(row.top_pieces.shape)}  # fmt: skip
+    tokens, which = np.unique(row.top_tokens, return_inverse=True)
+    found.facts["masked"] = {"tokens": tokens.tolist(), "which": which.reshape(-1).tolist(),
+                             "shape": list(row.top_tokens.shape)}  # fmt: skip
     found.arrays["masked"] = pack_array(row.probabilities[np.newaxis])
     found.arrays["masked_own"] = pack_array(row.own_probabilities[np.newaxis])
 

@@ -28,7 +28,7 @@ class Labelled:
 
     Attributes:
         texts: n texts, or pairs of them.
-        words: the offsets of each text's words, (start, limit) in code points; None if texts have labels.
+        words: the offsets of each text's words, (start, end) in code points; None if texts have labels.
         types: for each text, the names of the labeled items: its words as written; for a text, its first word.
         labels: for each text, the labels of these; None: no labels were read.
         path: the file.
@@ -175,13 +175,13 @@ def _compute_vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[in
         for i, vector in enumerate(extract(examples.texts)):
             yield i, [0], vector[np.newaxis]
         return
-    for i, (spans, tokens) in enumerate(zip(examples.words, extract.pieces(examples.texts), strict=True)):
-        own = np.flatnonzero((tokens.of_text == 0) & (tokens.starts < tokens.limits))
+    for i, (spans, tokens) in enumerate(zip(examples.words, extract.tokens(examples.texts), strict=True)):
+        own = np.flatnonzero((tokens.of_text == 0) & (tokens.starts < tokens.ends))
         word = np.searchsorted([start for start, _ in spans], tokens.starts[own], "right") - 1
-        chosen, of_piece = np.unique(word, return_inverse=True)
+        chosen, of_token = np.unique(word, return_inverse=True)
         sums = np.zeros([len(chosen), tokens.values.shape[1]], np.float32)
-        np.add.at(sums, of_piece, tokens.values[own])
-        yield i, chosen.tolist(), sums / np.bincount(of_piece, minlength=len(chosen))[:, np.newaxis]
+        np.add.at(sums, of_token, tokens.values[own])
+        yield i, chosen.tolist(), sums / np.bincount(of_token, minlength=len(chosen))[:, np.newaxis]
 
 
 # === Job ===

@@ -31,8 +31,8 @@ def probe_lines(results: Mapping) -> Iterator[str]:
         yield f"{name:10}" + "".join(f"{percent(share, 2):>10}" for share in shares)
     base = results["baselines"]
     yield (
-        f"Without any vector: {percent(base['majority'], 2)} by the commonest label, {percent(base['word'], 2)} by "
-        f"each word's commonest one; {percent(base['seen'], 2)} of the words were seen in training."
+        f"Without any vector: {percent(base['majority'], 2)} by the most frequent label, {percent(base['word'], 2)} by "
+        f"each word's most frequent one; {percent(base['seen'], 2)} of the words were seen in training."
     )
 
 

@@ -57,10 +57,10 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
     counts = collections.defaultdict(collections.Counter)
     for word, label in zip(train_types, train.tolist(), strict=True):
         counts[word][label] += 1
-    commonest = int(np.bincount(train).argmax())
-    guesses = [counts[word].most_common(1)[0][0] if word in counts else commonest for word in types]
+    majority = int(np.bincount(train).argmax())
+    guesses = [counts[word].most_common(1)[0][0] if word in counts else majority for word in types]
     return {
-        "majority": float(np.mean(labels == commonest)),
+        "majority": float(np.mean(labels == majority)),
         "word": float(np.mean(labels == np.array(guesses))),
         "seen": float(np.mean([word in counts for word in types])),
     }
@@ -107,7 +107,7 @@ def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -
 
 def _sums(row: Attention, before: int) -> tuple[np.ndarray, int]:
     """Returns float64 [measures + 1, L, A], sums over the tokens of words, and their number."""
-    word, special = row.word_of_piece, row.of_text < 0
+    word, special = row.word_of_token, row.of_text < 0
     own = np.flatnonzero(word >= 0)
     weights = row.weights[:, :, own].astype(np.float64)  # [L, A, own, S]
     far = np.abs(own[:, np.newaxis] - np.arange(len(row)))

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.evaluation.metrics import share_of_commonest
+from bert_tf.evaluation.metrics import majority_share
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.models.replaced_tokens import with_ids_at
@@ -36,7 +36,7 @@ _PACKED = ("sentence_ids", "next_sentence_positions")
 _PARTS = ("masked_lm", "next_sentence")
 _LOGITS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
 _LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
-_COMMONEST = "accuracy_of_commonest"
+_BASELINE = "accuracy_majority_baseline"
 
 
 class RecordTask(TrainableTask):
@@ -96,7 +96,7 @@ class PretrainingTask(RecordTask):
         self.targets = tuple(_LABELS[part] for part in parts)
         self.head = tuple(f"cls/{head}/.*" for head in ("predictions", "seq_relationship")[: len(parts)])
         google = (*(f"{part}_{name}" for part in parts for name in ("accuracy", "loss")), "loss")
-        self.metric_names = (*google, f"{parts[0]}_perplexity", *(f"{part}_{_COMMONEST}" for part in parts))
+        self.metric_names = (*google, f"{parts[0]}_perplexity", *(f"{part}_{_BASELINE}" for part in parts))
 
     @property
     def loss_weights(self):
@@ -140,7 +140,8 @@ class PretrainingTask(RecordTask):
         """Computes google-research/bert's metrics except `global_step`, and further ones, from the collected outputs.
 
         `loss` is the sum of the two means. Means over nothing are NaN. `masked_lm_perplexity` is the exponential of the
-        loss, and `..._accuracy_of_commonest` the accuracy of always predicting the most frequent label of these rows.
+        loss, and `..._accuracy_majority_baseline` the accuracy of always predicting the most frequent label of these
+        rows.
         """
         scores, ours = {}, {}
         for part in self._parts:
@@ -149,7 +150,7 @@ class PretrainingTask(RecordTask):
             )
             weights = weights or float("nan")
             scores |= {f"{part}_accuracy": correct / weights, f"{part}_loss": loss / weights}
-            ours[f"{part}_{_COMMONEST}"] = share_of_commonest(outputs[f"{part}_labels"])
+            ours[f"{part}_{_BASELINE}"] = majority_share(outputs[f"{part}_labels"])
         scores["loss"] = sum(scores[f"{part}_loss"] for part in self._parts)
         predictions = self._parts[0]
         perplexity = {f"{predictions}_perplexity": float(np.exp(scores[f"{predictions}_loss"]))}

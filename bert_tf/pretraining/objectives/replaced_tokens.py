@@ -117,7 +117,7 @@ class ReplacedTokensTask(RecordTask):
         self.targets = masked_lm.targets
         self.loss_weights = {**masked_lm.loss_weights, "replaced_loss": DISCRIMINATOR_WEIGHT}
         of_generator = (name for name in masked_lm.metric_names if name != "loss")
-        own = ("accuracy", "accuracy_of_commonest", "loss", "precision", "recall", "share")
+        own = ("accuracy", "accuracy_majority_baseline", "loss", "precision", "recall", "share")
         self.metric_names = (*of_generator, *(f"replaced_{name}" for name in own), "loss")
 
     def build_model(self) -> keras.Model:
@@ -151,8 +151,8 @@ class ReplacedTokensTask(RecordTask):
     def metrics(self, outputs, rows=None):
         """Computes the metrics of both networks from the collected outputs, and `loss`, the training loss.
 
-        `replaced_share` is the fraction of replaced tokens, and `replaced_accuracy_of_commonest` the accuracy of always
-        predicting the more frequent class. Precision and recall are 0 if nothing was predicted or replaced.
+        `replaced_share` is the fraction of replaced tokens, and `replaced_accuracy_majority_baseline` the accuracy of
+        always predicting the more frequent class. Precision and recall are 0 if nothing was predicted or replaced.
         """
         kept = {name: values for name, values in outputs.items() if name.startswith("masked_lm_")}
         scores = dict(self._masked_lm.metrics(kept, rows))
@@ -162,7 +162,7 @@ class ReplacedTokensTask(RecordTask):
         share = sums["replaced_tokens"] / weights
         scores |= {
             "replaced_accuracy": sums["replaced_correct"] / weights,
-            "replaced_accuracy_of_commonest": max(share, 1 - share),
+            "replaced_accuracy_majority_baseline": max(share, 1 - share),
             "replaced_loss": sums["replaced_loss"] / weights,
             "replaced_precision": sums["replaced_found"] / max(sums["replaced_predicted"], 1),
             "replaced_recall": sums["replaced_found"] / max(sums["replaced_tokens"], 1),

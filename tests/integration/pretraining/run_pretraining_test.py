@@ -30,7 +30,7 @@ WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
 WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
 OF_REPLACED = {
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "replaced_accuracy",
-    "replaced_accuracy_of_commonest", "replaced_loss", "replaced_precision", "replaced_recall", "replaced_share",
+    "replaced_accuracy_majority_baseline", "replaced_loss", "replaced_precision", "replaced_recall", "replaced_share",
 }  # fmt: skip
 LEFT_TO_RIGHT = {"global_step", "loss", "next_token_accuracy", "next_token_loss"}
 SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
@@ -98,7 +98,7 @@ QUICK = ("left to right", "replaced tokens")
 
 def _with_ours(keys):
     """Returns Google's keys and those that we write beside them."""
-    commonest = {f"{name}_of_commonest" for name in keys if name.endswith("_accuracy")}
+    commonest = {f"{name}_majority_baseline" for name in keys if name.endswith("_accuracy")}
     return keys | commonest | {name.replace("loss", "perplexity") for name in keys & PREDICTED}
 
 
@@ -161,8 +161,8 @@ def test_google_s_results(whole):
     scores = results(whole)
     assert scores.keys() == _with_ours(KEYS) and scores["global_step"] == STEPS
     assert scores["masked_lm_perplexity"] == pytest.approx(np.exp(scores["masked_lm_loss"]), rel=1e-5)
-    assert 0.5 <= scores["next_sentence_accuracy_of_commonest"] < 1
-    assert 0 < scores["masked_lm_accuracy_of_commonest"] < 0.5
+    assert 0.5 <= scores["next_sentence_accuracy_majority_baseline"] < 1
+    assert 0 < scores["masked_lm_accuracy_majority_baseline"] < 0.5
     assert scores["loss"] == pytest.approx(scores["masked_lm_loss"] + scores["next_sentence_loss"], rel=1e-5)
     assert 0.3 < scores["next_sentence_accuracy"] <= 1
 

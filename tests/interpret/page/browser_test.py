@@ -106,14 +106,14 @@ def test_a_visit(bert, page, headless):
 
 async def _look_at_heads(browser, bert):
     [row] = inspect.attention(bert, [PAIR], masks=True)
-    place, weights = row.pieces.index("film"), row.weights[0, 0]
+    place, weights = row.tokens.index("film"), row.weights[0, 0]
     drawn = "document.querySelector('.lines canvas').toDataURL()"
     before = await browser.evaluate(drawn)
     await browser.point(f".from [data-row='{place}']")
     numbers = np.array([float(text or 0) for text in await _texts(browser, ".to .number")])
     np.testing.assert_allclose(numbers, weights[place], atol=0.006)
     said = await _text(browser, ".readout")
-    assert said.startswith(f"Layer 0, head 0: “film” attends to {row.pieces[int(weights[place].argmax())]} 0.")
+    assert said.startswith(f"Layer 0, head 0: “film” attends to {row.tokens[int(weights[place].argmax())]} 0.")
     assert await browser.evaluate(drawn) != before
     await browser.point(f".to [data-row='{place}']")
     assert "“film” is attended to by" in await _text(browser, ".readout")
@@ -141,7 +141,7 @@ async def _open_a_head_of_the_model(browser):
 
 async def _look_at_neurons(browser, bert):
     [row] = inspect.neurons(bert, [PAIR], masks=True)
-    place = row.pieces.index("story")
+    place = row.tokens.index("story")
     await _open(browser, "neurons")
     await browser.point(f".chips [data-column='{place}']", click=True)
     await browser.until("document.querySelector('.query').textContent.includes('story')")
@@ -164,10 +164,10 @@ async def _look_at_the_others(browser, bert):
     await browser.evaluate("document.querySelector('summary').click()")
     await browser.until("document.querySelectorAll('details tbody tr').length === 32")
     await _open(browser, "masked_words")
-    place = said.pieces.index("[MASK]")
+    place = said.tokens.index("[MASK]")
     await browser.point(f".cell[data-row='{place}'][data-column='2']")
     listed = await _texts(browser, ".detail tbody th")
-    assert listed == said.top_pieces[2, place].tolist() and "“[MASK]”" in await _text(browser, ".detail p")
+    assert listed == said.top_tokens[2, place].tolist() and "“[MASK]”" in await _text(browser, ".detail p")
     await _open(browser, "layers")
     await browser.point("[aria-label='Compared with'] [data-column='0']", click=True)
     assert len(await _texts(browser, ".chart ~ .wide tbody")) == 2
@@ -225,7 +225,7 @@ async def _look_for_what_is_missing(browser, headless):
 
 @pytest.mark.slow
 def test_a_long_text_in_a_base_model_opens_at_once(tmp_path, capsys):
-    """512 pieces, 12 layers of 12 heads; in place of the arrays stands noise, which is the worst to pack."""
+    """512 tokens, 12 layers of 12 heads; in place of the arrays stands noise, which is the worst to pack."""
     shape = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 512}
     bert = with_all_heads(**shape)
     words = " ".join(np.random.default_rng(0).choice(tiny.FILL, 510))

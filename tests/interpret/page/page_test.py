@@ -54,7 +54,7 @@ def _array(found, name):
 def test_all_views_hold_what_inspect_gives(bert, found):
     assert found.facts["views"] == [{"name": name, "missing": None} for name in VIEWS]
     [row], [states] = (call(bert, [PAIR], masks=True) for call in (inspect.neurons, inspect.layers))
-    assert found.facts["pieces"] == row.pieces and "[MASK]" in row.pieces
+    assert found.facts["tokens"] == row.tokens and "[MASK]" in row.tokens
     for name in ("weights", "query", "key"):
         expected = getattr(row, name)
         np.testing.assert_allclose(_array(found, name), expected, atol=2e-3 * np.abs(expected).max())
@@ -70,8 +70,8 @@ def test_all_views_hold_what_inspect_gives(bert, found):
 def test_words_of_the_heads(bert, found):
     [said] = inspect.masked_words(bert, [PAIR])
     masked = found.facts["masked"]
-    pieces = np.array(masked["pieces"])[masked["which"]].reshape(masked["shape"])
-    assert np.array_equal(pieces, said.top_pieces) and pieces.shape[2] == 5
+    tokens = np.array(masked["tokens"])[masked["which"]].reshape(masked["shape"])
+    assert np.array_equal(tokens, said.top_tokens) and tokens.shape[2] == 5
     np.testing.assert_allclose(_array(found, "masked")[0], said.probabilities, atol=1e-3)
     [why] = inspect.attributions(bert, [PAIR], masks=True)
     given = found.facts["attribution"]
@@ -102,7 +102,7 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A classifier of several labels, trained on single texts of at most eight pieces, with a temperature."""
+    """A classifier of several labels, trained on single texts of at most eight tokens, with a temperature."""
     folder = tmp_path_factory.mktemp("trained") / "reviews"
     task = ClassificationTask(tiny.config(), 3, "multi_label", ["bad", "good", "long"], temperature=2.0)
     Tokenizer(tiny.VOCAB).save(folder)
@@ -235,7 +235,7 @@ def test_targets_as_words(bert):
         facts = gather(model, row.texts, PageOptions(["attribution"], target=target)).facts
         first, last = facts["attribution"]["places"]
         assert facts["attribution"]["target"] == answer
-        assert {facts["words"][n]["text"] for n in facts["word_of_piece"][first : last + 1]} == {"films"}
+        assert {facts["words"][n]["text"] for n in facts["word_of_token"][first : last + 1]} == {"films"}
     with pytest.raises(ValueError, match="`target` must be a part of the context, or where one lies in it"):
         target_of(reader, row, "dogs")
 

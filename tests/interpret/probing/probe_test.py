@@ -79,16 +79,16 @@ def test_words_and_texts_are_read_with_their_labels(tmp_path):
 
 
 def test_heads_are_measured_as_they_look(bert, monkeypatch):
-    """Four heads of one layer: at [CLS], at [SEP], at the word before, everywhere; of "films a" 3 pieces count."""
+    """Four heads of one layer: at [CLS], at [SEP], at the word before, everywhere; of "films a" 3 tokens count."""
     weights = np.zeros([1, 4, 5, 5], np.float32)
     weights[0, 0, :, 0] = weights[0, 1, :, 4] = 1
-    weights[0, 2, [1, 2, 3], [1, 1, 2]] = 1  # the piece of "a" looks at the word before, the others at their own
+    weights[0, 2, [1, 2, 3], [1, 1, 2]] = 1  # the token of "a" looks at the word before, the others at their own
     weights[0, 3] = 0.2
 
     def looks(encoder, texts):
-        row = dict(texts=("films a",), pieces=["[CLS]", "film", "##s", "a", "[SEP]"], ids=None, segments=None,
-                   starts=None, limits=None, of_text=np.array([-1, 0, 0, 0, -1]), words=[None, None],
-                   word_of_piece=np.array([-1, 0, 0, 1, -1]))  # fmt: skip
+        row = dict(texts=("films a",), tokens=["[CLS]", "film", "##s", "a", "[SEP]"], ids=None, segments=None,
+                   starts=None, ends=None, of_text=np.array([-1, 0, 0, 0, -1]), words=[None, None],
+                   word_of_token=np.array([-1, 0, 0, 1, -1]))  # fmt: skip
         return Attention(**row, weights=weights, heads=np.ones([1, 4], bool))
 
     monkeypatch.setattr(probe, "attention_of", looks)

@@ -103,8 +103,8 @@ def test_sums_loss_and_scores_by_hand():
             "next_sentence_loss": sentence_losses.mean(),
             "loss": expected["masked_lm_loss"] / weights.sum() + sentence_losses.mean(),
             "masked_lm_perplexity": np.exp(expected["masked_lm_loss"] / weights.sum()),
-            "masked_lm_accuracy_of_commonest": commonest / weights.sum(),
-            "next_sentence_accuracy_of_commonest": max(ones, 1 - ones),
+            "masked_lm_accuracy_majority_baseline": commonest / weights.sum(),
+            "next_sentence_accuracy_majority_baseline": max(ones, 1 - ones),
         },
         rel=1e-5,
     )
@@ -120,7 +120,7 @@ def test_masked_lm_alone():
     kept = task.reduce_outputs(outputs, batch)
     assert set(kept) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights", "masked_lm_labels"}
     scores = task.metrics(_numpy(kept))
-    ours = {"masked_lm_perplexity", "masked_lm_accuracy_of_commonest"}
+    ours = {"masked_lm_perplexity", "masked_lm_accuracy_majority_baseline"}
     assert set(scores) == {"masked_lm_accuracy", "masked_lm_loss", "loss"} | ours
     assert float(task.loss(outputs, batch, task.loss_normalizers(batch))) == pytest.approx(scores["loss"], rel=1e-6)
     assert scores["loss"] == scores["masked_lm_loss"] > 0
@@ -139,7 +139,7 @@ def test_what_counts_for_nothing():
     loss = float(task.loss(outputs, nothing, task.loss_normalizers(nothing)))
     assert loss == pytest.approx(_sums(kept)["next_sentence_loss"] / 4, rel=1e-6)
     scores = task.metrics(_numpy(kept))
-    assert np.isnan([scores["masked_lm_loss"], scores["masked_lm_accuracy_of_commonest"]]).all()
+    assert np.isnan([scores["masked_lm_loss"], scores["masked_lm_accuracy_majority_baseline"]]).all()
 
 
 def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():

@@ -52,7 +52,7 @@ def test_sums_loss_and_scores_by_hand():
         "masked_lm_loss": np.log(V),
         "replaced_loss": losses,
         "replaced_accuracy": (told == there).mean(),
-        "replaced_accuracy_of_commonest": 1 - there.mean(),
+        "replaced_accuracy_majority_baseline": 1 - there.mean(),
         "replaced_precision": there[told].mean(),
         "replaced_recall": told[there].mean(),
         "replaced_share": there.mean(),

@@ -195,7 +195,7 @@ def test_windows_picture(tokenizer):
     segments = np.split(rows.features["segment_ids"], rows.splits[1:-1])
     assert [s.tolist() for s in segments] == [[0] * 5 + [1] * 6] * 2 + [[0, 0, 0, 1, 1, 1]]
     assert rows.origin.starts.take([1]).flat.tolist() == [-1] * 5 + [7, 11, 17, 20, 24, -1]
-    assert rows.origin.limits.take([1]).flat.tolist() == [-1] * 5 + [10, 16, 19, 23, 30, -1]
+    assert rows.origin.ends.take([1]).flat.tolist() == [-1] * 5 + [10, 16, 19, 23, 30, -1]
     targets = rows.targets
     assert targets["start_positions"].tolist() == [8, 6, 3] and targets["end_positions"].tolist() == [8, 6, 4]
     assert {values.dtype for values in targets.values()} == {np.dtype(np.int32)}
@@ -254,7 +254,7 @@ def test_rows_and_targets_one_at_a_time(tokenizer):
     rows = encode_squad(tokenizer, given, 24, 7, 6, True)
     seen, row = [], 0
     for i, context in enumerate(given.contexts):
-        ids, starts, limits = (part[0].numpy() for part in tokenizer.tokenize_with_offsets([context]))
+        ids, starts, ends = (part[0].numpy() for part in tokenizer.tokenize_with_offsets([context]))
         question = tokenizer.tokenize([given.questions[i]])[0].numpy()[:6]
         room, first = 21 - len(question), 0
         while True:
@@ -264,10 +264,10 @@ def test_rows_and_targets_one_at_a_time(tokenizer):
             assert rows.features["input_ids"][own].tolist() == whole and rows.origin.example[row] == i
             inside = slice(own.start + len(question) + 2, own.stop - 1)
             assert rows.origin.starts.flat[inside].tolist() == starts[window].tolist()
-            assert rows.origin.limits.flat[inside].tolist() == limits[window].tolist()
+            assert rows.origin.ends.flat[inside].tolist() == ends[window].tolist()
             assert (rows.origin.starts.flat[own] >= 0).sum() == len(ids[window])
             text, at = given.answers[i][0]
-            held = [k for k in range(len(ids)) if starts[k] < at + len(text) and limits[k] > at]
+            held = [k for k in range(len(ids)) if starts[k] < at + len(text) and ends[k] > at]
             fits = held and first <= held[0] and held[-1] < first + room
             columns = [k - first + len(question) + 2 for k in (held[0], held[-1])] if fits else [0, 0]
             assert [v[row] for v in rows.targets.values()] == columns
@@ -315,12 +315,12 @@ NONE = (-math.inf, 0, 0)
 
 
 def origin_of(*windows):
-    """Returns rows `[CLS] q [SEP] words [SEP]` of (question, first word, limit): word i is in column i - first + 3."""
-    spans = [[(-1, -1)] * 3 + WORDS[first:limit] + [(-1, -1)] for _, first, limit in windows]
-    starts, limits = (np.array([span[side] for row in spans for span in row], np.int32) for side in (0, 1))
+    """Returns rows `[CLS] q [SEP] words [SEP]` of (question, first word, end): word i is in column i - first + 3."""
+    spans = [[(-1, -1)] * 3 + WORDS[first:end] + [(-1, -1)] for _, first, end in windows]
+    starts, ends = (np.array([span[side] for row in spans for span in row], np.int32) for side in (0, 1))
     lengths = [len(row) for row in spans]
     example = np.array([question for question, _, _ in windows])
-    return QuestionOrigin(example, Ragged.of_lengths(starts, lengths), Ragged.of_lengths(limits, lengths))
+    return QuestionOrigin(example, Ragged.of_lengths(starts, lengths), Ragged.of_lengths(ends, lengths))
 
 
 def contexts_alone(contexts):

@@ -81,8 +81,8 @@ def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
         tags = rows.features["tag_ids"]
         assert (tags >= 0).sum() == sum(map(len, given.words)) and rows.lengths.max() <= length
         flat = np.full((len(rows), length), -1)
-        for i, (first, limit) in enumerate(zip(rows.splits[:-1], rows.splits[1:], strict=True)):
-            flat[i, : limit - first] = tags[first:limit]
+        for i, (first, end) in enumerate(zip(rows.splits[:-1], rows.splits[1:], strict=True)):
+            flat[i, : end - first] = tags[first:end]
         assert [[LABELS[i] for i in each] for each in rows.origin.take(flat, -1)] == given.tags
 
 

@@ -26,8 +26,8 @@ def _read(tokenizer, *texts, length=16, stride=4):
     rows = [[VOCAB[i] for i in row] for row in packed["input_ids"].to_list()]
     parts = zip(*(part.numpy().tolist() for part in words[1:]), strict=True)
     listed = [
-        (of, row, column, texts[of][start:limit], texts[of][inner:inner_limit])
-        for of, row, column, start, limit, inner, inner_limit in parts
+        (of, row, column, texts[of][start:end], texts[of][inner:inner_limit])
+        for of, row, column, start, end, inner, inner_limit in parts
     ]
     return rows, listed
 
@@ -101,10 +101,10 @@ def test_words_of_other_tokenizers(kind):
     tokenizer = read_tokenizer(path, family, family.template)
     texts = ["  The  caf\u00e9,\t(U.S.) se\u0301a  ", " ", "", "\u4e2d\u6587"]
     packed, words = encode_words(tokenizer, texts, 12, 5)
-    found = [texts[of][a:b] for of, a, b in zip(words.of_text, words.starts, words.limits, strict=True)]
+    found = [texts[of][a:b] for of, a, b in zip(words.of_text, words.starts, words.ends, strict=True)]
     assert found == ["The", "caf\u00e9,", "(U.S.)", "se\u0301a", "\u4e2d\u6587"]
-    ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     for row, column, of, start in zip(words.sequences, words.positions, words.of_text, words.starts, strict=True):
-        here = zip(ids[of].numpy(), starts[of].numpy(), limits[of].numpy(), strict=True)
+        here = zip(ids[of].numpy(), starts[of].numpy(), ends[of].numpy(), strict=True)
         first = next(piece for piece, a, b in here if a == start and b > a)
         assert packed["input_ids"][row][column].numpy() == first  # the piece at which the word begins

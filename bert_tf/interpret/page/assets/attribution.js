@@ -39,9 +39,9 @@ function marked(text, n) {
   facts.words.forEach((word, place) => {
     if (word.of_text !== n) return;
     if (word.start > end) parts.push(characters.slice(end, word.start).join(""));
-    end = word.limit;
+    end = word.end;
     const value = why.word_values[place];
-    const own = why.places !== null && facts.word_of_piece.slice(why.places[0], why.places[1] + 1).includes(place);
+    const own = why.places !== null && facts.word_of_token.slice(why.places[0], why.places[1] + 1).includes(place);
     const classes = ["word", ...(value < 0 ? ["below"] : []), ...(own ? ["own"] : [])].join(" ");
     const share = most ? Math.abs(value) / most : 0;
     parts.push(element("button", { type: "button", class: classes, share, "data-row": 0,
@@ -57,8 +57,8 @@ function signed(value) {
 }
 
 function piecesOf(word) {
-  const own = facts.pieces.map((_, n) => n).filter((n) => facts.word_of_piece[n] === word);
-  const list = own.map((n) => `${facts.pieces[n]} ${signed(why.values[n])}`).join(", ");
+  const own = facts.tokens.map((_, n) => n).filter((n) => facts.word_of_token[n] === word);
+  const list = own.map((n) => `${facts.tokens[n]} ${signed(why.values[n])}`).join(", ");
   return `\u201c${facts.words[word].text}\u201d contributes ${signed(why.word_values[word])}. Its tokens: ${list}`;
 }
 

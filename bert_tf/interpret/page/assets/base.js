@@ -2,7 +2,7 @@
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const shown = {}; // name of a view -> {title, about, show}
-const state = { layer: 0, head: 0, piece: Math.max(0, facts.of_text.findIndex((text) => text >= 0)), others: [] };
+const state = { layer: 0, head: 0, token: Math.max(0, facts.of_text.findIndex((text) => text >= 0)), others: [] };
 
 const MANY = 2 ** 24; // numbers that are kept unpacked
 const unpacked = new Map(); // the ones used last stand last
@@ -82,8 +82,8 @@ function percent(value) {
   return `${plain(100 * value, value >= 0.0995 ? 0 : 1)} %`;
 }
 
-function quoted(piece) {
-  return `\u201c${facts.pieces[piece]}\u201d`;
+function quoted(token) {
+  return `\u201c${facts.tokens[token]}\u201d`;
 }
 
 function largest(values) {

@@ -1,10 +1,10 @@
 // Heads: tokens on both sides, and lines between them by weight.
 
-const ROW = 24; // height of a piece
+const ROW = 24; // height of a token
 const LINES = 3000; // at most so many are drawn
 const FILTERS = { all: () => true, "a \u2192 a": [0, 0], "a \u2192 b": [0, 1], "b \u2192 a": [1, 0], "b \u2192 b": [1, 1] };
 const FROM = 0, TO = 1; // the sides
-const S = facts.pieces.length;
+const S = facts.tokens.length;
 
 view("heads", "Heads", "Attention from each token (left) to each token (right) in one layer: wider and darker lines are " +
   "larger weights. Hover over a token, or focus it with Tab and the arrow keys, to see only its lines, with numbers; " +
@@ -15,7 +15,7 @@ async function show(box) {
   const chosen = new Set([state.head]);
   const look = { filter: "all", least: 0.1, hovered: null, focused: null, weights: null, lines: [] };
   const said = readout();
-  const sides = [FROM, TO].map((side) => pieces(side, look, () => update()));
+  const sides = [FROM, TO].map((side) => tokens(side, look, () => update()));
   const canvas = element("canvas", { "aria-hidden": "true" });
   const rows = element("div", { class: "lines" }, sides[FROM].list, canvas, sides[TO].list);
   rows.style.height = `${S * ROW}px`;
@@ -85,22 +85,22 @@ function headButton(head, click) {
   return element("button", { type: "button", class: "head", "aria-pressed": false, click }, swatch, String(head));
 }
 
-// The pieces of one side: their list, and what marks one of them, or gives the others numbers.
-function pieces(side, look, changed) {
+// The tokens of one side: their list, and what marks one of them, or gives the others numbers.
+function tokens(side, look, changed) {
   const at = (event) => event.target.closest("[data-row]");
   const set = (name) => (event) => {
     const found = at(event);
-    look[name] = found && { side, piece: Number(found.dataset.row) };
+    look[name] = found && { side, token: Number(found.dataset.row) };
     changed();
   };
   const unset = (name) => () => {
     look[name] = null;
     changed();
   };
-  const items = facts.pieces.map((piece, n) => {
-    const label = `${side === FROM ? "from" : "to"} ${piece}`;
-    return element("button", { type: "button", class: "piece", "data-row": n, "data-column": side, tabindex: -1,
-      "aria-label": label }, element("span", {}, piece), element("span", { class: "number" }));
+  const items = facts.tokens.map((token, n) => {
+    const label = `${side === FROM ? "from" : "to"} ${token}`;
+    return element("button", { type: "button", class: "token", "data-row": n, "data-column": side, tabindex: -1,
+      "aria-label": label }, element("span", {}, token), element("span", { class: "number" }));
   });
   const list = element("div", { class: side === FROM ? "side from" : "side to", role: "group",
     "aria-label": side === FROM ? "Attending tokens" : "Attended tokens", mouseover: set("hovered"),
@@ -109,7 +109,7 @@ function pieces(side, look, changed) {
   function mark(active, found) {
     const most = found ? largest(found) : 0;
     items.forEach((item, n) => {
-      item.classList.toggle("active", active?.side === side && active.piece === n);
+      item.classList.toggle("active", active?.side === side && active.token === n);
       item.lastChild.textContent = found && found[n] >= 0.0005 ? weightText(found[n]) : "";
       item.style.setProperty("--share", found ? found[n] / most : 0);
     });
@@ -117,12 +117,12 @@ function pieces(side, look, changed) {
   return { list, mark };
 }
 
-// Mean weights over the chosen heads, from a piece to all, or to it from all.
-function totals(weights, chosen, { side, piece }) {
+// Mean weights over the chosen heads, from a token to all, or to it from all.
+function totals(weights, chosen, { side, token }) {
   const found = new Float32Array(S);
   for (const head of chosen) {
     for (let n = 0; n < S; n++) {
-      const [i, j] = side === FROM ? [piece, n] : [n, piece];
+      const [i, j] = side === FROM ? [token, n] : [n, token];
       found[n] += weights[(head * S + i) * S + j] / chosen.size;
     }
   }
@@ -158,11 +158,11 @@ function strongest(look, chosen) {
   return lines;
 }
 
-function linesOf(look, chosen, { side, piece }) {
+function linesOf(look, chosen, { side, token }) {
   const lines = [];
   for (const head of chosen) {
     for (let n = 0; n < S; n++) {
-      const [i, j] = side === FROM ? [piece, n] : [n, piece];
+      const [i, j] = side === FROM ? [token, n] : [n, token];
       const weight = look.weights[(head * S + i) * S + j];
       if (weight >= 0.0005) lines.push([head, i, j, weight]);
     }
@@ -192,11 +192,11 @@ function where(chosen) {
   return `Layer ${facts.layers[state.layer]}, ${named}`;
 }
 
-function sentence({ side, piece }, found, chosen) {
+function sentence({ side, token }, found, chosen) {
   if (!chosen.size) return "No head is selected.";
   const order = [...found.keys()].sort((a, b) => found[b] - found[a]).slice(0, 5);
-  const list = order.map((n) => `${facts.pieces[n]} ${weightText(found[n])}`).join(", ");
-  return `${where(chosen)}: ${quoted(piece)} ${side === FROM ? "attends to" : "is attended to by"} ${list}`;
+  const list = order.map((n) => `${facts.tokens[n]} ${weightText(found[n])}`).join(", ");
+  return `${where(chosen)}: ${quoted(token)} ${side === FROM ? "attends to" : "is attended to by"} ${list}`;
 }
 
 function overview(look, chosen) {

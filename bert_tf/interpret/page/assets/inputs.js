@@ -1,6 +1,6 @@
 // Inputs: the embeddings of each token, and their sum.
 
-const S = facts.pieces.length;
+const S = facts.tokens.length;
 const NAMES = { token: "token", segment: "+ segment", position: "+ position", task: "+ task", total: "= sum",
   output: "normalized" };
 const E = facts.arrays.input_token.shape[1];
@@ -16,11 +16,11 @@ async function show(box) {
   const parts = {};
   for (const name of [...facts.inputs, "output"]) parts[name] = await numbers(`input_${name}`);
   parts.total = parts.token.map((_, n) => facts.inputs.reduce((sum, name) => sum + parts[name][n], 0));
-  const cut = (name, piece) => parts[name].subarray(piece * E, (piece + 1) * E);
+  const cut = (name, token) => parts[name].subarray(token * E, (token + 1) * E);
   const found = element("div");
   const update = () => {
-    const values = ALL.map((name) => cut(name, state.piece));
-    const canvases = ALL.map((name) => barCanvas(`${name} embedding of ${quoted(state.piece)}`));
+    const values = ALL.map((name) => cut(name, state.token));
+    const canvases = ALL.map((name) => barCanvas(`${name} embedding of ${quoted(state.token)}`));
     const rows = ALL.map((name, n) => element("div", { class: "embedding" },
       element("span", { class: "what" }, NAMES[name]), canvases[n],
       element("span", { class: "number" }, plain(norm(values[n])))));
@@ -34,7 +34,7 @@ async function show(box) {
 }
 
 function heading() {
-  return `${quoted(state.piece)}, position ${state.piece}, segment ${facts.segments[state.piece]}`;
+  return `${quoted(state.token)}, position ${state.token}, segment ${facts.segments[state.token]}`;
 }
 
 function asNumbers(values) {
@@ -45,9 +45,9 @@ function asNumbers(values) {
 }
 
 function lengths(cut) {
-  const norms = ALL.map((name) => facts.pieces.map((_, n) => norm(cut(name, n))));
+  const norms = ALL.map((name) => facts.tokens.map((_, n) => norm(cut(name, n))));
   const most = norms.map(largest);
-  const rows = facts.pieces.map((piece, n) => [piece, ...norms.map((each, k) => bar(plain(each[n]), each[n] / most[k]))]);
+  const rows = facts.tokens.map((token, n) => [token, ...norms.map((each, k) => bar(plain(each[n]), each[n] / most[k]))]);
   const made = table(["token", ...ALL.map((name) => NAMES[name])], rows, "Norms of embeddings");
   made.classList.add("tall");
   return made;

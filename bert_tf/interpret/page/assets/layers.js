@@ -1,6 +1,6 @@
 // Layers: how similar a token's hidden states are from layer to layer, and to those of others.
 
-const S = facts.pieces.length;
+const S = facts.tokens.length;
 const L = facts.all_layers + 1;
 const DASHES = ["7 4", "2 3", "10 3 2 3", "1 4", "14 4"];
 const TALL = 220;
@@ -13,15 +13,15 @@ async function show(box) {
   const among = await Promise.all(Array.from({ length: L }, (_, layer) => numbers("among", layer)));
   const found = element("div");
   const update = () => {
-    const own = (a, b) => itself[(a * L + b) * S + state.piece];
+    const own = (a, b) => itself[(a * L + b) * S + state.token];
     const steps = Array.from({ length: L }, (_, layer) => layer);
-    const lines = [[`${quoted(state.piece)} of layer 0`, steps.map((layer) => own(0, layer))],
-      ...state.others.map((n) => [`${quoted(n)}, position ${n}`, steps.map((layer) => among[layer][state.piece * S + n])])];
+    const lines = [[`${quoted(state.token)} of layer 0`, steps.map((layer) => own(0, layer))],
+      ...state.others.map((n) => [`${quoted(n)}, position ${n}`, steps.map((layer) => among[layer][state.token * S + n])])];
     found.replaceChildren(
-      element("h3", {}, `${quoted(state.piece)} and other tokens, in the same layer`), chart(lines),
+      element("h3", {}, `${quoted(state.token)} and other tokens, in the same layer`), chart(lines),
       table(["cosine with", ...steps.map((layer) => `layer ${layer}`)],
         lines.map(([name, values], n) => [element("span", {}, sample(n), name), ...values.map(cosine)]), "Cosines with others"),
-      element("h3", {}, `${quoted(state.piece)} with itself, between layers`),
+      element("h3", {}, `${quoted(state.token)} with itself, between layers`),
       table(["", ...steps.map((layer) => `layer ${layer}`)],
         steps.map((a) => [`layer ${a}`, ...steps.map((b) => cosine(own(a, b)))]), "Cosines with itself"));
   };
@@ -35,10 +35,10 @@ async function show(box) {
   update();
 }
 
-// The two pieces nearest to the chosen one in the last layer.
+// The two tokens nearest to the chosen one in the last layer.
 function nearest(cosines) {
-  const score = (n) => cosines[state.piece * S + n];
-  const others = facts.pieces.map((_, n) => n).filter((n) => n !== state.piece && facts.of_text[n] >= 0);
+  const score = (n) => cosines[state.token * S + n];
+  const others = facts.tokens.map((_, n) => n).filter((n) => n !== state.token && facts.of_text[n] >= 0);
   return others.sort((a, b) => score(b) - score(a)).slice(0, 2);
 }
 

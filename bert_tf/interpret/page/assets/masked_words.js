@@ -5,7 +5,7 @@ view("masked_words", "Masked words", "Predictions of the masked-LM head at each 
   "prediction. Hover over a cell, or focus it with Tab and the arrow keys, for more.", show);
 
 async function show(box) {
-  const { pieces, which, shape: [L, S, K] } = facts.masked;
+  const { tokens, which, shape: [L, S, K] } = facts.masked;
   const [shares, own] = [await numbers("masked"), await numbers("masked_own")];
   const at = (layer, place) => (layer * S + place) * K;
   const detail = element("div", { class: "detail", role: "status" });
@@ -15,20 +15,20 @@ async function show(box) {
   };
   function describe(place, layer) {
     const start = at(layer, place);
-    const names = Array.from({ length: K }, (_, k) => pieces[which[start + k]]).filter(Boolean);
+    const names = Array.from({ length: K }, (_, k) => tokens[which[start + k]]).filter(Boolean);
     const rows = names.map((name, k) => [name, bar(percent(shares[start + k]), shares[start + k])]);
     detail.replaceChildren(element("p", {}, names.length
       ? `After layer ${layer}, at ${quoted(place)}, whose own probability is ${percent(own[layer * S + place])}:`
       : `A causal (left-to-right) model predicts nothing at ${quoted(place)}.`), table([], rows, "Most likely tokens"));
   }
-  const rows = facts.pieces.map((_, place) => element("tr", { "data-place": place }));
+  const rows = facts.tokens.map((_, place) => element("tr", { "data-place": place }));
   const fill = (row) => {
     const place = Number(row.dataset.place);
-    row.replaceChildren(element("th", { scope: "row" }, facts.pieces[place]), ...Array.from({ length: L }, (_, layer) => {
-      const [name, share] = [pieces[which[at(layer, place)]], shares[at(layer, place)]];
+    row.replaceChildren(element("th", { scope: "row" }, facts.tokens[place]), ...Array.from({ length: L }, (_, layer) => {
+      const [name, share] = [tokens[which[at(layer, place)]], shares[at(layer, place)]];
       return element("td", { class: "shade", share }, element("button", { type: "button", class: "cell",
         "data-row": place, "data-column": layer, tabindex: place + layer ? -1 : 0 },
-      element("span", { class: name === facts.pieces[place] ? "same" : "" }, name || "\u2013"),
+      element("span", { class: name === facts.tokens[place] ? "same" : "" }, name || "\u2013"),
       element("small", {}, name ? percent(share) : "")));
     }));
   };
@@ -39,6 +39,6 @@ async function show(box) {
   scroller.classList.add("tall");
   fill(rows[0]);
   box.append(detail, scroller, element("p", { class: "note" }, "Underlined: equal to the token at this position."));
-  describe(state.piece, L - 1);
+  describe(state.token, L - 1);
   whenSeen(rows.slice(1), fill, scroller);
 }

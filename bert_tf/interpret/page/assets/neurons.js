@@ -1,6 +1,6 @@
 // Neurons: how a query and the keys make the attention weights of one token.
 
-const S = facts.pieces.length;
+const S = facts.tokens.length;
 const [, , D] = facts.arrays.query.shape;
 const WIDTH = Math.min(256, Math.max(96, 3 * D));
 
@@ -12,9 +12,9 @@ async function show(box) {
   const found = element("div");
   const update = async () => {
     const [weights, query, key] = await Promise.all(["weights", "query", "key"].map((each) => numbers(each, state.layer)));
-    const cut = (values, piece) => values.subarray((state.head * S + piece) * D, (state.head * S + piece + 1) * D);
-    const start = (state.head * S + state.piece) * S;
-    fill(found, cut(query, state.piece), facts.pieces.map((_, n) => cut(key, n)), weights.subarray(start, start + S));
+    const cut = (values, token) => values.subarray((state.head * S + token) * D, (state.head * S + token + 1) * D);
+    const start = (state.head * S + state.token) * S;
+    fill(found, cut(query, state.token), facts.tokens.map((_, n) => cut(key, n)), weights.subarray(start, start + S));
   };
   box.append(element("div", { class: "controls" }, pickLayer(update), pickHead(update)),
     pieceChips("Query of token", update), found);
@@ -30,7 +30,7 @@ function fill(found, query, keys, weights) {
   const dots = products.map((each) => each.reduce((a, b) => a + b, 0));
   const all = (rows) => usual(rows.flatMap((row) => [...row]));
   const most = { key: all(keys), product: all(products), dot: largest(dots) };
-  const own = barCanvas(`Query of ${quoted(state.piece)}`);
+  const own = barCanvas(`Query of ${quoted(state.token)}`);
   drawBars(own, query, usual(query), WIDTH);
   const detail = element("div");
   const choose = (n) => detail.replaceChildren(...pairOf(n, query, keys[n], products[n], dots[n], weights[n]));
@@ -40,7 +40,7 @@ function fill(found, query, keys, weights) {
   const body = element("tbody", {}, rows);
   const scroller = scrolling("Keys", arrows(element("table", { class: "neurons" }, element("thead", {}, head), body)));
   scroller.classList.add("tall");
-  found.replaceChildren(element("p", { class: "query" }, element("span", {}, `Query of ${quoted(state.piece)}`), own),
+  found.replaceChildren(element("p", { class: "query" }, element("span", {}, `Query of ${quoted(state.token)}`), own),
     scroller, detail);
   whenSeen(rows, (row) => {
     const n = rows.indexOf(row);
@@ -52,11 +52,11 @@ function fill(found, query, keys, weights) {
 }
 
 function rowOf(n, dot, most, weight, choose) {
-  const hidden = facts.causal && n > state.piece;
+  const hidden = facts.causal && n > state.token;
   const [key, product] = [`Key of ${quoted(n)}`, `Query times key of ${quoted(n)}`].map(barCanvas);
   [key, product].forEach((canvas) => (canvas.width = canvas.height = 0));
-  const name = element("button", { type: "button", class: "piece", "data-row": n, "data-column": 0, tabindex: -1,
-    click: () => choose(n) }, facts.pieces[n]);
+  const name = element("button", { type: "button", class: "token", "data-row": n, "data-column": 0, tabindex: -1,
+    click: () => choose(n) }, facts.tokens[n]);
   return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "drawn" }, key),
     element("td", { class: "drawn" }, product), bar(plain(dot), Math.abs(dot) / most, Math.sign(dot)),
     element("td", {}, plain(dot / Math.sqrt(D))), bar(hidden ? "hidden" : weightText(weight), weight));
@@ -67,7 +67,7 @@ function pairOf(n, query, key, product, dot, weight) {
   const order = [...product.keys()].sort((a, b) => Math.abs(product[b]) - Math.abs(product[a]));
   const rows = order.map((d) => [String(d), plain(query[d], 3), plain(key[d], 3),
     bar(plain(product[d], 3), most && Math.abs(product[d]) / most, Math.sign(product[d]))]);
-  const heading = `${quoted(state.piece)} attends to ${quoted(n)}: sum ${plain(dot)}, weight ${weightText(weight)}`;
+  const heading = `${quoted(state.token)} attends to ${quoted(n)}: sum ${plain(dot)}, weight ${weightText(weight)}`;
   const numbersOf = table(["dimension", "query", "key", "product"], rows, heading);
   numbersOf.classList.add("tall");
   return [element("h3", {}, heading), element("p", {}, "All dimensions, by absolute product:"), numbersOf];

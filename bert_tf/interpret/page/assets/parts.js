@@ -1,4 +1,4 @@
-// What several views have: choices, pieces in a row, movement by arrow keys, rows that are filled when they are seen.
+// What several views have: choices, tokens in a row, movement by arrow keys, rows that are filled when they are seen.
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
@@ -56,24 +56,24 @@ function neighbour(box, row, column, key) {
   return step && box.querySelector(`[data-row="${row + step[0]}"][data-column="${column + step[1]}"]`);
 }
 
-// All pieces in the text's order, one of them chosen, or several: `pressed(n)` says which.
+// All tokens in the text's order, one of them chosen, or several: `pressed(n)` says which.
 function chips(label, pressed, change) {
-  const buttons = facts.pieces.map((piece, n) =>
+  const buttons = facts.tokens.map((token, n) =>
     element("button", {
-      type: "button", class: "piece", "data-row": 0, "data-column": n, tabindex: -1, "aria-pressed": pressed(n),
+      type: "button", class: "token", "data-row": 0, "data-column": n, tabindex: -1, "aria-pressed": pressed(n),
       click: () => {
         change(n);
         buttons.forEach((button, k) => button.setAttribute("aria-pressed", pressed(k)));
       },
-    }, piece));
+    }, token));
   (buttons.find((_, n) => pressed(n)) ?? buttons[0]).tabIndex = 0;
   return element("div", {}, element("p", { class: "name" }, label),
     arrows(element("div", { class: "chips", role: "group", "aria-label": label }, buttons)));
 }
 
 function pieceChips(label, change) {
-  return chips(label, (n) => n === state.piece, (n) => {
-    state.piece = n;
+  return chips(label, (n) => n === state.token, (n) => {
+    state.token = n;
     change();
   });
 }

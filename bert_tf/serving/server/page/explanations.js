@@ -10,7 +10,10 @@ const LETTER = "(?:(?!\\p{Script=Han})[\\p{L}\\p{M}\\p{N}])";
 const WORD = new RegExp(`${LETTER}+(?:['\u2019._\u00ad-]${LETTER}+)*|\\S`, "gu");
 const FEWEST = 2; // digits of a number behind its point
 
-export const explains = ({ outputs }) => "piece" in outputs && Object.keys(MORE).some((output) => output in outputs);
+const tokensOf = (row) => row.token ?? row.piece; // "piece": exports of version 0.1
+
+export const explains = ({ outputs }) => ["token", "piece"].some((output) => output in outputs) &&
+  Object.keys(MORE).some((output) => output in outputs);
 
 // Returns {output: button} for each signature that explains an answer, `row`, to some texts.
 //   ask(signature, more)   what a signature says of the texts, with its input besides them
@@ -54,8 +57,8 @@ function attributions(row, texts) {
     return `${number > 0 ? "+" : ""}${number ? value.toFixed(digits) : (0).toFixed(digits)}`;
   };
   const told = element("p", { class: "told" }, "Hover over a word, or focus it with Tab and the arrow keys, to see its tokens.");
-  const tell = ({ text, value, pieces }) => {
-    const list = pieces.map((n) => `${row.piece[n]} ${signed(row.attribution[n])}`).join(", ");
+  const tell = ({ text, value, tokens }) => {
+    const list = tokens.map((n) => `${tokensOf(row)[n]} ${signed(row.attribution[n])}`).join(", ");
     told.textContent = `\u201c${text}\u201d contributes ${signed(value)}. Its tokens: ${list}`;
   };
   const paragraphs = texts.map((text, n) => marked(text, found[n], (word) => {
@@ -79,7 +82,7 @@ function attributions(row, texts) {
   ];
 }
 
-// The words of a text that have pieces, in its order: {text, start, end, value, pieces}.
+// The words of a text that have tokens, in its order: {text, start, end, value, tokens}.
 function wordsOf(text, of, { start, of_text, attribution }) {
   const own = start.map((_, n) => n).filter((n) => of_text[n] === of);
   const found = [];
@@ -89,9 +92,9 @@ function wordsOf(text, of, { start, of_text, attribution }) {
     behind = match.index + match[0].length;
     at = begin + Array.from(match[0]).length;
     const [first, limit] = [begin, at];
-    const pieces = own.filter((n) => start[n] >= first && start[n] < limit);
-    const value = pieces.reduce((sum, n) => sum + attribution[n], 0);
-    if (pieces.length) found.push({ text: match[0], start: begin, end: at, value, pieces });
+    const tokens = own.filter((n) => start[n] >= first && start[n] < limit);
+    const value = tokens.reduce((sum, n) => sum + attribution[n], 0);
+    if (tokens.length) found.push({ text: match[0], start: begin, end: at, value, tokens });
   }
   return found;
 }
@@ -131,17 +134,19 @@ async function looks(box, attempt, ask) {
 }
 
 // The attention weights from one token, in percent below all tokens; another is chosen with the mouse or keyboard.
-function weights({ piece, attention: [heads] }, head) {
-  const there = piece.map((_, n) => n).filter((n) => piece[n] !== "");
+function weights(row, head) {
+  const token = tokensOf(row);
+  const [heads] = row.attention;
+  const there = token.map((_, n) => n).filter((n) => token[n] !== "");
   const of = (from, to) => (head < 0 ? heads.reduce((sum, each) => sum + each[from][to], 0) / heads.length : heads[head][from][to]);
   const told = element("p", { class: "told", role: "status" });
   const look = (from) => {
     const shares = there.map((to) => of(from, to));
     const most = Math.max(...shares);
     chips.forEach((each, n) => mark(each, most && shares[n] / most, (100 * shares[n]).toFixed(0), there[n] === from));
-    told.textContent = `Attention weights from ${piece[from]}, in percent`;
+    told.textContent = `Attention weights from ${token[from]}, in percent`;
   };
-  const chips = there.map((n) => chip(piece[n], () => look(n)));
+  const chips = there.map((n) => chip(token[n], () => look(n)));
   look(there[0]);
   return [arrows(element("p", { class: "words", role: "group", "aria-label": "Tokens" }, ...chips)), told];
 }
