@@ -44,7 +44,7 @@ def _answer(path, name, lines):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in LINES]
+    "name", [pytest.param(name, marks=() if name == "regression" else pytest.mark.slow) for name in LINES]
 )
 def test_a_file_sets_ranges_for_every_task(trained, exported, tmp_path, name):
     file, folder = _file(tmp_path, LINES[name]), str(trained(name))

@@ -51,6 +51,7 @@ def test_a_server_is_warmed_up_with_texts_of_every_shape(exported):
     assert all(each >= {1, 2, 4, 8, 16, 32} for each in rows.values())
 
 
+@pytest.mark.slow
 def test_the_windows_of_an_export_are_all_computed(exported):
     """Those that are none, too: their number would be a shape of its own."""
     path = os.path.join(exported("choices", ExportOptions("float32", "gpu")), "saved_model.pb")
@@ -116,6 +117,7 @@ def test_a_server_has_xla_compile_it_where_it_may(exported, tmp_path, monkeypatc
     assert len(verdicts) >= 2 and not any(each.problems for each in verdicts)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_is_that_of_the_parts(exported, tmp_path):
     write_trained(tmp_path / "trained", "classification")
     form = ExportOptions("float32", "cpu", threads=4)

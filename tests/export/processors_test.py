@@ -91,7 +91,7 @@ def test_a_mask_takes_no_more_memory_than_it_has_numbers(export_random):
         answer(input_ids=ids, input_mask=tf.constant(mask), segment_ids=tf.zeros_like(ids))
 
 
-INT8 = [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in TASKS]
+INT8 = [pytest.param(name, marks=() if name == "classification" else pytest.mark.slow) for name in TASKS]
 
 
 @pytest.mark.parametrize("name", INT8)

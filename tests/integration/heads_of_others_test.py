@@ -126,6 +126,7 @@ def test_classifiers_of_others_answer_as_their_configuration_says(tmp_path):
     assert "--problem_type must match the trained model's, multi_label. Received: single_label; omit it" in answers[3]
 
 
+@pytest.mark.slow
 def test_a_tagger_of_others_tags(tmp_path):
     tags = ["O", "B-X", "I-X", "B-Y", "I-Y"]
     folder, logits = _folder(tmp_path / "tags", "tokens", id2label=dict(enumerate(tags)))

@@ -71,7 +71,8 @@ def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     assert again.global_step == 4 and (again.outputs(HELD_OUT) == job.outputs(HELD_OUT)).all()
 
 
-@pytest.mark.parametrize("metric, steps", [("accuracy", 2), pytest.param(None, 6, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("metric, steps", [("accuracy", 2), (None, 6)])
 def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path, monkeypatch, metric, steps):
     def killed(outputs, rows):
         raise InterruptedError
@@ -242,6 +243,7 @@ def test_killed_anywhere_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbro
     assert _lines(tmp_path) == unbroken
 
 
+@pytest.mark.slow
 def test_told_to_stop_at_the_step_of_a_line_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken):
     with pytest.raises(Stopped):
         _run_to_the_end(tmp_path, monkeypatch, "step", 6, lambda: signal.raise_signal(signal.SIGTERM))

@@ -84,6 +84,7 @@ def test_no_gradient_is_computed_for_what_is_frozen(plain):
     assert everything - one > 20  # a layer's backward pass
 
 
+@pytest.mark.slow
 def test_freezing_works_with_rematerialized_layers(plain):
     task = ClassificationTask(tiny.config(num_hidden_layers=2), 2, rematerialize=True)
     keras.utils.set_random_seed(0)

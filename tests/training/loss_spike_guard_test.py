@@ -70,7 +70,8 @@ def test_a_bad_batch_moves_nothing_and_is_counted(optimizer):
     assert int(step.guard.skipped_steps) == 4 and int(step.optimizer.iterations.numpy()) == 4
 
 
-@pytest.mark.parametrize("accumulation", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulation", [1, 2])
 def test_a_guard_that_finds_nothing_changes_nothing_to_the_bit(accumulation):
     ends = []
     for guard in (None, GuardConfig()):

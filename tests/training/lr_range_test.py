@@ -43,6 +43,7 @@ def _tensors(folder, step):
     return {name: np.asarray(value).tobytes() for name, value in tensors.items()}
 
 
+@pytest.mark.slow
 def test_the_run_is_to_the_bit_the_one_with_the_rate_given(tmp_path):
     """Weights that begin at random, the optimizer, dropout and the order of the data."""
     keras.utils.set_random_seed(0)

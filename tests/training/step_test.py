@@ -69,6 +69,7 @@ def test_packed_examples_give_the_losses_of_padded_ones(plain, accumulation):
     _assert_equal_run(_make(StepConfig(pack_examples=True, accumulation=accumulation)), plain, 1e-5)
 
 
+@pytest.mark.slow
 def test_dropout_of_packed_examples_is_a_function_of_the_seed():
     task = ClassificationTask(tiny.config(dropout=0.1), 2)
     packed, padded = (_make(StepConfig(pack_examples=packs), task) for packs in (True, False))

@@ -99,6 +99,7 @@ def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatc
     assert not any("unaveraged" in name for name in read_tensors(str(tmp_path / "plain" / "model.ckpt-6")))
 
 
+@pytest.mark.slow
 def test_without_the_optimizer_the_mean_is_kept_and_what_training_went_on_from_is_not(tmp_path):
     values, held_out = (
         {"average_weights": SHARE, "keep_optimizer": False},

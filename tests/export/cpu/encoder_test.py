@@ -53,7 +53,7 @@ def _arithmetic(kind, encoder, features):
     return RangedInt8(_ranges(encoder, features)) if kind == "ranged" else Int8() if kind == "int8" else Floats(kind)
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -91,7 +91,7 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts):
     encoder, features = _encoder(hidden_act="gelu"), _features(MASKS["packed"])
     fast = _traced(FastEncoder(encoder, _arithmetic(kind, encoder, features), parts), features)
