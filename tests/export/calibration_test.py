@@ -43,9 +43,8 @@ def _answer(path, name, lines):
     return {name: values.numpy() for name, values in answer.items() if values.dtype == tf.float32}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "regression" else pytest.mark.slow) for name in LINES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LINES)
 def test_a_file_sets_ranges_for_every_task(trained, exported, tmp_path, name):
     file, folder = _file(tmp_path, LINES[name]), str(trained(name))
     path = export_trained(folder, str(tmp_path / "int8"), ExportOptions("int8", "cpu"), calibration=file)

@@ -85,6 +85,7 @@ def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch,
     assert os.listdir(tmp_path) == ["1"]  # nothing for servers next to it
 
 
+@pytest.mark.slow
 def test_the_file_says_what_it_is(trained, exported, tmp_path):
     first = exported("classification", LITERT)
     second = export_trained(str(trained("classification")), str(tmp_path / "again"), LITERT)
@@ -154,6 +155,7 @@ def size_of_model(path):
         return file.stat().st_size - sum(each.file_size for each in archive.infolist())
 
 
+@pytest.mark.slow
 def test_rows_are_scored_without_their_padding(trained, exported, tmp_path):
     feeds = {name: np.concatenate([row(11, seed=i)[name] for i in range(3)]) for name in row(11)}
     found = {}

@@ -314,10 +314,8 @@ def whole(tmp_path_factory):
     return _end(folder)
 
 
-@pytest.mark.parametrize("kill_at", [
-    9,  # after going back, before the next checkpoint
-    *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4, 5, 6, 7, 8, 10, 12, 13, 14, 15)),
-])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("kill_at", [1, *range(4, 11), *range(12, 16)])  # 9: after going back, before the next checkpoint
 def test_killed_anywhere_the_end_is_the_same_to_the_bit(tmp_path, whole, kill_at):
     made, _ = _fit(_run(tmp_path), TWICE, kill_at)
     assert len(made) == kill_at

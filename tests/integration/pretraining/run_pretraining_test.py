@@ -93,7 +93,7 @@ VARIANTS = {
     "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
     "XLA": ("train", ["--use_xla=true"], KEYS),
 }  # fmt: skip
-QUICK = ("replaced tokens",)
+QUICK = ("left to right", "replaced tokens")
 
 
 def _with_ours(keys):

@@ -157,6 +157,7 @@ def _start(folder, workers, **how):
     return process
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_workers_in_one_line(folder):
     # Whoever runs the tests in the background may have them ignore Ctrl-C, and what they start would too.
     process = _start(folder, 2, start_new_session=True,
@@ -169,7 +170,7 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
     assert not os.listdir(folder / "out")
 
 
-@pytest.mark.slow  # Ctrl-C, above, goes the same way
+@pytest.mark.slow
 def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):
     process = _start(folder, 1)
     process.terminate()

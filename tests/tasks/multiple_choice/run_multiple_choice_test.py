@@ -19,6 +19,8 @@ from tests.tasks.multiple_choice import support
 from tests.tasks.program_tests import *  # noqa: F403
 from tests.tasks.program_tests import json_lines, scores_of, table_of
 
+pytestmark = pytest.mark.slow  # run_squad and run_tagger go the same way among the fast tests
+
 PROGRAM = "run_multiple_choice"
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.jsonl", "--do_train", "--train_batch_size=16",
