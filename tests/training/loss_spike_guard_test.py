@@ -315,7 +315,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill_at", [1, *range(4, 11), *range(12, 16)])  # 9: after going back, before the next checkpoint
+@pytest.mark.parametrize("kill_at", [1, *range(4, 11), *range(12, 16)])  # at 9 it has gone back
 def test_killed_anywhere_the_end_is_the_same_to_the_bit(tmp_path, whole, kill_at):
     made, _ = _fit(_run(tmp_path), TWICE, kill_at)
     assert len(made) == kill_at
