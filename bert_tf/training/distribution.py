@@ -8,7 +8,7 @@ import re
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.utils.names import STRATEGIES
+from bert_tf.utils.names import STRATEGIES, number_of
 
 # === Strategy ===
 # Strategy names and the devices that each needs.
@@ -55,8 +55,8 @@ def check_batch_size(batch_size: int, parts: int, flag: str):
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if batch_size < 1 or batch_size % (replicas * parts):
         raise ValueError(
-            f"{flag} must be a multiple of {replicas} (replicas) x {parts} (`gradient_accumulation_steps`). "
-            f"Got {batch_size}."
+            f"{flag} must be a positive multiple of {replicas * parts}: {number_of(replicas, 'replica')} times "
+            f"`gradient_accumulation_steps={parts}`. Got {batch_size}."
         )
 
 

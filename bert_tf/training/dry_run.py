@@ -42,16 +42,16 @@ class DryRun:
     def lines(self, available: int) -> str:
         """Returns the memory and time report that `--dry_run` prints; `available` is in bytes per device."""
         left = self.num_train_steps - self.start
-        rows = [("steps", f"{left:,}" + (f", after {self.start:,} that are made" if self.start else ""))]
+        rows = [("steps", f"{left:,}" + (f", after {self.start:,} completed" if self.start else ""))]
         if self.timed:
             rows += [
-                ("time of a step", f"{self.expected / left:.3g} s on average, by {self.timed} that were made"),
-                ("  of the first ones", f"{self.warm_up:.3g} s for {_WARM_UP}, which make the graph"),
-                ("time of the training", f"{clock(self.expected)}, without scoring and saving"),
+                ("time per step", f"{self.expected / left:.3g} s on average, over {self.timed} timed steps"),
+                ("  first steps", f"{self.warm_up:.3g} s for {_WARM_UP}, including graph construction"),
+                ("training time", f"{clock(self.expected)}, excluding evaluation and saving"),
             ]
         elif left:
-            rows.append(("time of the training", "not tried, since a step would not fit" if self.warm_up is None
-                         else "too few steps to tell"))  # fmt: skip
+            rows.append(("training time", "not measured, because a step would not fit" if self.warm_up is None
+                         else "too few steps to estimate"))  # fmt: skip
         return "\n".join([describe_memory(self.step, available), *(f"{name:<26}{value}" for name, value in rows)])
 
 

@@ -226,10 +226,10 @@ def describe_memory(step: StepShape, available: int) -> str:
     needed, each = estimate(step), step.rows_per_example
     rows_of_step = step.batch_size * each
     rows = [
-        ("does it fit?", "yes" if needed.peak <= available else "no: see the last line"),
+        ("fits in memory", "yes" if needed.peak <= available else "no; see the last line"),
         ("parameters", f"{step.parameters:,}"),
         ("peak memory, estimated", _size(needed.peak) + (" on each device" if step.replicas > 1 else "")),
-        ("  weights", _size(needed.weights) + (", the teacher's too" if step.teacher else "")),
+        ("  weights", _size(needed.weights) + (", including the teacher's" if step.teacher else "")),
         ("  optimizer", _size(needed.optimizer)),
         ("  gradients", _size(needed.gradients)),
         ("  activations", f"{_size(needed.activations)}, of {step.micro_batch * each:,} rows at a time"),

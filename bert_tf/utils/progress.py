@@ -128,7 +128,8 @@ class Countdown:
         _erase()
         if kind is None:
             seconds = time.monotonic() - self._begin
-            logging.info("%s: %s %s in %s.", self._doing, f"{self._amount:,.0f}", self._unit, clock(seconds))
+            unit = self._unit.removesuffix("s") if self._amount == 1 else self._unit
+            logging.info("%s: %s %s in %s.", self._doing, f"{self._amount:,.0f}", unit, clock(seconds))
 
     def advance(self, amount: float = 1.0):
         """Adds to the amount done."""

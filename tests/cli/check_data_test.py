@@ -229,11 +229,11 @@ def test_a_strict_run_writes_nothing(results):
 def test_a_dry_run_says_what_it_takes_and_writes_nothing(results):
     result = results["dry"]
     assert result["status"] == 0, result["log"]
-    assert re.search(r"^does it fit\? +yes$", result["log"], re.MULTILINE)
+    assert re.search(r"^fits in memory +yes$", result["log"], re.MULTILINE)
     assert re.search(r"^tokens per step +128: 8 rows of 16$", result["log"], re.MULTILINE)
     assert re.search(r"^steps +5$", result["log"], re.MULTILINE)
-    assert re.search(r"^time of a step +\S+ s on average, by 3 that were made$", result["log"], re.MULTILINE)
-    assert re.search(r"^time of the training +\d+:\d\d, without scoring and saving$", result["log"], re.MULTILINE)
+    assert re.search(r"^time per step +\S+ s on average, over 3 timed steps$", result["log"], re.MULTILINE)
+    assert re.search(r"^training time +\d+:\d\d, excluding evaluation and saving$", result["log"], re.MULTILINE)
     assert re.search(r"bad\.tsv: 5 labels, but only 3 if spaces and letter case are ignored: ", result["log"])
     assert "is truncated: " in result["log"] and "in overlapping windows with --long_text=window" in result["log"]
 
@@ -253,7 +253,7 @@ def test_a_dry_run_counts_rows_of_windows(long_runs):
 def test_a_dry_run_of_a_finished_run_has_nothing_to_make(long_runs):
     trained, answers = long_runs["dry, of what is trained"], long_runs["dry, of answers"]
     assert trained["written"] == [] and answers["written"] == []
-    assert re.search(r"^steps +0, after 5 that are made$", trained["log"], re.MULTILINE)
+    assert re.search(r"^steps +0, after 5 completed$", trained["log"], re.MULTILINE)
     assert "Nothing would be trained." in answers["log"]
 
 

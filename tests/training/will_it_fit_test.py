@@ -24,14 +24,14 @@ GB = 2**30
 def test_the_lines_of_a_dry_run():
     lines = describe_memory(STEP, 5 * GB).splitlines()
     assert [line[:26].rstrip() for line in lines] == [
-        *("does it fit?", "parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients"),
+        *("fits in memory", "parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients"),
         "  activations",
         *("  TensorFlow itself", "memory available", "tokens per step", "micro-batch that fits"),
     ]
     names = ("fits", "count", "peak", "weights", "optimizer")
     values = dict(zip(names, (line[26:] for line in lines), strict=False))
-    assert values.pop("fits") == "no: see the last line"
-    assert describe_memory(STEP, 50 * GB).startswith("does it fit?              yes\n")
+    assert values.pop("fits") == "no; see the last line"
+    assert describe_memory(STEP, 50 * GB).startswith("fits in memory            yes\n")
     peak = estimate(STEP).peak / GB
     assert values == {"count": "110,106,428", "peak": f"{peak:.1f} GB", "weights": "420 MB", "optimizer": "840 MB"}
     assert lines[8:] == [

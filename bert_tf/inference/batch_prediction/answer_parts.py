@@ -195,7 +195,7 @@ def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):
     """
     bounds = [count * n // len(outputs) for n in range(len(outputs) + 1)]
     aside = [os.path.join(writer.folder, f"shard-{n:05d}") for n in range(len(outputs))]
-    with Countdown("Putting together", "rows", count) as progress:
+    with Countdown("Joining", "rows", count) as progress:
         for path, first, last in zip(aside, bounds, bounds[1:], strict=False):
             writer.output_format.join(path, slices(writer, size, first, last))
             progress.advance(last - first)

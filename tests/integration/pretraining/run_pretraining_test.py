@@ -289,7 +289,7 @@ def test_phases_go_on_from_each_other(material, tmp_path):
 
 def test_a_dry_run_says_whether_it_fits_and_writes_nothing(quick):
     log = quick[1]["dry run"]["log"]
-    assert re.search(r"^does it fit\? +yes$", log, re.M) and re.search(r"^parameters +[\d,]+$", log, re.M)
+    assert re.search(r"^fits in memory +yes$", log, re.M) and re.search(r"^parameters +[\d,]+$", log, re.M)
     assert re.search(r"^tokens per step +512: 16 rows of 32$", log, re.M) and not (quick[0] / "dry").exists()
 
 
