@@ -28,7 +28,7 @@ from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, 
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.registry import task_of
+from bert_tf.tasks.registry import save_task, task_of
 from bert_tf.utils.files import write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
@@ -236,8 +236,9 @@ def _write_version(directory, served, task_options, facts):
     more = requests_of_shapes(served) if served.options.export_for == "gpu" else []
     write_requests(directory, requests + more)
     write_goldens(directory, requests, functions)
-    text = card.model_card(served, signatures, task_options, facts)
-    write_text(os.path.join(directory, "assets.extra", card.FILE), text)
+    extra = os.path.join(directory, "assets.extra")
+    save_task(extra, TrainedTask(served.task, served.text_inputs, served.max_seq_length))
+    write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 
 def _write_for_litert(directory, served, task_options, facts):

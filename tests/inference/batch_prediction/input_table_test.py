@@ -35,12 +35,12 @@ def write(folder, name):
 def test_every_format_gives_the_same_rows(tmp_path, name):
     ids = None if name in ("a.txt", "b.gz") else "n"
     table = InputTable(str(write(tmp_path, name)), id_column=ids)
-    count, digest, missing, _ = table.summary()
-    parts = list(table.parts(3, count))
-    assert [number for number, _ in parts] == [0, 1] and count == 4
+    found = table.summary()
+    parts = list(table.parts(3, found.count))
+    assert [number for number, _ in parts] == [0, 1] and found.count == 4 and found.missing == 0
     assert [text for _, rows in parts for text in rows.texts[0]] == TEXTS
     assert [each for _, rows in parts for each in rows.ids] == (list("0123") if ids is None else list("wxyz"))
-    assert digest == InputTable(str(write(tmp_path, f"again-{name}")), id_column=ids).summary().digest and missing == 0
+    assert found.digest == InputTable(str(write(tmp_path, f"again-{name}")), id_column=ids).summary().digest
 
 
 def test_a_blank_line_of_text_is_a_row_and_the_last_line_feed_is_none(tmp_path):
