@@ -196,6 +196,9 @@ def _arrow_array(values, type=None):
         return pa.ListArray.from_arrays(pa.array(values.splits, pa.int32()), _arrow_array(values.flat))
     if isinstance(values, Labeled):
         values = values.values
+    if isinstance(values, EntityLists):  # also known if there are none
+        numbers = [("start", pa.int64()), ("end", pa.int64()), ("score", pa.float32())]
+        type = pa.list_(pa.struct([("text", pa.string()), ("type", pa.string()), *numbers]))
     if not isinstance(values, np.ndarray):
         return pa.array([value.tolist() if hasattr(value, "tolist") else value for value in values], type)
     inner = pa.array(values.reshape(-1))
@@ -302,6 +305,10 @@ class Labeled:
 
     def __len__(self):
         return len(self.values)
+
+
+class EntityLists(list):
+    """A column with a list of entities per row, {"text", "type", "start", "end", "score"}."""
 
 
 def same_labels(found: Sequence) -> Any:
