@@ -125,7 +125,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     if found.missing:
         what = "were left out" if table.on_null == "skip" else "have null predictions"
         rows = number_of(found.total, "row")
-        logging.warning("%d of %s %s, because their text is missing.", found.missing, rows, what)
+        logging.warning("%s of %s %s, because their text is missing.", f"{found.missing:,}", rows, what)
     return outputs
 
 
@@ -167,8 +167,8 @@ def _check_missing(table, found, output_format):
             f"the rows, {more}."
         )
     kept = "they are left out" if table.on_null == "skip" else "their predictions are null"
-    logging.warning("%s: %d of %s have no text (%s), %s; %s.",
-                    *(table.path, found.missing, number_of(found.total, "row"), table.null, where, kept))  # fmt: skip
+    rows = f"{found.missing:,} of {number_of(found.total, 'row')}"
+    logging.warning("%s: %s have no text (%s), %s; %s.", table.path, rows, table.null, where, kept)
 
 
 def _import_beam_writer():
