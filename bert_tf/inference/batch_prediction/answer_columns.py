@@ -17,6 +17,7 @@ from bert_tf.inference.batch_prediction.exported_model import ExportedModel
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, same_labels
 from bert_tf.serving.client.results import CHOICE, CLASSES
 from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 
 _TASK = os.path.join("assets.extra", "task.json")
 _PREDICTED = "predicted"  # output of a multi-label model with a threshold for each label, bool [n, L]
@@ -111,7 +112,7 @@ def label_columns(model: ExportedModel, probabilities: str | None = None, top_k:
     _check_outputs(model, requested, CLASSES)
     _check_outputs(model, {"probabilities": probabilities}, ("probabilities",))
     probabilities = probabilities or ("none" if top_k else "all")
-    return LabelColumns(model, probabilities, top_k, _read_problem(model.path) == "multi_label")
+    return LabelColumns(model, probabilities, top_k, _has_several_labels(model.path))
 
 
 def _check_outputs(model, requested, needed):
@@ -123,8 +124,8 @@ def _check_outputs(model, requested, needed):
             )
 
 
-def _read_problem(path):
-    """Returns the kind of labels of an export of ours, such as "multi_label"; None of any other model."""
+def _has_several_labels(path):
+    """Returns whether the task of an export of ours has; false for any other model."""
     file = os.path.join(path, _TASK)
     task = read_object(file, "the task of an export", "export the model again") if os.path.exists(file) else {}
-    return task.get("problem")
+    return HAVE_SEVERAL_LABELS.get(task.get("problem"), False)
