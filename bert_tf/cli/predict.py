@@ -30,9 +30,31 @@ FLAGS = (
     ),
     Flag(
         "id_column", None,
-        "Column that names each row, by name or by number from 0. Default: rows are numbered from 0.",
+        "Column that names each row, by name or by number from 0; it keeps its name and type. Default: rows are "
+        "numbered from 0, as id.",
     ),
-    Flag("keep_columns", [], "Columns of the table to copy to the output, by name or by number from 0.", "list"),
+    Flag(
+        "keep_columns", [],
+        "Columns of the table to copy to the output, by name or by number from 0. *: all columns that the other flags "
+        "do not name, which in .jsonl files are the keys of line 1.",
+        "list",
+    ),
+    Flag(
+        "on_null", "null",
+        "What to do with rows whose text is null or empty: predict null, skip (leave the rows out), or error (stop "
+        "before predicting).",
+        choices=("null", "skip", "error"),
+    ),
+    Flag(
+        "probabilities", None,
+        "Output of the labels' probabilities, in addition to that of the predicted label. all: in one column; columns: "
+        "one column per label, probability_LABEL; none. Default: all, or none with --top_k.",
+        choices=("all", "columns", "none"),
+    ),
+    Flag(
+        "top_k", None, "Number of most probable labels to write, as top_labels and top_probabilities.",
+        "integer", low=1,
+    ),
     Flag("signature", "serving_default", "Signature of the model to run."),
     Flag("batch_size", 64, "Number of texts that the model processes at a time.", "integer", low=1),
 )  # fmt: skip
@@ -40,6 +62,7 @@ FLAGS = (
 
 def main(settings):
     """Writes the answers."""
+    from bert_tf.inference.batch_prediction.answer_columns import label_columns
     from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
@@ -49,5 +72,15 @@ def main(settings):
     if settings.text_column:
         logging.info("Columns: %s.", ", ".join(f"{column} for the input {name}" for name, column in pairs.items()))
     lists = tuple(pairs[each.name] for each in model.inputs if each.several)
-    more = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
-    run_batch_prediction(settings, model, text_columns=tuple(pairs.values()), list_columns=lists, **more)
+    if settings.probabilities == "columns" and settings.output_file.lower().endswith(".npz"):
+        raise ValueError("`probabilities=columns` requires an `output_file` other than .npz, which has arrays [n, L].")
+    maker = label_columns(model, settings.probabilities, settings.top_k)
+    run_batch_prediction(
+        settings,
+        maker,
+        text_columns=tuple(pairs.values()),
+        list_columns=lists,
+        id_column=settings.id_column,
+        keep_columns=tuple(settings.keep_columns),
+        on_null=settings.on_null,
+    )

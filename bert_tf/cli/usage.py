@@ -22,6 +22,7 @@ _GROUPS = {
     "Data": """
         *input_file *train_file *eval_file *predict_file data_file predictions_file null_odds_file words_file glue_dir
         tables tasks search.index_dir header *text_column *label_column *tag_column *problem_type id_column keep_columns
+        on_null
         label_separator tag_scheme task_name data_dir xnli_language highest_score *version_2_with_negative group_column
         eval_share test_share probe.unit max_train_examples max_eval_examples max_texts *folds input_format
         document_start language drop_junk_lines split.seed probe.seed long_text doc_stride max_windows max_query_length
@@ -62,8 +63,8 @@ _GROUPS = {
         tolerance samples compare.seed
     """,
     "Prediction": """
-        predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k pieces views target
-        see.layers
+        predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k probabilities pieces
+        views target see.layers
     """,
     "Export": """
         *export_dir export_dtype export_for export_threads calibration_file int8_tolerance export_explanations

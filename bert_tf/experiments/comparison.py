@@ -22,6 +22,7 @@ from bert_tf.evaluation.significance import (
 from bert_tf.models.config_files import task_in
 from bert_tf.utils.files import read_text
 from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 
 # === Predictions ===
 # The predictions of an evaluated run, from the files eval_predictions*.tsv in its directory.
@@ -29,7 +30,6 @@ from bert_tf.utils.json_files import read_object
 
 _NAME = "eval_predictions"
 _RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"
-_HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False}  # problems of task.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
     path = folder / _LABELS_FILE
     labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
     separator = _read_run(folder).get("settings", {}).get("label_separator")
-    has_several, tables = _HAVE_SEVERAL.get((task_in(directory) or {}).get("problem")), {}
+    has_several, tables = HAVE_SEVERAL_LABELS.get((task_in(directory) or {}).get("problem")), {}
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
         own = read_results(folder, suffix) if suffix else None  # otherwise, they are in eval_results.txt with others

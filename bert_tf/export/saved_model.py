@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from bert_tf.export.precision import build_with_weights
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import write_text
@@ -175,13 +177,13 @@ def export(
 ) -> str:
     """Writes `served` to `export_dir`/<version>, one above the highest existing version, and returns that path.
 
-    The version's `assets.extra` has warm-up requests, golden requests and a model card. Next to the versions
+    The version's `assets.extra` has warm-up requests, golden requests, task.json and a model card. Next to the versions
     are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card.
 
     Args:
         served: the model.
         export_dir: the model's directory, which a server is pointed at.
-        task_options: of its task, JSON values, for the card.
+        task_options: of its task, JSON values, for task.json and the card.
         facts: about its training, for the card.
 
     Raises:
@@ -236,8 +238,9 @@ def _write_version(directory, served, task_options, facts):
     more = requests_of_shapes(served) if served.options.export_for == "gpu" else []
     write_requests(directory, requests + more)
     write_goldens(directory, requests, functions)
-    text = card.model_card(served, signatures, task_options, facts)
-    write_text(os.path.join(directory, "assets.extra", card.FILE), text)
+    extra = os.path.join(directory, "assets.extra")
+    write_text(os.path.join(extra, TASK_FILE), json.dumps({"task": served.task.name, **task_options}, indent=1) + "\n")
+    write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 
 def _write_for_litert(directory, served, task_options, facts):

@@ -33,6 +33,7 @@ TASKS = {
     "embedding": (EmbeddingTask, ("text",)),
 }
 OTHERS = {
+    "multi_label": (lambda config: ClassificationTask(config, 3, "multi_label", labels=["a", "b", "c"]), ("text",)),
     "windows_of_pairs": (
         lambda config: ClassificationTask(config, 1, "regression", windows={"stride": 5, "max_windows": 8}),
         ("text_a", "text_b"),

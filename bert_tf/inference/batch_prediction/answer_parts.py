@@ -14,7 +14,7 @@ from absl import logging
 import bert_tf
 from bert_tf.data.features import Ragged
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import Format, Partial, Slice
+from bert_tf.inference.batch_prediction.output_formats import Format, Labeled, Partial, Slice
 from bert_tf.utils.files import is_temporary, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import check_same, read_manifest
@@ -110,7 +110,7 @@ class WorkFolder:
 # The predictions for one part of a table, as a file in the work directory.
 
 
-_NAMES = ("id", "linex_index")  # columns that identify a row, even without a prediction
+_INDEX = "linex_index"  # identifies a row, even without a prediction
 _NAME = re.compile(r"part-(\d{8})")
 
 
@@ -145,13 +145,13 @@ class PartWriter:
         """Predicts and writes one part, and returns its number of rows."""
         answers = self._answer(rows)
         _warn_of_not_finite(number, answers)
-        columns = _join_columns(rows.kept, answers)
+        columns = _join_columns(rows, answers)
         for name, values in columns.items():
             found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
         if rows.missing:
             missing = np.array(rows.missing)
-            answers = columns.keys() - {*_NAMES, *rows.kept}
+            answers = columns.keys() - {rows.id_name, _INDEX, *rows.kept}
             columns |= {name: Partial(columns[name], missing) for name in answers}
         self.output_format.write(self.path(number), columns)
         return len(rows.ids)
@@ -161,6 +161,7 @@ def _warn_of_not_finite(number, answers):
     """Logs how many values of a part are not finite, which text files cannot represent."""
     for name, values in answers.items():
         array = values.flat if isinstance(values, Ragged) else values
+        array = values.values if isinstance(values, Labeled) else array
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
             logging.warning(
                 "Part %d: %s of %s of %r are NaN or infinite. Check whether the model's precision is too narrow.",
@@ -168,16 +169,22 @@ def _warn_of_not_finite(number, answers):
             )
 
 
-def _join_columns(kept, answers):
-    """Returns the predictions, with the kept columns after the ids, if any, and before the others."""
-    twice = sorted(kept.keys() & answers.keys())
+def _join_columns(rows, answers):
+    """Returns the ids, if any, under their name, then the kept columns and the predictions."""
+    ids = {rows.id_name: answers["id"]} if "id" in answers else {}
+    answers = {name: values for name, values in answers.items() if name != "id"}
+    if rows.id_name in answers:
+        raise ValueError(
+            f"`id_column` must not have the name of a column of predictions ({', '.join(answers)}); got "
+            f"{rows.id_name}. Rename the column."
+        )
+    twice = sorted(rows.kept.keys() & {*ids, *answers})
     if twice:
         raise ValueError(
-            f"`keep_columns` must not repeat the columns of predictions ({', '.join(answers)}); got "
-            f"{', '.join(twice)}. Select such a column by its number."
+            f"`keep_columns` must not repeat the columns of predictions ({', '.join([*ids, *answers])}); got "
+            f"{', '.join(twice)}. Select such a column by its number, also next to *, or rename it."
         )
-    ids = {name: answers[name] for name in ("id",) if name in answers}
-    return ids | kept | answers
+    return ids | rows.kept | answers
 
 
 # === Joining ===

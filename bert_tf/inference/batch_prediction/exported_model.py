@@ -154,12 +154,14 @@ class ExportedModel:
         signature: its name.
         inputs: in the order of `bert-tf ask`; alphabetical if that is unknown.
         batch_size: rows per batch.
+        outputs: names of the signature's outputs.
     """
 
     path: str
     signature: str
     inputs: tuple[Input, ...]
     batch_size: int = 64
+    outputs: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -191,7 +193,9 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
             f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or 'there is none'}. "
             f"Got {signature!r}."
         )
-    return ExportedModel(path, signature, _read_inputs(path, signature, definitions[signature]), batch_size)
+    definition = definitions[signature]
+    inputs, outputs = _read_inputs(path, signature, definition), tuple(sorted(definition.outputs))
+    return ExportedModel(path, signature, inputs, batch_size, outputs)
 
 
 def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,20 +23,23 @@ from bert_tf.utils.json_files import json_text
 # Output as NumPy's .npz: one array per column; for rows of unequal lengths, all values and the end of each row.
 
 
-_SPLITS = "_splits"
+_SPLITS, _LABELS = "_splits", "_labels"
 
 
 class Npz:
-    """One uncompressed archive. A `Ragged` column "x" is "x" and "x_splits"."""
+    """One uncompressed archive. A `Ragged` column "x" is "x" and "x_splits", a `Labeled` one "x" and "x_labels"."""
 
     holds_null = False
 
     def write(self, path, columns):
         arrays = {}
         for name, values in columns.items():
-            ragged = isinstance(values, Ragged)
-            arrays[name] = _array(name, values.flat if ragged else values)
-            arrays |= {name + _SPLITS: values.splits} if ragged else {}
+            if isinstance(values, Ragged):
+                arrays |= {name: _array(name, values.flat), name + _SPLITS: values.splits}
+            elif isinstance(values, Labeled):
+                arrays |= {name: values.values, name + _LABELS: np.array(values.labels)}
+            else:
+                arrays[name] = _array(name, values)
         with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
                 with _member(archive, name) as member:
@@ -51,6 +54,8 @@ class Npz:
                     _stream(archive, name, lambda name=name: _values(name, slices))
                 elif name.endswith(_SPLITS) and name.removesuffix(_SPLITS) in names:
                     _stream(archive, name, lambda name=name: _all_splits(name, slices))
+                elif name.endswith(_LABELS) and name.removesuffix(_LABELS) in names:
+                    _stream(archive, name, lambda name=name: [_labels_of_all(name, slices)])
                 else:
                     _stream(archive, name, lambda name=name: _rows(name, slices))
 
@@ -102,7 +107,16 @@ def _all_splits(name, slices) -> Iterator[np.ndarray]:
         end = end + (splits[-1] - splits[0])
 
 
-def _stream(archive, name, chunks: Callable[[], Iterator[np.ndarray]]):
+def _labels_of_all(name, slices):
+    """Returns the labels of a `Labeled` column, which are the same in all slices."""
+    found = []
+    for each in slices:
+        with np.load(each.path) as part:
+            found.append(part[name].tolist())
+    return np.array(same_labels(found))
+
+
+def _stream(archive, name, chunks: Callable[[], Iterable[np.ndarray]]):
     """Writes one array from its chunks, which are generated twice: first for dtype and shape."""
     kinds, shapes, size = set(), set(), 0
     for chunk in chunks():
@@ -127,25 +141,36 @@ def _member(archive, name):
 # Output as Parquet: a vector is a list of numbers; one row group per part.
 
 
+@dataclasses.dataclass(frozen=True)
 class Parquet:
-    """Parquet files for pyarrow, pandas, DuckDB and Spark."""
+    """Parquet files for pyarrow, pandas, DuckDB and Spark. The labels of a `Labeled` column are in the metadata.
 
+    Attributes:
+        types: {column: its Arrow type}; the others have the type of their values.
+    """
+
+    types: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     holds_null = True
 
     def write(self, path, columns):
         import pyarrow as pa
         from pyarrow import parquet
 
+        arrays = {name: _arrow_array(values, self.types.get(name)) for name, values in columns.items()}
+        plain = [values.values if isinstance(values, Partial) else values for values in columns.values()]
+        labels = [json.dumps(each.labels) for each in plain if isinstance(each, Labeled)]
         with atomic_open(path, "wb") as file:
-            parquet.write_table(pa.table({name: _arrow_array(values) for name, values in columns.items()}), file)
+            parquet.write_table(pa.table(arrays, metadata={"labels": labels[0]} if labels else None), file)
 
     def join(self, path, slices):
         import pyarrow as pa
         from pyarrow import parquet
 
         # A column that is empty in one part and has numbers in the next, or is wider there, gets the wider type.
-        schemas = {parquet.read_schema(each.path).remove_metadata() for each in slices}
-        schema = pa.unify_schemas(sorted(schemas, key=str), promote_options="permissive")
+        schemas = [parquet.read_schema(each.path) for each in slices]
+        metadata = same_labels([schema.metadata for schema in schemas])
+        different = sorted({schema.remove_metadata() for schema in schemas}, key=str)
+        schema = pa.unify_schemas(different, promote_options="permissive").with_metadata(metadata)
         with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
             for part, first, last in slices:
                 table = parquet.ParquetFile(part).read()
@@ -157,8 +182,11 @@ class Parquet:
         return parquet.read_table(path, columns=[name]).column(name).to_numpy()
 
 
-def _arrow_array(values):
-    """Converts a column to Arrow; the dimensions of an array after the first become lists."""
+def _arrow_array(values, type=None):
+    """Converts a column to Arrow; the dimensions of an array after the first become lists.
+
+    `type` is of a list of values.
+    """
     import pyarrow as pa
 
     if isinstance(values, Partial):
@@ -166,8 +194,13 @@ def _arrow_array(values):
         return _arrow_array(values.values).take(indices)
     if isinstance(values, Ragged):
         return pa.ListArray.from_arrays(pa.array(values.splits, pa.int32()), _arrow_array(values.flat))
+    if isinstance(values, Labeled):
+        values = values.values
+    if isinstance(values, EntityLists):  # also known if there are none
+        numbers = [("start", pa.int64()), ("end", pa.int64()), ("score", pa.float32())]
+        type = pa.list_(pa.struct([("text", pa.string()), ("type", pa.string()), *numbers]))
     if not isinstance(values, np.ndarray):
-        return pa.array([value.tolist() if hasattr(value, "tolist") else value for value in values])
+        return pa.array([value.tolist() if hasattr(value, "tolist") else value for value in values], type)
     inner = pa.array(values.reshape(-1))
     for n in range(values.ndim - 1, 0, -1):
         ends = np.arange(0, int(np.prod(values.shape[:n], dtype=np.int64)) + 1) * values.shape[n]
@@ -258,6 +291,36 @@ class Partial:
     missing: np.ndarray
 
 
+@dataclasses.dataclass(frozen=True)
+class Labeled:
+    """A column with one number per label: the labels are keys in text formats, and stand once in the others.
+
+    Attributes:
+        values: one row of L numbers per row, [n, L].
+        labels: the L labels.
+    """
+
+    values: np.ndarray
+    labels: list[str]
+
+    def __len__(self):
+        return len(self.values)
+
+
+class EntityLists(list):
+    """A column with a list of entities per row, {"text", "type", "start", "end", "score"}."""
+
+
+def same_labels(found: Sequence) -> Any:
+    """Returns the first of the labels of several rows or parts; raises ValueError if others differ."""
+    if different := [each for each in found if each != found[0]]:
+        raise ValueError(
+            f"The labels must be the same in all rows; got {found[0]} and {different[0]}. Write only the probability "
+            "of each prediction with `probabilities=none`, or the most probable labels with `top_k`."
+        )
+    return found[0]
+
+
 class Format(Protocol):
     """Base class of output formats; objects can be pickled.
 
@@ -310,6 +373,8 @@ def to_json_values(values) -> list:
         return [
             None if lacks else value for value, lacks in zip(to_json_values(values.values), values.missing, strict=True)
         ]
+    if isinstance(values, Labeled):
+        return [dict(zip(values.labels, row, strict=True)) for row in results.to_nested_lists(values.values)]
     if isinstance(values, Ragged):
         flat, splits = to_json_values(values.flat), values.splits.tolist()
         return [flat[first:last] for first, last in itertools.pairwise(splits)]
@@ -318,22 +383,24 @@ def to_json_values(values) -> list:
     return results.to_nested_lists(values)
 
 
-def format_of(output_file: str, quote_formulas: bool = True) -> Format:
+def format_of(output_file: str, quote_formulas: bool = True, types: Mapping[str, Any] | None = None) -> Format:
     """Returns the format for a file name.
 
     Args:
         output_file: the name.
         quote_formulas: as in `Csv`.
+        types: as in `Parquet`.
 
     Raises:
         ValueError: the extension is unknown.
     """
 
-    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": Parquet, ".csv": Csv}
+    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": lambda: Parquet(types or {}),
+             ".csv": lambda: Csv(quote_formulas)}  # fmt: skip
     ending = os.path.splitext(output_file.lower())[1]
     if ending not in forms:
         raise ValueError(
             "`output_file` must end in .npz, .jsonl, .parquet or .csv, which sets its format; got "
             f"{output_file!r}."
         )
-    return Csv(quote_formulas) if ending == ".csv" else forms[ending]()
+    return forms[ending]()

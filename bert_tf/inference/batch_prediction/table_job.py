@@ -18,15 +18,15 @@ from absl import logging
 from bert_tf.data.features import Ragged
 from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter, WorkFolder, join_parts
-from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows
-from bert_tf.inference.batch_prediction.output_formats import Csv, format_of
+from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows, expand_columns
+from bert_tf.inference.batch_prediction.output_formats import Csv, Labeled, Parquet, format_of
 from bert_tf.utils import shards
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 from bert_tf.utils.workers import Workers
 
-Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> one value per row; lists hold JSON values
+Columns = Mapping[str, np.ndarray | list | Ragged | Labeled]  # name -> one value per row; lists hold JSON values
 Answer = Callable[[TableRows], Columns]
 
 
@@ -54,14 +54,17 @@ class TableJob:
         text_columns: columns of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
         list_columns: those of text_columns that hold lists of texts.
-        id_column: column of row IDs; None: rows are numbered from "0".
-        keep_columns: columns of the table, by name or index, to copy to the output unchanged.
+        id_column: column of row IDs, which keeps its name and type; None: rows are numbered from "0", as `id`.
+        keep_columns: columns of the table, by name or index, to copy to the output unchanged; "*": all columns that
+            are not read for something else.
         num_shards: number of output files, which split the rows evenly and in order; None: one file with just this
             name.
         rows_per_part: rows that are predicted and written together.
         num_workers: number of processes.
         overwrite: discard the unfinished work of another job next to output_file.
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
+        on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error".
+            None: null predictions for a null, while an empty text is a text.
     """
 
     input_file: str
@@ -77,6 +80,7 @@ class TableJob:
     num_workers: int = 1
     overwrite: bool = False
     quote_formulas: bool = True
+    on_null: str | None = None
 
 
 def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
@@ -95,15 +99,19 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
         OSError: a file cannot be written, for example because the disk is full; complete parts are kept.
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
-    output_format = format_of(job.output_file, job.quote_formulas)
-    table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
+    format_of(job.output_file)  # refuses an unknown one before the table is read
+    table = _open_table(job)
     found = table.summary()
+    output_format = format_of(job.output_file, job.quote_formulas, table.arrow_types())
+    if isinstance(output_format, Parquet):
+        _check_types(table, found)
     count = found.count
     _check_missing(table, found, output_format)
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be at most {count}, the number of rows; got {job.num_shards}.")
-    inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
+    inputs = {"rows": count, "sha256": found.digest, "id": table.id_name, "kept": list(table.keep_columns)}
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
+    manifest |= {"on_null": job.on_null}
     manifest |= {"quote_formulas": job.quote_formulas} if isinstance(output_format, Csv) else {}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
@@ -115,25 +123,52 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
         join_parts(writer, count, job.rows_per_part, outputs)
     shards.warn_of_others([job.output_file], outputs)
     if found.missing:
-        logging.warning("%d of %s have null predictions, because their text is missing.", found.missing,
-        number_of(count, "row"))
+        what = "were left out" if table.on_null == "skip" else "have null predictions"
+        rows = number_of(found.total, "row")
+        logging.warning("%s of %s %s, because their text is missing.", f"{found.missing:,}", rows, what)
     return outputs
 
 
+def _open_table(job):
+    others = [*job.text_columns, *([job.id_column] if job.id_column is not None else [])]
+    kept = expand_columns(job.keep_columns, job.input_file, job.header, others)
+    kept = tuple(name for name in kept if name != job.id_column)
+    return InputTable(
+        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null
+    )
+
+
+def _check_types(table, found):
+    """Raises ValueError if a column to copy has values of several types."""
+    for name, lines in found.types.items():
+        if len(lines) > 1:
+            several = " and ".join(f"a {kind} in line {line}" for kind, line in lines.items())
+            raise ValueError(
+                f"{table.path}: a column of a .parquet file must have one type; got {several} in the column {name!r}. "
+                "Correct the lines, leave the column out, or write `output_file` as .jsonl or .csv."
+            )
+
+
 def _check_missing(table, found, output_format):
-    """Logs which rows have no text; raises ValueError if the format has no null."""
+    """Logs which rows have no text; raises ValueError if there must be none, or if the format has no null."""
     if not found.missing:
         return
     noun = "row" if table.path.lower().endswith(".parquet") else "line"
     where = f"in {noun}{word_for(found.missing, '', 's')} {format_lines(found.lines, found.missing)}"
-    if not output_format.holds_null:
+    if table.on_null == "error" or (table.on_null != "skip" and not output_format.holds_null):
+        why, more = "if the output is arrays, which have no null", "or write `output_file` as .jsonl, .parquet or .csv"
+        if table.on_null:
+            more = f"pass `on_null=skip`, {more}"
+        if table.on_null == "error":
+            why, more = "with `on_null=error`", "or pass `on_null=null` or `on_null=skip`"
         raise ValueError(
-            f"{table.path}: every row must have a text if the output is arrays, which have no null. "
-            f"{number_of(found.missing, 'row')} of {found.count:,} have none, {where}. Add the texts, remove "
-            "the rows, or write `output_file` as .jsonl, .parquet or .csv."
+            f"{table.path}: every row must have a text {why}. "
+            f"{number_of(found.missing, 'row')} of {found.total:,} have none, {where}. Add the texts, remove "
+            f"the rows, {more}."
         )
-    logging.warning("%s: %d of %s have no text (null), %s; their predictions are null.",
-                    *(table.path, found.missing, number_of(found.count, "row"), where))  # fmt: skip
+    kept = "they are left out" if table.on_null == "skip" else "their predictions are null"
+    rows = f"{found.missing:,} of {number_of(found.total, 'row')}"
+    logging.warning("%s: %s have no text (%s), %s; %s.", table.path, rows, table.null, where, kept)
 
 
 def _import_beam_writer():

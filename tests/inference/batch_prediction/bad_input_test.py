@@ -25,7 +25,7 @@ from tests.inference.batch_prediction.table_job_test import (  # noqa: F401  a f
 def test_files_that_cannot_be_answered(tmp_path):
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "header.tsv").write_text("text\n")
-    (tmp_path / "lists.jsonl").write_text('{"text": "a", "choices": ["a", "b"]}\n{"text": "a", "choices": []}\n')
+    (tmp_path / "lists.jsonl").write_text('{"text": "a", "choices": ["a", "b"]}\n{"text": "a", "choices": ["a", 1]}\n')
     for table, words in [
         (InputTable("empty.txt"), "empty.txt has no rows. Check the path"),
         (InputTable("header.tsv"), "header.tsv has no rows"),
@@ -37,7 +37,7 @@ def test_files_that_cannot_be_answered(tmp_path):
             "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or lists;",
         ),
         (InputTable("lists.jsonl", ("choices",)), "lists.jsonl:1: a text must be a string. Received: .'a', 'b'."),
-        (InputTable("lists.jsonl", ("choices",), ("choices",)), r"lists.jsonl:2: the texts must be a list of .*: \[\]"),
+        (InputTable("lists.jsonl", ("choices",), ("choices",)), r"jsonl:2: the texts must be a list of .*: \['a', 1\]"),
         (InputTable("a.parquet.gz"), "must end in .tsv, .csv"),
     ]:
         with pytest.raises(ValueError, match=words):

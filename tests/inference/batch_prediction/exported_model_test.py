@@ -91,10 +91,12 @@ def predict(home):
 
 def test_the_newest_version_answers_line_by_line(home, predict):
     rows, log = predict("texts.txt", model=home / "film", batch_size=3, header="false")
-    assert [list(row) for row in rows] == [["id", "label", "probabilities", "labels"]] * 4
-    assert [(row["id"], row["label"]) for row in rows] == [("0", "good"), ("1", "bad"), ("2", "good"), ("3", "bad")]
-    for row in rows:
-        np.testing.assert_array_equal(np.float32(row["probabilities"]), models.expected(0.75, row["label"] == "good"))
+    assert [list(row) for row in rows] == [["id", "label", "probability", "probabilities"]] * 4
+    assert [(row["id"], row["label"]) for row in rows] == [("0", "good"), ("1", None), ("2", "good"), ("3", "bad")]
+    for row in (rows[0], *rows[2:]):
+        expected = models.expected(0.75, row["label"] == "good")
+        assert row["probabilities"] == dict(zip(("bad", "good"), expected, strict=True))
+        assert row["probability"] == max(expected) == row["probabilities"][row["label"]]
     assert "Using version 12 of" in log and "the newest of 2" in log and "Wrote " in log
     assert "--header has no effect with" in log and "which has one text per line" in log
     assert predict("texts.txt", model=home / "film" / "3")[0] == rows
@@ -145,8 +147,8 @@ def test_a_row_without_a_text_is_answered_with_null(home, predict):
     (home / "gaps.jsonl").write_text("\n".join(json.dumps({"text": text, "n": n}) for n, text in enumerate(texts)))
     rows, log = predict("gaps.jsonl", model=home / "film", keep_columns="n")
     assert [row["label"] for row in rows] == ["good", None, "good"]
-    assert rows[1] == {"id": "1", "n": 1, "label": None, "probabilities": None, "labels": None}
-    assert "gaps.jsonl: 1 of 3 rows have no text (null), in line 2; their predictions are null." in log
+    assert rows[1] == {"id": "1", "n": 1, "label": None, "probability": None, "probabilities": None}
+    assert "gaps.jsonl: 1 of 3 rows have no text (null or empty), in line 2; their predictions are null." in log
     assert "1 of 3 rows have null predictions, because their text is missing." in log
     lists = [{"context": "x", "choices": ["a", "bbb"]}, {"context": "y", "choices": ["a", None]}]
     (home / "gaps.jsonl").write_text("\n".join(map(json.dumps, lists)))
@@ -157,21 +159,21 @@ def test_a_row_without_a_text_is_answered_with_null(home, predict):
 def test_lists_of_unequal_lengths(home, predict):
     rows, _ = predict("choices.jsonl", model=home / "other", id_column="name")
     assert rows == [
-        {"id": "n0", "probabilities": [0.25, 0.75], "choice": 1},
-        {"id": "n1", "probabilities": [0.25, 0.5, 0.25], "choice": 1},
-        {"id": "n2", "probabilities": [0.5, 0.25], "choice": 0},
+        {"name": "n0", "choice": 1, "probability": 0.75, "probabilities": [0.25, 0.75]},
+        {"name": "n1", "choice": 1, "probability": 0.5, "probabilities": [0.25, 0.5, 0.25]},
+        {"name": "n2", "choice": 0, "probability": 0.5, "probabilities": [0.5, 0.25]},
     ]
 
 
 def test_outputs_of_unequal_lengths(home, predict):
     rows, _ = predict("texts.txt", model=home / "other", signature="words", batch_size=1)
     words = ["a good film", "", "fine", "long and dull and bad"]
-    assert [row["words"] for row in rows] == [text.split() for text in words]
-    assert [row["grids"] for row in rows] == [[[1.0] * n] for n in (3, 0, 1, 5)]
+    assert [row["words"] for row in rows] == [text.split() or None for text in words]
+    assert [row["grids"] for row in rows] == [[[1.0] * 3], None, [[1.0]], [[1.0] * 5]]
     rows, _ = predict("texts.txt", model=home / "other", signature="entities")
     assert [list(row) for row in rows] == [["id", "entities"]] * 4
     assert rows[2]["entities"] == [{"text": "fine", "type": "WORD", "start": 0, "end": 1, "score": 0.0}]
-    assert [len(row["entities"]) for row in rows] == [3, 0, 1, 5]
+    assert [len(row["entities"] or ()) for row in rows] == [3, 0, 1, 5] and rows[1]["entities"] is None
 
 
 def test_bad_models_signatures_and_columns_are_refused(home, predict):
@@ -210,6 +212,7 @@ def test_a_model_is_another_one_when_its_files_change(home):
 
 def test_it_needs_neither_layers_nor_tasks(home):
     words = [f"--model={home}/film", f"--input_file={home}/texts.txt", f"--output_file={home}/out.npz"]
+    words.append("--on_null=skip")
     (home / "main.py").write_text(
         "import sys\nfrom bert_tf.cli.main import start_program\n"
         f"try:\n    start_program('predict', {words})\n"
@@ -218,7 +221,9 @@ def test_it_needs_neither_layers_nor_tasks(home):
     )
     done = processes.run(home / "main.py")
     assert done.returncode == 0 and done.stdout == "[]\n", done.stderr
-    assert set(np.load(home / "out.npz")) == {"id", "label", "probabilities", "labels"}
+    written = np.load(home / "out.npz")
+    assert set(written) == {"id", "label", "probability", "probabilities", "probabilities_labels"}
+    assert written["probabilities"].shape == (3, 2) and written["probabilities_labels"].tolist() == ["bad", "good"]
 
 
 QUESTION, PAIR, CHOICES = ("question", "context"), ("text_a", "text_b"), ("context", "choices")

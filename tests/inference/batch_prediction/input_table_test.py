@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.inference.batch_prediction.input_table import InputTable
+from bert_tf.inference.batch_prediction.input_table import InputTable, expand_columns
 
 TEXTS = ["a film", "", 'stray " quote, and comma', "\u2028 é \x0b"]
 
@@ -35,12 +35,12 @@ def write(folder, name):
 def test_every_format_gives_the_same_rows(tmp_path, name):
     ids = None if name in ("a.txt", "b.gz") else "n"
     table = InputTable(str(write(tmp_path, name)), id_column=ids)
-    count, digest, missing, _ = table.summary()
-    parts = list(table.parts(3, count))
-    assert [number for number, _ in parts] == [0, 1] and count == 4
+    found = table.summary()
+    parts = list(table.parts(3, found.count))
+    assert [number for number, _ in parts] == [0, 1] and found.count == 4 and found.missing == 0
     assert [text for _, rows in parts for text in rows.texts[0]] == TEXTS
     assert [each for _, rows in parts for each in rows.ids] == (list("0123") if ids is None else list("wxyz"))
-    assert digest == InputTable(str(write(tmp_path, f"again-{name}")), id_column=ids).summary().digest and missing == 0
+    assert found.digest == InputTable(str(write(tmp_path, f"again-{name}")), id_column=ids).summary().digest
 
 
 def test_a_blank_line_of_text_is_a_row_and_the_last_line_feed_is_none(tmp_path):
@@ -100,3 +100,83 @@ def test_rows_without_a_text_are_counted_and_others_stand_in_for_them(tmp_path):
     path.write_text('{"text": null}\n{"text": 5}\n')
     with pytest.raises(ValueError, match="a.jsonl:2: a text must be a string. Received: 5 in column 'text'"):
         InputTable(str(path)).summary()
+
+
+EMPTY = ["x", "", None, " \t", "y"]
+
+
+def test_empty_texts_count_as_null_where_it_is_asked_for(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps({"text": text}) for text in EMPTY))
+    found = InputTable(str(path)).summary()
+    assert (found.total, found.count, found.missing, found.lines) == (5, 5, 1, (3,))
+    table = InputTable(str(path), on_null="null")
+    found = table.summary()
+    assert (found.total, found.count, found.missing, found.lines) == (5, 5, 3, (2, 3, 4))
+    assert [rows.missing for _, rows in table.parts(5, 5)] == [(False, True, True, True, False)]
+    path.write_text('{"text": ""}\n')
+    with pytest.raises(ValueError, match="has no texts: all 1 row are null or empty"):
+        InputTable(str(path), on_null="skip").summary()
+
+
+def test_rows_that_are_skipped_keep_their_number(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps({"text": text}) for text in EMPTY))
+    table = InputTable(str(path), on_null="skip")
+    found = table.summary()
+    assert (found.total, found.count, found.missing) == (5, 2, 3)
+    (_, rows), = table.parts(5, found.count)
+    assert rows.ids == ["0", "4"] and rows.texts == (["x", "y"],) and rows.missing == ()
+
+
+def test_of_several_texts_one_may_be_empty_but_not_null(tmp_path):
+    path = tmp_path / "a.jsonl"
+    pairs = [("", ["a"]), ("x", ["", ""]), ("", ["", " "]), ("", []), ("x", []), (None, ["a"])]
+    path.write_text("\n".join(json.dumps({"context": text, "choices": more}) for text, more in pairs))
+    table = InputTable(str(path), ("context", "choices"), ("choices",), on_null="null")
+    assert table.summary().lines == (3, 4, 5, 6)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.tsv", "a.csv"])
+def test_an_id_keeps_its_name_and_type(tmp_path, name):
+    ids = [7, 8, 2**40]
+    if name == "a.parquet":
+        parquet.write_table(pa.table({"number": ids, "text": ["a", "b", "c"]}), tmp_path / name)
+    else:
+        between = "," if name == "a.csv" else "\t"
+        lines = [between.join(("number", "text")), *(f"{n}{between}x" for n in ids)]
+        lines = [json.dumps({"number": n, "text": "x"}) for n in ids] if name == "a.jsonl" else lines
+        (tmp_path / name).write_text("\n".join(lines))
+    for column in ("number",) if name == "a.jsonl" else ("number", "0"):
+        ((_, rows),) = InputTable(str(tmp_path / name), id_column=column).parts(3, 3)
+        assert rows.id_name == "number"
+        assert rows.ids == (ids if name in ("a.jsonl", "a.parquet") else list(map(str, ids)))
+    (tmp_path / "b.tsv").write_text("7\tx\n")
+    ((_, rows),) = InputTable(str(tmp_path / "b.tsv"), ("1",), id_column="0", header=False).parts(1, 1)
+    assert (rows.id_name, rows.ids) == ("id", ["7"])
+
+
+def test_all_other_columns(tmp_path):
+    (tmp_path / "a.tsv").write_text("n\ttext\tday\tlabel\n1\tx\ty\tz\n")
+    path = str(tmp_path / "a.tsv")
+    assert expand_columns(["*"], path, True, ["text"]) == ("n", "day", "label")
+    assert expand_columns(["*", "text"], path, True, ["text", "0"]) == ("day", "label", "text")
+    assert expand_columns(["*", "3"], path, True, ["1"]) == ("n", "day", "3")
+    assert expand_columns(["*"], path, False, ["1"]) == ("0", "2", "3")
+    assert expand_columns(["day"], path, True, ["text"]) == ("day",)
+    (tmp_path / "a.jsonl").write_text('{"text": "x", "n": 1}\n')
+    assert expand_columns(["*"], str(tmp_path / "a.jsonl"), True, ["text"]) == ("n",)
+    with pytest.raises(ValueError, match="`keep_columns=[*]` requires a table as `input_file`; .* one text per line"):
+        expand_columns(["*"], str(tmp_path / "a.txt"), True, ["text"])
+
+
+def test_types_of_copied_columns(tmp_path):
+    rows = [{"text": "x", "a": 1, "b": "u"}, {"text": "x", "a": 2.5, "b": None}, {"text": "x", "a": None, "b": 3}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    table = InputTable(str(tmp_path / "a.jsonl"), id_column="text", keep_columns=("a", "b"))
+    assert table.summary().types == {"text": {"text": 1}, "a": {"number": 1}, "b": {"text": 1, "number": 3}}
+    assert table.arrow_types() == {}
+    schema = {"n": pa.int32(), "text": pa.string(), "when": pa.timestamp("ms")}
+    parquet.write_table(pa.table({name: pa.nulls(1, kind) for name, kind in schema.items()}), tmp_path / "a.parquet")
+    table = InputTable(str(tmp_path / "a.parquet"), id_column="0", keep_columns=("when", "1"))
+    assert table.arrow_types() == {"n": pa.int32(), "when": pa.timestamp("ms"), "1": pa.string()}

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -135,6 +136,59 @@ def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
     assert "7 of 23 rows have null predictions, because their text is missing." in caplog.messages[-1]
 
 
+def test_rows_without_a_text_are_skipped(home, caplog):
+    run_table_job(_with_gaps(home, "out.jsonl", on_null="skip", num_shards=2))
+    rows = [row for n in (0, 1) for row in _READERS["out.jsonl"](home / f"out-0000{n}-of-00002.jsonl")]
+    assert [int(row["id"]) for row in rows] == [n for n in range(len(TEXTS)) if n not in _GAPS]
+    assert "7 of 23 rows have no text (null or empty), in lines 3, 6, 7, 8, 9, 10, 23; they are left" in caplog.text
+    assert caplog.messages[-1] == "7 of 23 rows were left out, because their text is missing."
+    run_table_job(dataclasses.replace(_with_gaps(home, "out.npz", on_null="skip"), maker=job(home).maker))
+    assert len(np.load(home / "out.npz")["id"]) == 16
+
+
+def test_rows_without_a_text_end_the_job_before_it_starts(home):
+    for name, on_null, words in (
+        ("out.jsonl", "error", "with `on_null=error`. 7 rows of 23 have none, in lines 3, .*, or pass `on_null="),
+        ("out.npz", "null", "the output is arrays, .* pass `on_null=skip`, or write `output_file` as .jsonl"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            run_table_job(_with_gaps(home, name, on_null=on_null))
+    assert sorted(os.listdir(home)) == ["in.jsonl", "in.txt"]
+
+
+def test_parquet_keeps_the_types_of_copied_columns(home):
+    columns = {
+        "number": pa.array(range(23), pa.int16()), "text": pa.array(TEXTS),
+        "day": pa.array([None] * 12 + [1] * 11, pa.date32()),
+        "tags": pa.array([None, *[["x"]] * 22], pa.list_(pa.string())),
+        "price": pa.array([0.1] * 23, pa.float32()), "none": pa.nulls(23, pa.int64()),
+    }  # fmt: skip
+    parquet.write_table(pa.table(columns), home / "in.parquet")
+    more = {"id_column": "number", "keep_columns": ("*",), "num_shards": 2}
+    paths = run_table_job(dataclasses.replace(job(home, "out.parquet", **more), input_file=str(home / "in.parquet")))
+    tables = list(map(parquet.read_table, paths))
+    names = ["number", "day", "tags", "price", "none"]
+    assert tables[0].schema == tables[1].schema and tables[0].column_names[:6] == [*names, "label"]
+    assert pa.concat_tables(tables).select(names) == pa.table(columns).select(names)
+
+
+def test_a_parquet_column_has_one_type(home):
+    rows = [{"text": text, "key": n if n else "none"} for n, text in enumerate(TEXTS)]
+    (home / "in.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    mixed = dataclasses.replace(job(home, "out.parquet", id_column="key"), input_file=str(home / "in.jsonl"))
+    with pytest.raises(ValueError, match="one type; got a text in line 1 and a number in line 2 in the column 'key'"):
+        run_table_job(mixed)
+    run_table_job(dataclasses.replace(mixed, output_file=str(home / "out.jsonl")))
+    assert [row["key"] for row in _READERS["out.jsonl"](home / "out.jsonl")] == [row["key"] for row in rows]
+
+
+def test_an_id_must_not_have_the_name_of_an_output(home):
+    (home / "in.tsv").write_text("text\tlabel\nx\ty\n")
+    named = dataclasses.replace(job(home, id_column="label"), input_file=str(home / "in.tsv"))
+    with pytest.raises(ValueError, match="`id_column` must not have the name of a column of predictions .label, vec"):
+        run_table_job(named)
+
+
 def test_arrays_hold_no_null(home):
     with pytest.raises(ValueError, match="have no null. 7 rows of 23 have none, in lines 3, 6, .* Add"):
         run_table_job(_with_gaps(home, "out.npz"))
@@ -197,6 +251,13 @@ def test_texts_that_are_formulas_are_quoted_for_spreadsheets_and_numbers_are_not
     np.testing.assert_array_equal(form.numbers(str(path), "n"), numbers)
     read_back = read_rows(str(path), [Column(name, "text_column")], True)
     assert [text for _, (text,) in read_back] == [row[0] for row in rows]
+
+
+def test_a_run_resumes_only_with_the_same_ids_and_nulls(home):
+    ended = subprocess.run([sys.executable, "-c", _KILLED, home, "1"], cwd=ROOT, check=False)
+    assert ended.returncode == -9
+    with pytest.raises(ValueError, match="on_null: None before, 'skip' now"):
+        run_table_job(job(home, on_null="skip"))
 
 
 def test_a_run_goes_on_only_with_the_same_quotes(home):
