@@ -10,7 +10,7 @@ from bert_tf.utils import keras_names
 
 __version__ = "0.1.0"
 __all__ = [
-    "Client", "Encoder", "EncoderConfig", "HubLayer", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
+    "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
     "inspect", "load", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
@@ -19,6 +19,7 @@ _HOMES = {
     "EncoderConfig": "bert_tf.models.config",
     "Encoder": "bert_tf.models.encoder",
     "HubLayer": "bert_tf.export.hub.layer",
+    "Predictor": "bert_tf.inference.predictor",
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
