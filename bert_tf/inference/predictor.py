@@ -71,6 +71,8 @@ class Predictor:
             ValueError: an example does not match the model's inputs, or a text is missing.
         """
         _check_batch_size(batch_size)
+        if not isinstance(texts, Iterable):
+            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts. Received: {texts!r:.60}.")
         is_one = self._is_example(texts)
         columns = self._columns([texts] if is_one else present_list(texts))
         answers = self._predict(columns, range(len(columns[0])), batch_size)
@@ -168,12 +170,11 @@ def _load_trained(path, pairs):
 
     if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
         raise ValueError(
-            f"`path` must be a directory with {SAVED_MODEL}, or with numbered versions of it, or with a trained model "
-            f"({' or '.join(CONFIG_FILES)}). {path} has none of them"
-            f"{', ' * bool(reason := explain_no_versions(path))}{reason}. Check the path."
+            f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
+            f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
         )
     trained = stated_task(path, load_description([path]))
-    if trained and pairs and task_in(path) is None and trained.task.name == "classification":
+    if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
         trained = dataclasses.replace(trained, text_inputs=PAIR)
     served = load_trained_model(path, trained).served() if trained else _fill_mask_model(path)
     function = served.signatures(only=_TEXT)[_TEXT]

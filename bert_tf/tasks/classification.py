@@ -225,7 +225,7 @@ class ClassificationTask(Abstaining):
     files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
-    uses_pooler = True
+    uses_pooler = takes_pairs = True
 
     def __init__(
         self,
