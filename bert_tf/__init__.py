@@ -1,5 +1,6 @@
 """Fine-tune, evaluate and serve BERT-family models on Keras 3 and TensorFlow.
 
+    label = bert_tf.Predictor("models/reviews")("A warm, funny film.")["label"]  # a trained or an exported model
     bert = bert_tf.load("bert-base-uncased")  # a directory: configuration, tokenizer, Keras encoder, head
     vectors = bert_tf.SentenceEncoder("all-MiniLM-L6-v2")(["A warm film.", "It rains."])  # float32 [2, 384]
 

@@ -22,7 +22,7 @@ _BATCHES = 32  # of a file, which are read and sorted by length together
 
 
 class Predictor:
-    """Predicts for texts: label and probabilities, entities, answers, choices, embeddings or masked tokens.
+    """Predicts with a trained or exported model of any task: labels, entities, answers, choices, embeddings, tokens.
 
         predictor = bert_tf.Predictor("models/reviews")
         predictor("A warm, funny film.")        # {"label": "positive", "probabilities": {"negative": 0.02, ...}}
