@@ -12,12 +12,11 @@ from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import TextInput, TextModel, Texts
 from bert_tf.models.config_files import CONFIG_FILES, task_in
 from bert_tf.serving.client.client_core import chunks, to_inputs
-from bert_tf.serving.client.requests import PAIR, is_order_known, order_of
+from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known, order_of
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions, find_versions
 from bert_tf.utils.text_lists import present_list, text_list
 
-_TEXT = "serving_default"  # the signature of our exports that takes texts
 _BATCHES = 32  # of a file, which are read and sorted by length together
 
 
@@ -36,6 +35,7 @@ class Predictor:
             directory, which is computed as after an export in float32. A model with only a masked-LM head predicts
             the first masked token of a text.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
+        signature: of an export, one that takes texts.
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
@@ -44,9 +44,12 @@ class Predictor:
         ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
     """
 
-    def __init__(self, path: str | os.PathLike, pairs: bool = False):
+    def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT):
         path = os.fspath(path)
-        self._model = find_model(path, _TEXT).load() if _is_export(path) else _load_trained(path, pairs)
+        is_export = _is_export(path)
+        if not is_export and signature != DEFAULT:
+            raise ValueError(f"`signature` requires an export, and {path} is none. Remove it.")
+        self._model = find_model(path, signature).load() if is_export else _load_trained(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
         if pairs and self.inputs != PAIR:
             raise ValueError(
@@ -147,8 +150,7 @@ def _checked(texts, given):
         return text_list(texts, given.name)
     lists = [text_list(each, given.name) for each in texts]
     if [] in lists:
-        raise ValueError(f"`{given.name}` must have at least one text in every example. Received none in example "
-                         f"{lists.index([])}.")  # fmt: skip
+        raise ValueError(f"`{given.name}` must not be empty. Received an empty list at position {lists.index([])}.")
     return lists
 
 
@@ -177,7 +179,7 @@ def _load_trained(path, pairs):
     if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
         trained = dataclasses.replace(trained, text_inputs=PAIR)
     served = load_trained_model(path, trained).served() if trained else _fill_mask_model(path)
-    function = served.signatures(only=_TEXT)[_TEXT]
+    function = served.signatures(only=DEFAULT)[DEFAULT]
 
     def compute(texts):
         outputs = function(*(tf.constant(texts[name]) for name in served.text_inputs))

@@ -196,10 +196,9 @@ def _frame():
         ("questions", ("a", "b", "c"), "An item must have the texts question, context; got ('a', 'b', 'c')."),
         ("questions", [("a", None)], "`context` must not have missing texts."),
         ("choices", ("a", "b"), "`choices` must be several texts, such as a list. Received one text, 'b'"),
-        ("choices", [("a", ["b"]), ("a", [])], "`choices` must have at least one text in every example. Received "
-         "none in example 1."),
+        ("choices", [("a", ["b"]), ("a", [])], "`choices` must not be empty. Received an empty list at position 1."),
     ],
-)  # fmt: skip
+)
 def test_bad_examples(exported, predictors, name, texts, message):
     with pytest.raises(ValueError) as error:
         predictors(name)(_frame() if texts == "frame" else texts)
@@ -226,6 +225,8 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
         (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for a Hugging Face text "
          "classifier."),
         (lambda: bert_tf.Predictor(exported("tagging"), pairs=True), "takes text; remove it."),
+        (lambda: bert_tf.Predictor(trained("tagging"), signature="ids"), "`signature` requires an export, and"),
+        (lambda: bert_tf.Predictor(exported("tagging"), signature="ids"), "`signature` must take texts, strings"),
     ]:  # fmt: skip
         with pytest.raises(ValueError) as error:
             call()
