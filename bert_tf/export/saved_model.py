@@ -347,10 +347,11 @@ def export_trained(
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
     Args:
-        directory: the output_dir of a training run, or a sentence-transformers directory.
+        directory: the output_dir of a training run, a Hugging Face directory with a task head, or a
+            sentence-transformers directory.
         export_dir: the model's directory, which a server is pointed at; by default `options.folder` in `directory`.
         options: of the export.
-        trained: its task; None: as in task.json or modules.json.
+        trained: its task; None: as in task.json, config.json or modules.json.
         score: computes the metrics of an int8 export, for its card, from a function of the model's outputs; raises
             ValueError if they are too low. None: they are not measured.
         calibration: calibration examples, if the export uses them: a file of texts, or batches of the

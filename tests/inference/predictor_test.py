@@ -93,7 +93,7 @@ def test_a_masked_lm_fills_the_first_mask(pretrained, made_once):
 _WITH_CLASS = ("classification", "regression", "questions", "tagging", "choices")  # in Transformers
 
 
-@pytest.mark.parametrize("name", _some_slow(("regression", "tagging"), _WITH_CLASS))
+@pytest.mark.parametrize("name", _some_slow(("regression",), _WITH_CLASS))
 def test_a_hugging_face_model_with_a_head(name, trained, tmp_path):
     bert_tf.save(bert_tf.load(trained(name)), tmp_path / "there", "huggingface")
     ours = bert_tf.Predictor(trained(name))
@@ -103,6 +103,12 @@ def test_a_hugging_face_model_with_a_head(name, trained, tmp_path):
                "choices": ["a", "b"]}  # fmt: skip
     example = {key: example[key] for key in ours.inputs}
     assert theirs(example) == ours(example)
+
+
+def test_a_hugging_face_model_can_be_exported(trained, tmp_path):
+    bert_tf.save(bert_tf.load(trained("tagging")), tmp_path / "there", "huggingface")
+    export_trained(str(tmp_path / "there"), str(tmp_path / "export"))
+    assert bert_tf.Predictor(tmp_path / "export")(FILM) == bert_tf.Predictor(trained("tagging"))(FILM)
 
 
 def test_a_sentence_transformers_folder(tmp_path):
