@@ -1,5 +1,6 @@
 """Fine-tune, evaluate and serve BERT-family models on Keras 3 and TensorFlow.
 
+    label = bert_tf.Predictor("models/reviews")("A warm, funny film.")["label"]  # a trained or an exported model
     bert = bert_tf.load("bert-base-uncased")  # a directory: configuration, tokenizer, Keras encoder, head
     vectors = bert_tf.SentenceEncoder("all-MiniLM-L6-v2")(["A warm film.", "It rains."])  # float32 [2, 384]
 
@@ -10,7 +11,7 @@ from bert_tf.utils import keras_names
 
 __version__ = "0.1.0"
 __all__ = [
-    "Client", "Encoder", "EncoderConfig", "HubLayer", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
+    "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
     "inspect", "load", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
@@ -19,6 +20,7 @@ _HOMES = {
     "EncoderConfig": "bert_tf.models.config",
     "Encoder": "bert_tf.models.encoder",
     "HubLayer": "bert_tf.export.hub.layer",
+    "Predictor": "bert_tf.inference.predictor",
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",

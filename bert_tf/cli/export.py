@@ -4,9 +4,10 @@
     bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub
 
 The first command writes models/reviews/1, or the next version, for TensorFlow
-Serving. --model is the --output_dir of a fine-tuning command, or a
-sentence-transformers directory, to serve its embeddings. The second command
-writes bert_hub/preprocessor and bert_hub/encoder.
+Serving. --model is the --output_dir of a fine-tuning command, a Hugging Face
+directory with a task head, or a sentence-transformers directory, to serve its
+embeddings. The second command writes bert_hub/preprocessor and
+bert_hub/encoder.
 """
 
 from bert_tf.cli.common_flags import CALIBRATION_FILE, EXPORT_EXPLANATIONS, EXPORT_FORM
@@ -16,8 +17,8 @@ from bert_tf.utils.settings import Flag
 FLAGS = (
     Flag(
         "model", None,
-        "Trained model: the --output_dir of a fine-tuning command, or a sentence-transformers directory, to serve "
-        "its embeddings.",
+        "Trained model: the --output_dir of a fine-tuning command, a Hugging Face directory with a task head, or a "
+        "sentence-transformers directory, to serve its embeddings.",
         required=True,
     ),
     Flag(

@@ -8,8 +8,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 from absl import logging
 from google.protobuf import text_format
@@ -29,8 +30,9 @@ from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, 
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE
-from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.utils.files import write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
@@ -300,6 +302,43 @@ def _finish(path, served):
 # From the output directory of a training run to a version for servers.
 
 
+class TrainedModel(NamedTuple):
+    """A trained model with its weights, to be served.
+
+    Attributes:
+        path: its checkpoint.
+        task: its task, without adapters, which are merged into the weights.
+        model: the result of the task's `build_model`.
+        tokenizer, text_inputs, max_seq_length: as in `ServingModule`.
+    """
+
+    path: str
+    task: FineTuningTask
+    model: keras.Model
+    tokenizer: BaseTokenizer
+    text_inputs: tuple[str, ...]
+    max_seq_length: int
+
+    def served(self, options: ExportOptions = DEFAULT, ranges: Any = None) -> ServingModule:
+        """Returns the served model; arguments as in `ServingModule`."""
+        last = self.text_inputs, self.max_seq_length
+        return ServingModule(self.task, self.model, self.tokenizer, *last, options=options, ranges=ranges)
+
+
+def load_trained_model(
+    directory: str, trained: TrainedTask | None = None, options: ExportOptions = DEFAULT
+) -> TrainedModel:
+    """Loads the trained model in `directory`; arguments and errors as in `export_trained`."""
+    description = load_description([directory])
+    trained = trained or task_of(directory, description)
+    task = type(trained.task)(description.config, **trained.task.to_dict())  # a trained task may have adapters
+    if options.export_for == "gpu" and hasattr(task, "every_window"):
+        task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
+    model, report = build_with_weights(task, open_checkpoint(directory), options.variable_dtype)
+    inputs = trained.text_inputs, trained.max_seq_length
+    return TrainedModel(report.path, task, model, description.tokenizer, *inputs)
+
+
 def export_trained(
     directory: str,
     export_dir: str | None = None,
@@ -311,10 +350,11 @@ def export_trained(
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
     Args:
-        directory: the output_dir of a training run, or a sentence-transformers directory.
+        directory: the output_dir of a training run, a Hugging Face directory with a task head, or a
+            sentence-transformers directory.
         export_dir: the model's directory, which a server is pointed at; by default `options.folder` in `directory`.
         options: of the export.
-        trained: its task; None: as in task.json or modules.json.
+        trained: its task; None: as in task.json, config.json or modules.json.
         score: computes the metrics of an int8 export, for its card, from a function of the model's outputs; raises
             ValueError if they are too low. None: they are not measured.
         calibration: calibration examples, if the export uses them: a file of texts, or batches of the
@@ -326,27 +366,21 @@ def export_trained(
     """
     export_dir = export_dir or os.path.join(directory, options.folder)
     options.check_folder(export_dir)  # before the long work
-    description = load_description([directory])
-    trained = trained or task_of(directory, description)
-    task = type(trained.task)(description.config, **trained.task.to_dict())  # a trained task may have adapters
-    texts, longest = trained.text_inputs, trained.max_seq_length
+    found = load_trained_model(directory, trained, options)
+    task, model = found.task, found.model
     is_of_texts = isinstance(calibration, (str, os.PathLike))
     if is_of_texts:
-        examples = read_calibration_texts(calibration, task, texts)
-        calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
-    if options.export_for == "gpu" and hasattr(task, "every_window"):
-        task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
-    checkpoint = open_checkpoint(directory)
-    model, report = build_with_weights(task, checkpoint, options.variable_dtype)
+        examples = read_calibration_texts(calibration, task, found.text_inputs)
+        calibration = batches_of_texts(examples, task, found.tokenizer, found.text_inputs, found.max_seq_length)
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
-    served = ServingModule(task, model, description.tokenizer, texts, longest, options=options, ranges=ranges)
-    facts = read_run(directory, report.path)
+    served = found.served(options, ranges)
+    facts = read_run(directory, found.path)
     if options.dtype == "int8" and score:
         in_int8 = litert.computed_by_litert(served) if options.export_for == "litert" else None
         in_int8 = in_int8 or functools.partial(fast_model(model, options, ranges), training=False)
         facts = dataclasses.replace(facts, int8_scores=score(in_int8))
-    path = export(served, export_dir, trained.task.to_dict(), facts)
-    logging.info("Exported %s as %s", report.path, path)
+    path = export(served, export_dir, task.to_dict(), facts)
+    logging.info("Exported %s as %s", found.path, path)
     return path
 
 

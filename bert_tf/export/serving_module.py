@@ -189,8 +189,8 @@ class ServingModule(tf.Module):
             self.forward, own, self.weight_specs = cpu_model.with_own_weights(self.forward, self.ids_specs)
             self.weights = [*own, *of_explanations]
 
-    def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
-        """Returns {name: traced function}, the default one first."""
+    def signatures(self, only: str | None = None) -> dict[str, tf.types.experimental.ConcreteFunction]:
+        """Returns {name: traced function}, the default one first; `only` one of them if it has a name."""
 
         def texts_spec(name, rank=1):
             return tf.TensorSpec([None] * rank, tf.string, name=name)
@@ -205,6 +205,7 @@ class ServingModule(tf.Module):
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
             for name, (function, specs) in named.items()
+            if only in (None, name)
         }
 
     def _read(self, texts):

@@ -26,7 +26,7 @@ from bert_tf.utils.text_lists import text_list
 # Opening a pretrained model with its masked-LM head.
 
 
-_HEAD = "cls/predictions/output_bias"
+MASKED_LM_HEAD = "cls/predictions/output_bias"
 
 
 def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
@@ -40,9 +40,9 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
         ValueError: there is no such checkpoint, it has no such head, or its files do not match.
     """
     checkpoint = open_checkpoint(path)
-    if _HEAD not in checkpoint.names:
+    if MASKED_LM_HEAD not in checkpoint.names:
         raise ValueError(
-            f"A masked-LM head is required ({_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
+            f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
             f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
         )
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
@@ -148,16 +148,19 @@ class Filler:
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
+    def served(self, options: ExportOptions = DEFAULT) -> ServingModule:
+        """Returns the served model, which predicts the first [MASK] of each text; it has `options.variable_dtype`."""
+        reader = MaskReader(self.tokenizer, most=1)
+        return ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, options)
+
     def export(self, export_dir: str, options: ExportOptions = DEFAULT) -> str:
-        """Exports a SavedModel that predicts the first [MASK] of each text, and returns its path.
+        """Exports the model of `served` as a SavedModel, and returns its path.
 
         Args:
             export_dir: the model's directory, which a server is pointed at.
-            options: of the export; the model has their `variable_dtype`.
+            options: of the export.
         """
-        reader = MaskReader(self.tokenizer, most=1)
-        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, options)
-        return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
+        return export(self.served(options), export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 
 def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:

@@ -106,6 +106,7 @@ class ServableTask(BaseTask, Protocol):
         labels: names of the outputs, in the order of their ids. If None, they have no names.
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
         reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
+        takes_pairs: whether an example may be a pair of texts instead of one.
     """
 
     name: str
@@ -113,6 +114,7 @@ class ServableTask(BaseTask, Protocol):
     labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
     reads_whole_texts: bool = True
+    takes_pairs: bool = False
 
     def for_serving(self, model: keras.Model) -> keras.Model:
         """Returns the served part of a model from `build_model`: by default, all of it."""

@@ -24,7 +24,7 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted, check_kept
-from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, lstm_option, read_lstm_units
+from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, read_lstm_units
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
@@ -225,7 +225,7 @@ class ClassificationTask(Abstaining):
     files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
-    uses_pooler = True
+    uses_pooler = takes_pairs = True
 
     def __init__(
         self,
@@ -273,6 +273,16 @@ class ClassificationTask(Abstaining):
             )
         problem = problem_of(model.config, model.labels)
         return dataclasses.replace(options, problem_type=problem) if problem else options
+
+    @classmethod
+    def from_foreign_model(cls, directory, model):
+        """Returns a classifier of single texts: the files do not state whether it was trained on pairs."""
+        problem = problem_of(model.config, model.labels)
+        if problem is None:
+            return None
+        labels = model.labels if PROBLEMS[problem].has_labels else None
+        task = cls(model.config, len(labels) if labels else 1, problem, labels)
+        return TrainedTask(task, ("text",), model.config.max_length)
 
     @classmethod
     def read_data(cls, options, kinds, trained):

@@ -25,7 +25,7 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.abstention import Abstaining, check_abstention, check_kept
-from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, lstm_option, read_lstm_units
+from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, names_class, read_lstm_units
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import MultipleChoiceOptions
 from bert_tf.tasks.sequences import pack_sequences, pad_sequences
@@ -330,6 +330,11 @@ class MultipleChoiceTask(Abstaining):
         self.take_abstention(abstention)
         if lstm_units:
             self.head, self.uses_pooler, self.architecture = RECURRENT_HEAD, False, None
+
+    @classmethod
+    def from_foreign_model(cls, directory, model):
+        is_one = names_class(model.config, cls.architecture)
+        return TrainedTask(cls(model.config), ("context", "choices"), model.config.max_length) if is_one else None
 
     @classmethod
     def read_data(cls, options, kinds, trained):

@@ -60,21 +60,24 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
         raise ValueError(f"{path} must describe a task, one of {sorted(classes)}. Received: {error!r}.") from error
 
 
-def task_of(directory: str, model: Any) -> TrainedTask:
-    """Returns the task of a model to serve: from task.json, or else from the model's own files.
+def stated_task(directory: str, model: Any) -> TrainedTask | None:
+    """Returns the task of a model to serve: from task.json, or else from the model's own files; None if neither has it.
 
     Args:
         directory: the model directory.
         model: its `loading.Description`.
 
     Raises:
-        ValueError: as `read_task`, or the task in the files is not supported.
+        ValueError: task.json is invalid, or the task in the files is not supported.
     """
-    if task_in(directory) is None:
-        for kind in TASKS:
-            if trained := kind.from_foreign_model(directory, model):
-                return trained
-    return read_task(directory, model.config)
+    if task_in(directory) is not None:
+        return read_task(directory, model.config)
+    return next(filter(None, (kind.from_foreign_model(directory, model) for kind in TASKS)), None)
+
+
+def task_of(directory: str, model: Any) -> TrainedTask:
+    """Returns the same as `stated_task`; raises ValueError if the model does not state its task."""
+    return stated_task(directory, model) or read_task(directory, model.config)
 
 
 def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuningTask]) -> TrainedTask | None:

@@ -15,7 +15,15 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.tasks import squad_data
-from bert_tf.tasks.base import RECURRENT_HEAD, FineTuningTask, TaskData, lstm_option, read_lstm_units
+from bert_tf.tasks.base import (
+    RECURRENT_HEAD,
+    FineTuningTask,
+    TaskData,
+    TrainedTask,
+    lstm_option,
+    names_class,
+    read_lstm_units,
+)
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import SquadOptions
 from bert_tf.tasks.sequences import at_least_one, pad_sequences
@@ -135,6 +143,16 @@ class QuestionAnsweringTask(FineTuningTask):
         self.lstm_units = lstm_units
         if lstm_units:
             self.head = RECURRENT_HEAD
+
+    @classmethod
+    def from_foreign_model(cls, directory, model):
+        """Returns the task with the defaults of `SquadOptions`, less where the model has fewer positions."""
+        if not names_class(model.config, "ForQuestionAnswering"):
+            return None
+        longest = min(cls.options.max_seq_length, model.config.max_length)
+        lengths = {"max_query_length": cls.options.max_query_length, "doc_stride": cls.options.doc_stride}
+        task = cls(model.config, **{name: min(value, longest // 3) for name, value in lengths.items()})
+        return TrainedTask(task, ("question", "context"), longest)
 
     @classmethod
     def read_data(cls, options, kinds, trained):

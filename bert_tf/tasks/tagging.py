@@ -18,7 +18,15 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
-from bert_tf.tasks.base import RECURRENT_HEAD, FineTuningTask, TaskData, lstm_option, names_class, read_lstm_units
+from bert_tf.tasks.base import (
+    RECURRENT_HEAD,
+    FineTuningTask,
+    TaskData,
+    TrainedTask,
+    lstm_option,
+    names_class,
+    read_lstm_units,
+)
 from bert_tf.tasks.losses import class_weights, cross_entropy, divergence
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.sequences import pad_sequences
@@ -186,6 +194,11 @@ class TaggingTask(FineTuningTask):
         types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
         rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
+
+    @classmethod
+    def from_foreign_model(cls, directory, model):
+        tags, longest = tags_of_others(model.config, model.labels), model.config.max_length
+        return tags and TrainedTask(cls(model.config, *tags, max(1, longest // 2)), ("text",), longest)
 
     @classmethod
     def read_data(cls, options, kinds, trained):

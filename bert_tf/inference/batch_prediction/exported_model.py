@@ -10,18 +10,17 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import Ragged
+from bert_tf.inference.text_model import TextInput, TextModel
 from bert_tf.serving.client import results
 from bert_tf.serving.client.requests import is_order_known, order_of
-from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
-from bert_tf.utils.names import number_of
 
 # === Prediction ===
 # Predictions of a SavedModel for the rows of a part.
 
 
-class Predictor:
+class TablePredictor:
     """Predicts `id` and the signature's outputs by name; entities as in `serving.client.results`.
 
     Args:
@@ -32,77 +31,22 @@ class Predictor:
     """
 
     def __init__(self, exported):
-        self._exported = exported
-        self._model = open_export(exported.path)
-        self._outputs = self._model.signatures[exported.signature].outputs
+        self._batch_size = exported.batch_size
+        self._model = exported.load()
 
     def __call__(self, rows):
         """Returns the columns for `TableRows`."""
-        batches = [(chosen, self._answer(rows, chosen)) for chosen in self._batches(rows.texts)]
+        model, texts = self._model, rows.texts
+        batches = [(chosen, model.run(texts, chosen, rows.ids)) for chosen in model.batches(texts, self._batch_size)]
         order = np.argsort(np.concatenate([chosen for chosen, _ in batches]), kind="stable")
-        definitions = self._model.signatures[self._exported.signature].definition.outputs
         columns = {}
-        for name in sorted(self._outputs, key=results.output_order):
-            shape = definitions[name].tensor_shape
-            has_one_shape = not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
-            columns[name] = _join_batches([outputs[name] for _, outputs in batches], order, has_one_shape)
+        for name in sorted(batches[0][1], key=results.output_order):
+            arrays = [outputs[name] for _, outputs in batches]
+            columns[name] = _join_batches(arrays, order, name in model.fixed_outputs)
         if {*results.ENTITIES, "entity_count"} <= set(columns):
             padded = [_to_lists(columns.pop(name)) for name in results.ENTITIES]
             columns["entities"] = results.entities(columns.pop("entity_count").tolist(), padded)
         return {"id": rows.ids, **columns}
-
-    def _batches(self, texts):
-        """Yields indices of rows: grouped by list length, with texts of similar lengths, the longest first."""
-        several = [column for column, each in zip(texts, self._exported.inputs, strict=True) if each.several]
-        counts = [tuple(map(len, each)) for each in zip(*several, strict=True)] or [()] * len(texts[0])
-        lengths = [sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in each)
-                   for each in zip(*texts, strict=True)]  # fmt: skip
-        order = sorted(range(len(lengths)), key=lambda row: (counts[row], -lengths[row], row))
-        start = 0
-        while start < len(order):
-            batch = order[start : start + self._exported.batch_size]
-            batch = [row for row in batch if counts[row] == counts[batch[0]]]
-            yield np.array(batch)
-            start += len(batch)
-
-    def _answer(self, rows, chosen):
-        """Returns {output: array [len(chosen), ...]}."""
-        feeds = {each.tensor: _make_feed([column[row] for row in chosen], each)
-                 for column, each in zip(rows.texts, self._exported.inputs, strict=True)}  # fmt: skip
-        try:
-            arrays = self._model.run(feeds, [output.tensor for output in self._outputs.values()])
-        except ServingError as error:
-            raise ValueError(
-                f"{self._exported.path} failed on {number_of(len(chosen), 'row')} from "
-                f"{rows.ids[chosen[0]]!r} on: {error}"
-            ) from error
-        outputs = dict(zip(self._outputs, map(_numbers_or_text, arrays), strict=True))
-        for name, array in outputs.items():
-            if array.shape[:1] != (len(chosen),):
-                raise ValueError(
-                    f"`signature` must return one row per text. For {len(chosen)} texts, it returned the output "
-                    f"{name!r} of shape {list(array.shape)}. Use another signature."
-                )
-        return outputs
-
-
-def _make_feed(texts, given):
-    """Returns strings [n], [n, 1] or [n, k], for the session."""
-    if given.several:
-        return np.array([[each.encode() for each in text] for text in texts], object)
-    array = np.array([text.encode() for text in texts], object)
-    return array[:, None] if given.column else array
-
-
-def _numbers_or_text(array):
-    """Converts an output for NumPy and Arrow: text instead of bytes, float32 instead of bfloat16."""
-    if array.dtype == tf.bfloat16.as_numpy_dtype:
-        return array.astype(np.float32)
-    if not array.dtype.hasobject:
-        return array
-    text = np.empty(array.shape, object)
-    text.flat = [value.decode("utf-8", "replace") for value in array.flat]
-    return text
 
 
 def _join_batches(arrays, order, has_one_shape):
@@ -129,23 +73,6 @@ def _to_lists(column):
 
 
 @dataclasses.dataclass(frozen=True)
-class Input:
-    """A text input of the model.
-
-    Attributes:
-        name: name in the signature.
-        tensor: name in the graph.
-        several: whether an example has a list of such texts: strings [n, k].
-        column: whether an example has one, as strings [n, 1].
-    """
-
-    name: str
-    tensor: str
-    several: bool
-    column: bool
-
-
-@dataclasses.dataclass(frozen=True)
 class ExportedModel:
     """A `table_job.Maker` for a SavedModel's predictions.
 
@@ -159,7 +86,7 @@ class ExportedModel:
 
     path: str
     signature: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[TextInput, ...]
     batch_size: int = 64
     outputs: tuple[str, ...] = ()
 
@@ -171,8 +98,22 @@ class ExportedModel:
         return {"model": path, "its files": digest, "signature": self.signature,
                 "batch_size": self.batch_size}  # fmt: skip
 
+    def load(self) -> TextModel:
+        """Loads the model; raises ValueError if its files are not complete."""
+        model = open_export(self.path)
+        signature = model.signatures[self.signature]
+        fetches = [output.tensor for output in signature.outputs.values()]
+
+        def compute(texts):
+            feeds = {signature.inputs[name].tensor: array for name, array in texts.items()}
+            return dict(zip(signature.outputs, model.run(feeds, fetches), strict=True))
+
+        shapes = {name: output.shape for name, output in signature.outputs.items()}
+        fixed = frozenset(name for name, shape in shapes.items() if shape is not None and None not in shape[1:])
+        return TextModel(self.path, self.inputs, compute, fixed)
+
     def __call__(self):
-        return Predictor(self)
+        return TablePredictor(self)
 
 
 def find_model(model: str, signature: str = "serving_default", batch_size: int = 64) -> ExportedModel:
@@ -271,5 +212,5 @@ def _read_inputs(path, name, definition):
                 f"input {alias!r} is {tf.as_dtype(info.dtype).name} {dims}. Choose another one."
             )
         column = dims[1:] == [1]
-        inputs.append(Input(alias, info.name, len(dims) == 2 and not column, column))
+        inputs.append(TextInput(alias, len(dims) == 2 and not column, column))
     return tuple(inputs)

@@ -187,6 +187,10 @@ class InputTable:
     def _lacks_text(self, row):
         return None in row[1 : 1 + len(self.text_columns)]
 
+    def examples(self) -> Iterator[tuple]:
+        """Yields the texts of each row, one per text column; a missing text is None."""
+        return (tuple(row[1 : 1 + len(self.text_columns)]) for _, row in self._rows())
+
     def _filled(self, texts):
         """Returns texts with replacements for missing ones, and which rows lack texts."""
         missing = tuple(None in row for row in zip(*texts, strict=True))

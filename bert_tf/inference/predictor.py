@@ -1,0 +1,204 @@
+"""Predictions for texts in Python, with an exported or a trained model."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
+from bert_tf.inference.batch_prediction.input_table import InputTable
+from bert_tf.inference.text_model import TextInput, TextModel, Texts
+from bert_tf.models.config_files import CONFIG_FILES, task_in
+from bert_tf.serving.client.client_core import chunks, to_inputs
+from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known, order_of
+from bert_tf.serving.client.results import split_answer
+from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions, find_versions
+from bert_tf.utils.text_lists import present_list, text_list
+
+_BATCHES = 32  # of a file, which are read and sorted by length together
+
+
+class Predictor:
+    """Predicts with a trained or exported model of any task: labels, entities, answers, choices, embeddings, tokens.
+
+        predictor = bert_tf.Predictor("models/reviews")
+        predictor("A warm, funny film.")        # {"label": "positive", "probabilities": {"negative": 0.02, ...}}
+        predictor(["A joy.", "Dull."])          # a list of two
+
+    Safe to call from several threads.
+
+    Args:
+        path: directory of an exported SavedModel, or of its numbered versions, of which the newest is used; or of a
+            trained model: the `output_dir` of a fine-tuning command, or a Hugging Face or sentence-transformers
+            directory, which is computed as after an export in float32. A model with only a masked-LM head predicts
+            the first masked token of a text.
+        pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
+        signature: of an export, one that takes texts.
+
+    Attributes:
+        inputs: names of an example's texts, such as ("text",) or ("question", "context").
+
+    Raises:
+        ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
+    """
+
+    def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT):
+        path = os.fspath(path)
+        is_export = _is_export(path)
+        if not is_export and signature != DEFAULT:
+            raise ValueError(f"`signature` requires an export, and {path} is none. Remove it.")
+        self._model = find_model(path, signature).load() if is_export else _load_trained(path, pairs)
+        self.inputs = tuple(each.name for each in self._model.inputs)
+        if pairs and self.inputs != PAIR:
+            raise ValueError(
+                f"`pairs` is only for a Hugging Face text classifier. {path} takes {', '.join(self.inputs)}; remove it."
+            )
+
+    def __call__(self, texts: Any, batch_size: int = 64) -> dict[str, Any] | list[dict[str, Any]]:
+        """Predicts for one example, or for several.
+
+        Args:
+            texts: one example, or a list, Series, array or other iterable of them. An example is a text; for a model
+                with several inputs, a tuple of texts in the order of `inputs`, or a dictionary {input: text}. The
+                choices of a multiple-choice model are a list of texts.
+            batch_size: examples per batch. Batches are of similar lengths; their composition can affect the last
+                digit of a float.
+
+        Returns:
+            The prediction for one example, or a list of them in order: dictionaries {output: value} as from
+            `Client.ask`, such as {"label": str, "probabilities": {label: float}} for a classifier.
+
+        Raises:
+            ValueError: an example does not match the model's inputs, or a text is missing.
+        """
+        _check_batch_size(batch_size)
+        if not isinstance(texts, Iterable):
+            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts. Received: {texts!r:.60}.")
+        is_one = self._is_example(texts)
+        columns = self._columns([texts] if is_one else present_list(texts))
+        answers = self._predict(columns, range(len(columns[0])), batch_size)
+        return answers[0] if is_one else answers
+
+    def predict_file(
+        self,
+        path: str | os.PathLike,
+        text_column: str | int | Sequence[str | int] | None = None,
+        header: bool = True,
+        batch_size: int = 64,
+    ) -> Iterator[dict[str, Any] | None]:
+        """Yields the prediction for each row of a file of any size, in order; None for a row without a text.
+
+        Args:
+            path: a .tsv, .csv, .jsonl or .parquet file, or any other name for one text per line; may be gzipped.
+            text_column: a column, or one for each of `inputs`, by name or index. A column named like an input feeds
+                that input; "INPUT=COLUMN" assigns it. None: the columns named like the inputs.
+            header: whether line 1 of a .tsv or .csv file names the columns.
+            batch_size: as in `__call__`.
+
+        Raises:
+            ValueError: the columns do not match the inputs, or, when it is reached, a row is malformed.
+        """
+        _check_batch_size(batch_size)
+        given = (text_column,) if isinstance(text_column, str | int) else text_column
+        columns = match_columns(self.inputs, self.inputs if given is None else list(map(str, given)))
+        lists = tuple(columns[each.name] for each in self._model.inputs if each.several)
+        table = InputTable(os.fspath(path), tuple(columns.values()), lists, header=header)
+        return self._predict_rows(table.examples(), batch_size)
+
+    def _is_example(self, texts):
+        if len(self.inputs) > 1 and isinstance(texts, tuple):  # in a list, several examples; in a tuple, one
+            return bool(texts) and isinstance(texts[0], str | bytes)
+        return isinstance(texts, str | bytes | Mapping)
+
+    def _columns(self, items) -> list[Texts]:
+        """Returns the texts of each input, one per example."""
+        if not is_order_known(self.inputs) and not all(isinstance(item, Mapping) for item in items):
+            raise ValueError(
+                f"`texts` must be dictionaries with the texts {', '.join(self.inputs)}, because the order of these "
+                "inputs is unknown; got texts without names."
+            )
+        table = to_inputs(items, self.inputs)
+        return [_checked(table[each.name], each) for each in self._model.inputs]
+
+    def _predict(self, columns, ids, batch_size):
+        answers = [None] * len(ids)
+        for chosen in self._model.batches(columns, batch_size):
+            found = split_answer(self._model.run(columns, chosen, ids), len(chosen))
+            for row, answer in zip(chosen, found, strict=True):
+                answers[row] = answer
+        return answers
+
+    def _predict_rows(self, examples: Iterable[tuple], batch_size: int):
+        for rows in chunks(enumerate(examples), batch_size * _BATCHES):
+            whole = [(number, texts) for number, texts in rows if None not in texts]
+            columns = [[texts[i] for _, texts in whole] for i in range(len(self.inputs))]
+            ids = [number for number, _ in whole]
+            answers = dict(zip(ids, self._predict(columns, ids, batch_size), strict=True))
+            yield from (answers.get(number) for number, _ in rows)
+
+
+def _check_batch_size(batch_size):
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
+        raise ValueError(f"`batch_size` must be a whole number from 1 up. Received: {batch_size!r}.")
+
+
+def _checked(texts, given):
+    """Returns the texts of an input as str; raises ValueError with the input's name for anything else."""
+    if not given.several:
+        return text_list(texts, given.name)
+    lists = [text_list(each, given.name) for each in texts]
+    if [] in lists:
+        raise ValueError(f"`{given.name}` must not be empty. Received an empty list at position {lists.index([])}.")
+    return lists
+
+
+# === Models ===
+# What is found in a directory: an export, a trained model, or a masked LM.
+
+
+def _is_export(path):
+    folders = [path, *find_versions(path).values()] if os.path.isdir(path) else []
+    return any(os.path.isfile(os.path.join(folder, SAVED_MODEL)) for folder in folders)
+
+
+def _load_trained(path, pairs):
+    """Loads a trained model, or a masked LM, and traces the function that an export would contain."""
+    # Imported here, because an export needs none of it.
+    from bert_tf.checkpoints.loading import load_description
+    from bert_tf.export.saved_model import load_trained_model
+    from bert_tf.tasks.registry import stated_task
+
+    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        raise ValueError(
+            f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
+            f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
+        )
+    trained = stated_task(path, load_description([path]))
+    if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
+        trained = dataclasses.replace(trained, text_inputs=PAIR)
+    served = load_trained_model(path, trained).served() if trained else _fill_mask_model(path)
+    function = served.signatures(only=DEFAULT)[DEFAULT]
+
+    def compute(texts):
+        outputs = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    names, several = order_of(served.text_inputs), served.task.list_inputs
+    return TextModel(path, tuple(TextInput(name, name in several) for name in names), compute)
+
+
+def _fill_mask_model(path):
+    """Returns the served masked LM; raises ValueError if the model has no head for that either."""
+    from bert_tf.checkpoints.readers import open_checkpoint
+    from bert_tf.inference.fill_mask import MASKED_LM_HEAD, Filler
+
+    if MASKED_LM_HEAD not in open_checkpoint(path).names:
+        raise ValueError(
+            f"{path} does not state what it predicts: it has no task.json, as the fine-tuning commands write, no "
+            "masked-LM head, and its configuration names no Transformers class of a supported task. If it is a plain "
+            "encoder, fine-tune it, for example with `bert-tf run_classifier`, or compute embeddings with "
+            "`bert_tf.SentenceEncoder`."
+        )
+    return Filler(path).served()

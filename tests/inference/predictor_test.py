@@ -1,0 +1,256 @@
+"""`bert_tf.Predictor`: the answers of an export, from the export itself or from the trained model."""
+
+import concurrent.futures
+import functools
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.saved_model import export_trained
+from bert_tf.inference.fill_mask import Filler
+from bert_tf.serving.client.results import split_answer
+from tests import run_cases, sentence_folders, tiny
+from tests.export import models
+from tests.fake_pandas import DataFrame, Series
+
+BFLOAT16 = ExportOptions("bfloat16")
+# The longest first, as batches are, so that the signature below computes the very same batch.
+TEXTS = sorted((text for text, _ in tiny.texts(9, seed=4)), key=len, reverse=True)
+FILM = "the film is good ."
+
+
+@pytest.fixture(scope="session")
+def trained(made_once):
+    return lambda name: str(made_once(f"trained-{name}", lambda folder: models.write_trained(folder, name)))
+
+
+@pytest.fixture(scope="session")
+def exported(made_once, trained):
+    """exported(name, options) -> the folder of an export's versions."""
+
+    def export(name, options=DEFAULT):
+        kind = f"export-{name}-{options.dtype}-{options.export_for}"  # the name that the tests of exports give it
+        return str(made_once(kind, lambda folder: export_trained(trained(name), str(folder), options)))
+
+    return export
+
+
+@pytest.fixture(scope="module")
+def classify(exported):
+    return bert_tf.Predictor(exported("classification"))
+
+
+def _examples(inputs):
+    """Returns examples for a model with these inputs, the longest first."""
+    if len(inputs) == 1:
+        return TEXTS
+    return [(text, [text, "a story"] if "choices" in inputs else text) for text in TEXTS]
+
+
+def _served(path, inputs, examples):
+    """Returns the answers of the exported signature for all examples at once."""
+    columns = zip(*[(each,) if isinstance(each, str) else each for each in examples], strict=True)
+    serve = tf.saved_model.load(os.path.join(path, "1")).signatures["serving_default"]
+    outputs = serve(**{name: tf.constant(texts) for name, texts in zip(inputs, columns, strict=True)})
+    return split_answer({name: value.numpy() for name, value in outputs.items()}, len(examples))
+
+
+@pytest.mark.parametrize("name", models.TASKS)
+def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, exported, trained):
+    predictor = bert_tf.Predictor(exported(name))
+    examples = _examples(predictor.inputs)
+    answers = predictor(examples)
+    assert answers == _served(exported(name), predictor.inputs, examples) and len(answers) == len(TEXTS)
+    of_training = bert_tf.Predictor(trained(name))
+    assert of_training.inputs == predictor.inputs and of_training(examples) == answers
+
+
+def _some_slow(quick, names):
+    """Returns parameters, of which only some belong to the quick tests: each takes seconds to trace."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", _some_slow(("classification", "tagging"), models.TASKS))
+def test_bfloat16(name, exported):
+    predictor = bert_tf.Predictor(os.path.join(exported(name, BFLOAT16), "1"))
+    examples = _examples(predictor.inputs)
+    assert predictor(examples) == _served(exported(name, BFLOAT16), predictor.inputs, examples)
+
+
+def test_a_masked_lm_fills_the_first_mask(pretrained, made_once):
+    path = str(made_once("predictor-fill-mask", lambda folder: Filler(pretrained).export(str(folder))))
+    texts = ["the [MASK] is a good [MASK] .", "[MASK] story", "film"]
+    answers = bert_tf.Predictor(pretrained)(texts)
+    assert answers == bert_tf.Predictor(path)(texts) == _served(path, ("text",), texts)
+    assert list(answers[0]) == ["token", "probability"] and len(answers[0]["token"]) == 5
+
+
+_WITH_CLASS = ("classification", "regression", "questions", "tagging", "choices")  # in Transformers
+
+
+@pytest.mark.parametrize("name", _some_slow(("regression",), _WITH_CLASS))
+def test_a_hugging_face_model_with_a_head(name, trained, tmp_path):
+    bert_tf.save(bert_tf.load(trained(name)), tmp_path / "there", "huggingface")
+    ours = bert_tf.Predictor(trained(name))
+    theirs = bert_tf.Predictor(tmp_path / "there", pairs=name == "regression")  # its files do not say so
+    assert theirs.inputs == ours.inputs
+    example = {"text": FILM, "text_a": FILM, "text_b": "a story", "question": "is it", "context": FILM,
+               "choices": ["a", "b"]}  # fmt: skip
+    example = {key: example[key] for key in ours.inputs}
+    assert theirs(example) == ours(example)
+
+
+def test_a_hugging_face_model_can_be_exported(trained, tmp_path):
+    bert_tf.save(bert_tf.load(trained("tagging")), tmp_path / "there", "huggingface")
+    export_trained(str(tmp_path / "there"), str(tmp_path / "export"))
+    assert bert_tf.Predictor(tmp_path / "export")(FILM) == bert_tf.Predictor(trained("tagging"))(FILM)
+
+
+def test_a_sentence_transformers_folder(tmp_path):
+    folder = sentence_folders.write(tiny.checkpoint(tmp_path / "model"))
+    vectors = [answer["embedding"] for answer in bert_tf.Predictor(folder)(TEXTS)]
+    np.testing.assert_allclose(vectors, bert_tf.SentenceEncoder(folder)(TEXTS), atol=1e-6)
+
+
+def test_one_text_has_one_answer_and_many_keep_their_order(classify):
+    one = classify(FILM)
+    assert list(one) == ["label", "probabilities"] and list(one["probabilities"]) == ["bad", "good"]
+    assert classify([FILM]) == classify((FILM,)) == classify({"text": FILM} for _ in range(1)) == [one]
+    assert classify(FILM.encode()) == classify({"text": FILM}) == one and classify([]) == []
+    alone = [classify(text) for text in TEXTS[::-1]]
+    together = classify(TEXTS[::-1], batch_size=4)
+    for a, b in zip(alone, together, strict=True):
+        np.testing.assert_allclose([*a["probabilities"].values()], [*b["probabilities"].values()], atol=1e-6)
+    for texts in (Series(TEXTS[::-1], range(len(TEXTS))), np.array(TEXTS[::-1]), iter(TEXTS[::-1])):
+        assert classify(texts, batch_size=4) == together
+    assert classify("film \ud83d") == classify("film ")  # a lone surrogate is no text
+
+
+def test_examples_of_several_texts(exported):
+    ask = bert_tf.Predictor(exported("questions"))
+    named = {"context": FILM, "question": "is it"}
+    answer = ask(("is it", FILM))
+    assert answer == ask(named) == ask([("is it", FILM)])[0] == ask((named,))[0]
+    assert FILM[answer["start"] : answer["end"]] == answer["answer"]
+    choose = bert_tf.Predictor(exported("choices"))
+    answers = choose([(FILM, ["a", "b"]), (FILM, ("a", "b", "to")), (FILM, ["a", "b"])])
+    assert [len(each["probabilities"]) for each in answers] == [2, 3, 2] and answers[0] == answers[2]
+
+
+def test_four_threads(classify, trained):
+    texts = [text for text, _ in tiny.texts(1000, seed=1)]
+    for predictor in (classify, bert_tf.Predictor(trained("classification"))):
+        expected = predictor(texts)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(predictor, [texts] * 4)) == [expected] * 4
+
+
+def test_a_file(classify, exported, tmp_path):
+    rows = [text for text, _ in tiny.texts(200, seed=2)]
+    plain, table = tmp_path / "texts.txt", tmp_path / "table.jsonl"
+    plain.write_text("\n".join(rows), encoding="utf-8")
+    answers = list(classify.predict_file(plain, batch_size=3))  # more than are read together
+    expected = classify(rows[:96], batch_size=3) + classify(rows[96:192], batch_size=3) + classify(rows[192:])
+    assert answers[:192] == expected[:192] and len(answers) == 200
+    table.write_text("".join(json.dumps({"body": text}) + "\n" for text in [FILM, None, *TEXTS]), encoding="utf-8")
+    answers = list(classify.predict_file(table, text_column="body"))
+    assert answers[1] is None and answers[:1] + answers[2:] == classify([FILM, *TEXTS])
+    (tmp_path / "pairs.csv").write_text(f"context,id,q\n{FILM},1,is it\n")
+    ask = bert_tf.Predictor(exported("questions"))
+    (answer,) = ask.predict_file(str(tmp_path / "pairs.csv"), text_column=["context", "q"])
+    assert answer == ask(("is it", FILM))
+    with pytest.raises(ValueError, match=r"`text_column` must name one column for each .* \(question, context\)"):
+        ask.predict_file(tmp_path / "pairs.csv", text_column=0)  # at once, not when it is iterated over
+    with pytest.raises(ValueError, match=r"pairs.csv:1: missing column 'text' \(`text_column`\)"):
+        list(classify.predict_file(tmp_path / "pairs.csv"))
+
+
+def test_batch_prediction_has_the_same_numbers(classify, exported, tmp_path):
+    tiny.write_jsonl(tmp_path / "in.jsonl", [(text,) for text in TEXTS], ["text"])
+    flags = {"model": exported("classification"), "input_file": tmp_path / "in.jsonl"}
+    flags |= {"output_file": tmp_path / "out.jsonl", "batch_size": 4}
+    done = run_cases.run_here("predict", [f"--{name}={value}" for name, value in flags.items()])
+    assert done["status"] == 0, done["log"]
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    for line, answer in zip(lines, classify(TEXTS, batch_size=4), strict=True):
+        assert dict(zip(line["labels"], line["probabilities"], strict=True)) == answer["probabilities"]
+
+
+@functools.cache
+def _frame():
+    return DataFrame({"text": ["a"], "more": ["b"]})
+
+
+@pytest.mark.parametrize(
+    "name, texts, message",
+    [
+        ("classification", 5, "`texts` must be a text, or a list or other iterable of texts. Received: 5."),
+        ("classification", None, "`texts` must be a text, or a list or other iterable of texts. Received: None."),
+        ("classification", ["a", None], "`texts` must not have missing texts. Received None at position 1"),
+        ("classification", ["a", 5], "An item must be a text, a tuple of texts or a dictionary; got 5."),
+        ("classification", {"a", "b"}, "Received a set, which has no order"),
+        ("classification", {"words": "a"}, "An item must have the texts text; got {'words': 'a'}."),
+        ("classification", [("a", "b")], "An item must have the texts text; got ('a', 'b')."),
+        ("classification", {"text": ["a"]}, "`text` must be strings. Received list at position 0"),
+        ("classification", "frame", "Received a DataFrame of text, more; choose one of them"),
+        ("questions", "a", "An item must have the texts question, context; got a."),
+        ("questions", ("a", "b", "c"), "An item must have the texts question, context; got ('a', 'b', 'c')."),
+        ("questions", [("a", None)], "`context` must not have missing texts."),
+        ("choices", ("a", "b"), "`choices` must be several texts, such as a list. Received one text, 'b'"),
+        ("choices", [("a", ["b"]), ("a", [])], "`choices` must not be empty. Received an empty list at position 1."),
+    ],
+)
+def test_bad_examples(exported, predictors, name, texts, message):
+    with pytest.raises(ValueError) as error:
+        predictors(name)(_frame() if texts == "frame" else texts)
+    assert message in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def predictors(exported):
+    return functools.cache(lambda name: bert_tf.Predictor(exported(name)))
+
+
+def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
+    encoder = str(tiny.checkpoint(tmp_path / "encoder"))
+    (tmp_path / "empty").mkdir()
+    for call, message in [
+        (lambda: classify("a", batch_size=0), "`batch_size` must be a whole number from 1 up. Received: 0."),
+        (lambda: classify("a", batch_size="8"), "`batch_size` must be a whole number"),
+        (lambda: bert_tf.Predictor(tmp_path / "none"), "Checkpoint not found: there is no directory"),
+        (lambda: bert_tf.Predictor("bert-base-uncased"), "is the name of a published checkpoint"),
+        (lambda: bert_tf.Predictor(tmp_path / "empty"), "`path` must be a directory with saved_model.pb, with numbered "
+         "versions of it, or with a trained model (bert_config.json or config.json); got"),
+        (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
+        (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
+        (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for a Hugging Face text "
+         "classifier."),
+        (lambda: bert_tf.Predictor(exported("tagging"), pairs=True), "takes text; remove it."),
+        (lambda: bert_tf.Predictor(trained("tagging"), signature="ids"), "`signature` requires an export, and"),
+        (lambda: bert_tf.Predictor(exported("tagging"), signature="ids"), "`signature` must take texts, strings"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError) as error:
+            call()
+        assert message in str(error.value)
+
+
+def test_inputs_without_a_customary_order_are_named(tmp_path):
+    class Joined(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, n) for n in ("left", "right")])
+        def call(self, left, right):
+            tf.debugging.assert_none_equal(left, "bad", message="it is bad")
+            return {"joined": left + right}
+
+    module = Joined()
+    tf.saved_model.save(module, str(tmp_path / "1"), {"serving_default": module.call})
+    predictor = bert_tf.Predictor(tmp_path)
+    assert predictor({"right": "b", "left": "a"}) == {"joined": "ab"}
+    with pytest.raises(ValueError, match="`texts` must be dictionaries with the texts left, right, because the order"):
+        predictor(("a", "b"))
+    with pytest.raises(ValueError, match=r"1 failed on 1 row from 1 on: .*it is bad"):
+        predictor([{"left": "a", "right": ""}, {"left": "bad", "right": ""}], batch_size=1)
