@@ -98,5 +98,13 @@ def _number(value, low, high):
     return score if math.isfinite(score) and low <= score <= high else None
 
 
+def _yes_or_no(value):
+    if is_missing_cell(value):
+        return False
+    return _YES_OR_NO.get(str(value).strip().lower())
+
+
+_YES_OR_NO = {"": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+YES_OR_NO = ColumnType("a label's column must hold 0, 1, true, false or nothing", _yes_or_no)
 TEXT = ColumnType("a text must be a string", _text)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)

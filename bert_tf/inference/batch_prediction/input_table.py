@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
-from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows
+from bert_tf.data.table_reader import DEFAULT_DIALECT, Column, Dialect, is_table, iterate_lines, iterate_rows
 from bert_tf.data.tables import MOST, read_values
 from bert_tf.utils.names import number_of
 
@@ -79,6 +79,7 @@ class InputTable:
         id_column: column of row IDs; None: rows are numbered from "0".
         header: whether line 1 of a .tsv or .csv file names the columns.
         keep_columns: columns of a table to copy to the output.
+        dialect: how a text file is written.
     """
 
     path: str
@@ -87,6 +88,7 @@ class InputTable:
     id_column: str | None = None
     header: bool = True
     keep_columns: tuple[str, ...] = ()
+    dialect: Dialect = DEFAULT_DIALECT
 
     def summary(self) -> Summary:
         """Reads the whole file once.
@@ -160,10 +162,10 @@ class InputTable:
 
     def _lines_or_rows(self, columns):
         if is_table(self.path):
-            return iterate_rows(self.path, columns, self.header)
+            return iterate_rows(self.path, columns, self.header, dialect=self.dialect)
         if len(columns) > 1 or self.list_columns:
             raise ValueError(
                 "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or "
                 f"lists; {self.path} has one text per line."
             )
-        return iterate_lines(self.path)
+        return iterate_lines(self.path, self.dialect.encoding)

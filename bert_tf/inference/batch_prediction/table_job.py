@@ -16,6 +16,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data.features import Ragged
+from bert_tf.data.table_reader import DEFAULT_DIALECT, Dialect
 from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter, WorkFolder, join_parts
 from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows
@@ -62,6 +63,7 @@ class TableJob:
         num_workers: number of processes.
         overwrite: discard the unfinished work of another job next to output_file.
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
+        dialect: how a text file of the input is written.
     """
 
     input_file: str
@@ -77,6 +79,7 @@ class TableJob:
     num_workers: int = 1
     overwrite: bool = False
     quote_formulas: bool = True
+    dialect: Dialect = DEFAULT_DIALECT
 
 
 def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
@@ -96,7 +99,9 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
     output_format = format_of(job.output_file, job.quote_formulas)
-    table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
+    table = InputTable(
+        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns, job.dialect
+    )
     found = table.summary()
     count = found.count
     _check_missing(table, found, output_format)
