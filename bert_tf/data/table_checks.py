@@ -11,7 +11,16 @@ from collections.abc import Iterator
 
 from bert_tf.data import lint_sample
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
-from bert_tf.data.table_reader import SEPARATOR_NAMES, SEPARATORS, TAB, Column, excerpt, extension_of, names_in
+from bert_tf.data.table_reader import (
+    SEPARATOR_NAMES,
+    SEPARATORS,
+    Column,
+    excerpt,
+    extension_of,
+    names_in,
+    separator_name,
+    separator_option,
+)
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
@@ -291,14 +300,15 @@ def _separators(path, text, extension, separator):
             "separator",
             path,
             1,
-            f"the columns seem to be separated by {SEPARATOR_NAMES[other]}, but "
-            f"{SEPARATOR_NAMES.get(separator, repr(separator))} are expected",
-            f"set `separator={'tab' if other == TAB else repr(other)}`",
+            f"the columns seem to be separated by {separator_name(other)}, but "
+            f"{separator_name(separator)} are expected",
+            f"set {separator_option(other)}",
         )
 
 
 def _uneven_rows(sample, text, extension, separator):
     """Yields the rows with more columns than most, in which a text may have been split."""
+    name = separator_name(separator)
     widths = list(_widths(text, extension, separator))
     usual = collections.Counter(widths).most_common(1)[0][0]
     wide = [i for i, width in enumerate(widths) if width > usual]
@@ -308,8 +318,8 @@ def _uneven_rows(sample, text, extension, separator):
             sample.path,
             len(wide),
             f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than the usual "
-            f"{usual}: a text may be cut at its first {repr(separator) if separator != TAB else 'tab'}",
-            "put fields that contain separators in double quotes" if extension == ".csv" else "remove stray separators",
+            f"{usual}: a text may be cut at one of its {name}",
+            f"put fields that contain {name} in double quotes" if extension == ".csv" else f"remove stray {name}",
             sample.positions(wide),
         )
 

@@ -117,6 +117,16 @@ class Dialect:
 DEFAULT_DIALECT = Dialect()
 
 
+def separator_name(separator: str) -> str:
+    """Returns what a separator is called in messages, in the plural."""
+    return SEPARATOR_NAMES.get(separator, repr(separator))
+
+
+def separator_option(separator: str) -> str:
+    """Returns the setting of a separator as messages show it."""
+    return f"`separator={'tab' if separator == TAB else repr(separator)}`"
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A column requested by name or index.
@@ -179,8 +189,8 @@ def _missing(columns, names, at, header):
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
     advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
     advice += ", or set `header=false` if line 1 is already an example" if header else ""
-    if header and len(names) == 1 and (likely := [n for each, n in SEPARATOR_NAMES.items() if each in names[0]]):
-        advice = f"{likely[0]} seem to separate the columns: set `separator`"
+    if header and len(names) == 1 and (likely := [each for each in SEPARATOR_NAMES if each in names[0]]):
+        advice = f"{separator_name(likely[0])} seem to separate the columns: set {separator_option(likely[0])}"
     *others, last = dict.fromkeys(map(str, columns))
     what = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
     return ValueError(
@@ -373,7 +383,7 @@ def _select(path, rows, separator, wanted, header, skip_short):
         indexes = find_columns(wanted, names, line_position(path, first[0]))
     else:
         indexes, rows = [_index_without_header(path, column) for column in wanted], itertools.chain([first], rows)
-    separators = SEPARATOR_NAMES.get(separator, repr(separator))
+    separators = separator_name(separator)
     need, total, short, first_short = max(indexes) + 1, 0, 0, None
     for line, row in rows:
         total += 1
@@ -404,10 +414,10 @@ def _too_wide(path, line, row, names, separators):
 def _too_short(path, line, row, need, wanted, separators):
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in wanted))
     remedy = wanted[0].remedy or f"correct this line, or check {parameters}"
-    if extension_of(path) == ".tsv" and any('"' in cell for cell in row):
+    if separators == "tabs" and any('"' in cell for cell in row):
         remedy = (
-            'a stray quote (") may have swallowed a separator or a line end when the file was written, because quotes '
-            f"are ordinary characters in .tsv: write it again without quoting, or {remedy}"
+            'a stray quote (") may have swallowed a tab or a line end when the file was written, because quotes are '
+            f"ordinary characters in .tsv: write it again without quoting, or {remedy}"
         )
     return ValueError(
         f"{line_position(path, line)}: a row must have at least {number_of(need, 'column')}, separated by "

@@ -125,7 +125,7 @@ def read_table(
     def read(path):
         rows = _read(path, [column for column, _ in kinds], only, remedy, header, skip_short, dialect)
         if drop_empty:
-            rows = _drop_empty(path, rows, count + (has_label and label.read("") is None))
+            rows = _drop_empty(path, rows, [kind for _, kind in kinds[: count + has_label]])
         label_place = count if has_label else None
         columns, lines, bad_texts, bad_labels = _check_values(path, rows, kinds, count, label_place)
         if not (skip_bad_rows and lines):
@@ -185,18 +185,25 @@ def _check_same_columns(paths, header, dialect):
     first, *others = [names_in(path, dialect) for path in paths]
     for path, names in zip(paths[1:], others, strict=True):
         is_named = header or extension_of(path) not in SEPARATORS
-        if extension_of(path) != ".jsonl" and (names != first if is_named else len(names) != len(first)):
+        if not names or extension_of(path) == ".jsonl":  # of a file that cannot be read, reading tells
+            continue
+        if names != first if is_named else len(names) != len(first):
             raise ValueError(
                 f"{path}: files that are read together must have the same columns. Received {excerpt(names, 200)}, but "
                 f"{paths[0]} has {excerpt(first, 200)}; make them the same."
             )
 
 
-def _drop_empty(path, rows, count):
-    """Returns the rows whose first values, texts and maybe a label, are not empty; logs the number of others."""
-    kept = [(line, values) for line, values in rows if not any(map(is_empty, values[:count]))]
+def _drop_empty(path, rows, kinds):
+    """Returns the rows whose first values are neither an empty text nor an empty label; logs the number of others."""
+
+    def is_whole(values):  # an empty field can be a list of no labels
+        return not any(is_empty(each) and (kind is TEXT or kind.read(each) is None)
+                       for kind, each in zip(kinds, values, strict=False))  # fmt: skip
+
+    kept = [(line, values) for line, values in rows if is_whole(values)]
     if len(kept) < len(rows):
-        lines = format_lines([line for line, values in rows if any(map(is_empty, values[:count]))])
+        lines = format_lines([line for line, values in rows if not is_whole(values)])
         logging.warning("%s: dropped %s with an empty text or label: %s.", path,
                         number_of(len(rows) - len(kept), "row"), lines)  # fmt: skip
     if not kept:
