@@ -309,8 +309,8 @@ LORA = (
 LOSS = (
     Flag(
         "class_weights", None,
-        "Weights of the labels' examples in the loss: `balanced`, or label:weight pairs; labels that are not named "
-        "weigh 1.",
+        "Weights of the labels' examples in the loss: `balanced`, label:weight pairs, or a .json file with an object "
+        "of labels and weights; labels that are not named weigh 1.",
         "list",
     ),
     Flag(

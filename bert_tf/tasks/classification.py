@@ -114,7 +114,7 @@ def _problem_of_columns(options, problem):
     for name in ("label_column", "label_separator"):
         if getattr(options, f"given_{name}") is not None:
             raise ValueError(f"`label_columns` and `{name}` cannot be combined. Remove one.")
-    if problem not in (None, "multi_label"):
+    if problem is not None and not PROBLEMS[problem].has_several_labels:
         raise ValueError(
             f"`label_columns` requires `problem_type=multi_label`. Received: {problem}; remove one of them."
         )
