@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_tf.data.columns import NAME, number, several
 from bert_tf.data.lint_sample import LintSample
+from bert_tf.data.near_duplicates import find_leader
 from bert_tf.data.table_reader import DEFAULT_DIALECT, Column, Dialect, extension_of, read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
@@ -48,16 +49,9 @@ def join_groups(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """
     leader = one.tolist()  # each points to itself or to an earlier one
     for i, first in enumerate(other.tolist()):
-        a, b = _find(leader, i), _find(leader, first)
+        a, b = find_leader(leader, i), find_leader(leader, first)
         leader[max(a, b)] = min(a, b)
-    return np.array([_find(leader, i) for i in range(len(leader))], np.int64)
-
-
-def _find(leader, i):
-    while leader[i] != i:
-        leader[i] = leader[leader[i]]
-        i = leader[i]
-    return i
+    return np.array([find_leader(leader, i) for i in range(len(leader))], np.int64)
 
 
 # === Assignment ===
