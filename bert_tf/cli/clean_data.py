@@ -68,10 +68,15 @@ def _check(settings):
 
 
 def _lines(path, report, is_written):
+    from bert_tf.data.lint_sample import format_positions
+
     yield f"{path}: {number_of(report.rows, 'row')}, {report.kept:,} after cleaning"
     for finding in report.findings:
         verb = ("fixed" if is_written else "to fix") if finding.is_fixed else "reported"
         yield f"  {finding.kind:<20}{finding.count:>8,}  {verb if finding.count else ''}".rstrip()
         for each in finding.examples:
-            after = f" -> {each['after']!r:.60}" if each["after"] else ""
-            yield f"      {each['position'].removeprefix(path).lstrip(': ')}: {each['before']!r:.60}{after}"
+            (line,) = format_positions(path, [each["position"]])
+            after = f" -> {each['after']!r:.60}" if each["after"] is not None else ""
+            if each["earlier"]:
+                after = f", like {format_positions(path, [each['earlier']])[0]}"
+            yield f"      {line}: {each['before']!r:.60}{after}"

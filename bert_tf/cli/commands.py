@@ -81,8 +81,7 @@ Usage: bert-tf COMMAND [--flags]
 
 Get started   demo               train, evaluate and serve a model in minutes
               doctor             check Python, TensorFlow, CPU and GPU
-Data          data split         split into train/eval/test without leaks
-              data clean         correct HTML entities, duplicates, ...
+Data          data clean|split   clean a table; train/eval/test without leaks
               data check         find problems in training data
               data label-errors  find examples that are probably mislabeled
 Train         train classifier   text classification and regression

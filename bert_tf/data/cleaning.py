@@ -74,8 +74,8 @@ class CleaningFinding:
         kind: one of `CLEANING_KINDS`.
         is_fixed: whether texts were corrected, or rows dropped.
         count: number of cells or rows.
-        examples: the first three, {"position": "file:line", "before", "after"}; of a repeated row, `after` has the
-            earlier one; of other rows to drop, it is None.
+        examples: the first three, {"position": "file:line", "before", "after", "earlier"}: a text as it was and as it
+            is now, and of a repeated row, the position of the earlier one.
     """
 
     kind: str
@@ -83,11 +83,11 @@ class CleaningFinding:
     count: int = 0
     examples: list[dict[str, str | None]] = dataclasses.field(default_factory=list)
 
-    def add(self, position: str, before: Any, after: str | None = None):
+    def add(self, position: str, before: Any, after: str | None = None, earlier: str | None = None):
         """Counts a cell or a row."""
         self.count += 1
         if len(self.examples) < _SHOWN:
-            self.examples.append({"position": position, "before": str(before), "after": after})
+            self.examples.append({"position": position, "before": str(before), "after": after, "earlier": earlier})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _clean_row(at, row, keys, count, findings) -> bool:
             findings["null_labels"].add(at, label)
             is_dropped |= findings["null_labels"].is_fixed
     if any(is_empty(row[key]) for key in keys[:count]):
-        findings["empty_texts"].add(at, [row[key] for key in keys])
+        findings["empty_texts"].add(at, " | ".join(str(row[key]) for key in keys))
         is_dropped |= findings["empty_texts"].is_fixed
     return is_dropped
 
@@ -180,7 +180,7 @@ def _drop_repeated(path, rows, kept, keys, count, findings):
             at = line_position(path, rows[i][0])
             earlier = first.setdefault((group, *(_hashable(rows[i][1][key]) for key in keys[count:])), at)
             if earlier != at:
-                findings[kind].add(at, " | ".join(own), f"as in {earlier}")
+                findings[kind].add(at, " | ".join(own), earlier=earlier)
                 found.add(i)
                 dropped |= {i} if findings[kind].is_fixed else set()
     return [i for i in kept if i not in dropped]

@@ -114,6 +114,8 @@ def _problem_of_columns(options, problem):
     for name in ("label_column", "label_separator"):
         if getattr(options, f"given_{name}") is not None:
             raise ValueError(f"`label_columns` and `{name}` cannot be combined. Remove one.")
+    if len(set(options.label_columns)) < len(options.label_columns):
+        raise ValueError(f"`label_columns` must name each column once. Received: {','.join(options.label_columns)}.")
     if problem is not None and not PROBLEMS[problem].has_several_labels:
         raise ValueError(
             f"`label_columns` requires `problem_type=multi_label`. Received: {problem}; remove one of them."

@@ -155,11 +155,11 @@ def make_source(
         if language:
             raise ValueError(f"`xnli_language` requires `task_name`. Received `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
-    asked = {"label_columns": ("label_columns", ()), "drop_empty": ("drop_empty", False)}
-    asked |= {"separator or encoding": ("dialect", DEFAULT_DIALECT)}
-    for name, (key, usual) in asked.items():
+    of_tables = {"label_columns": ("`label_columns`", ()), "drop_empty": ("`drop_empty`", False)}
+    of_tables["dialect"] = ("`separator` or `encoding`", DEFAULT_DIALECT)
+    for key, (name, usual) in of_tables.items():
         if columns.get(key, usual) != usual:
-            raise ValueError(f"`task_name` and {name} cannot be combined, because the task's files have one layout.")
+            raise ValueError(f"`task_name` cannot be combined with {name}, which are for your own files. Remove one.")
     if given := [path for path in files.values() if path]:
         raise ValueError(
             f"`task_name` and files cannot be combined. Received `task_name={task_name}` and {given}; remove one."

@@ -28,7 +28,7 @@ def printed(capsys, *words):
 
 def test_commands_have_their_aliases():
     assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 34
+    assert len(commands.PROGRAMS) == 35
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def of_probe(path, settings, name):
 TABLES = {
     "probe": of_probe,
     **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), classified),
-    "split": of_users,
+    **dict.fromkeys(("split", "clean_data"), of_users),
     "run_squad": questions,
     "run_tagger": tagged,
     "run_multiple_choice": choices,
