@@ -310,7 +310,8 @@ class ClassificationTask(Abstaining):
     def lint_sample(cls, examples, data, options):
         """Returns the data to check: texts, labels or values, and how a table was read."""
         source, targets = data.source, examples.labels
-        table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
+        label = None if source.label_columns else source.label_column
+        table = None if source.task else TableLayout(source.header, source.text_columns, label)
         if targets is not None and source.has_several_labels:
             targets = list(map(frozenset, targets))
         labels = examples.labels if source.has_labels else None

@@ -124,7 +124,7 @@ def find_files(paths: str) -> list[str]:
 
 
 def is_utf8(encoding: str | None) -> bool:
-    """Returns whether an encoding is UTF-8, as None is; raises ValueError for what is no encoding of text."""
+    """Returns whether an encoding is UTF-8, as None is; raises ValueError for an unknown encoding."""
     try:
         "a".encode(encoding or "utf-8")
     except (LookupError, ValueError) as error:
