@@ -2,8 +2,7 @@
 
 from absl import logging
 
-from bert_tf.cli.common_flags import BEAM
-from bert_tf.tasks.options import DIALECT_FLAGS
+from bert_tf.cli.common_flags import BEAM, DIALECT
 from bert_tf.utils.settings import Flag
 
 BATCH_PREDICTION = (
@@ -20,7 +19,7 @@ BATCH_PREDICTION = (
         "list",
     ),
     Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool"),
-    *DIALECT_FLAGS,
+    *DIALECT,
     Flag(
         "num_shards", None,
         "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",

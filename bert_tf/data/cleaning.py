@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from bert_tf.data.columns import is_missing_cell
+from bert_tf.data.columns import SPAN_KEYS, is_missing_cell
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import group_near_duplicates
 from bert_tf.data.splitting import group_by_texts
@@ -211,6 +211,12 @@ def _read(path, columns, header, dialect):
         rows = [(line, parse_object(line_position(path, line), text)) for line, text in lines]
         for line, row in rows:
             find_columns(columns, list(row), line_position(path, line), header=False)
+            if any(isinstance(row.get(key), list) and any(isinstance(each, list | dict) for each in row[key])
+                   for key in SPAN_KEYS):  # fmt: skip
+                raise ValueError(
+                    f"{line_position(path, line)}: texts with entities cannot be cleaned, because the offsets of the "
+                    "entities would change. Clean the texts before they are annotated."
+                )
         return None, rows, [str(column.name) for column in columns]
     names = names_in(path, dialect)
     every = [Column(i, "text_column") for i in range(len(names))]

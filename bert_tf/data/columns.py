@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+SPAN_KEYS = ("entities", "label", "labels", "spans")  # of the entities of a text in .jsonl; the first that a file has
 _EXACT = 2.0**53  # above it, floats cannot represent all integers
 
 

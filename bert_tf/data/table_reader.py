@@ -71,6 +71,15 @@ TAB = "\t"
 SEPARATORS = {".tsv": TAB, ".csv": ","}
 SEPARATOR_NAMES = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
+# What the settings of a `Dialect` are, for the flags of commands and the options of tasks.
+SEPARATOR_HELP = (
+    "Character between the columns of a .csv or .tsv file, such as ';' or '|', or the word tab. Default: a comma in "
+    ".csv, a tab in .tsv."
+)
+ENCODING_HELP = (
+    "Encoding of the text files that are read, such as cp1252, latin-1 or utf-16. Default: UTF-8, of which invalid bytes "
+    "are dropped and counted."
+)
 _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in a shell
 
 

@@ -139,7 +139,8 @@ def read_table(
         bad_texts = {line: next(iter(values.values())) for line, values in bad_texts.items()}
         return LabeledTexts(ids, columns.pop(), text_b, labels, path, lines, bad_labels, bad_texts)
 
-    _check_same_columns(files.find_files(os.fspath(path)), header, dialect)
+    if len(paths := files.find_files(os.fspath(path))) > 1:
+        _check_same_columns(paths, header, dialect)
     return read_files(path, read)
 
 

@@ -9,7 +9,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from bert_tf.data.table_reader import Dialect
+from bert_tf.data.table_reader import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag
@@ -92,11 +92,7 @@ _SEVERAL = "Several files, or a quoted glob pattern, are separated by commas."
 class TextFileOptions(RunOptions):
     """Options of tasks whose examples are in text files."""
 
-    encoding: str | None = option(
-        None,
-        "Encoding of the text files that are read, such as cp1252, latin-1 or utf-16. Default: UTF-8, of which "
-        "invalid bytes are dropped and counted.",
-    )
+    encoding: str | None = option(None, ENCODING_HELP)
 
     @property
     def dialect(self) -> Dialect:
@@ -108,18 +104,11 @@ class TextFileOptions(RunOptions):
 class TableOptions(TextFileOptions):
     """Options of tasks whose examples are in tables."""
 
-    separator: str | None = option(
-        None,
-        "Character between the columns of a .csv or .tsv file, such as ';' or '|', or the word tab. Default: a comma "
-        "in .csv, a tab in .tsv.",
-    )
+    separator: str | None = option(None, SEPARATOR_HELP)
 
     @property
     def dialect(self) -> Dialect:
         return Dialect(self.separator, self.encoding)
-
-
-DIALECT_FLAGS = flags_of(TableOptions)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert_tf.data.columns import NAME
+from bert_tf.data.columns import NAME, SPAN_KEYS
 from bert_tf.data.table_reader import Dialect, excerpt, extension_of, iterate_lines, line_position, parse_object
 from bert_tf.evaluation.entities import EntitySpan, tags_of
 from bert_tf.utils import files
@@ -16,7 +16,6 @@ from bert_tf.utils.names import number_of, word_for
 
 # What a word of running text may have at its edges without being part of the name that it is in.
 EDGES = ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"
-_KEYS = ("entities", "label", "labels", "spans")  # of the list of entities
 _WORD = re.compile(r"\S+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FORMS = (
@@ -73,7 +72,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
     if not rows:
         raise ValueError(f"{path} contains no texts. Check the path.")
     is_studio = "data" in rows[0][1]
-    key = next((key for key in _KEYS if key in rows[0][1]), None)
+    key = next((key for key in SPAN_KEYS if key in rows[0][1]), None)
     if with_entities and not is_studio and key is None:
         at = line_position(path, rows[0][0])
         raise ValueError(f"{at}: the entities are missing. Found the keys {excerpt(list(rows[0][1]), 200)}; {_FORMS}.")

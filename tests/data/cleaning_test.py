@@ -124,3 +124,10 @@ def test_outputs_that_are_refused(tmp_path):
     assert (tmp_path / "b.csv").read_text() == "old"
     with pytest.raises(ValueError, match=r"missing column 'no' \(`label_column`\)"):
         clean_table(path, None, label_column="no")
+
+
+@pytest.mark.parametrize("entities", [{"entities": [{"start": 0, "end": 1, "type": "X"}]}, {"label": [[0, 1, "X"]]}])
+def test_annotated_texts_are_refused(tmp_path, entities):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "a &amp; b", "label": "x"} | entities))
+    with pytest.raises(ValueError, match="a.jsonl:1: texts with entities cannot be cleaned, because the offsets"):
+        clean_table(str(tmp_path / "a.jsonl"), None)
