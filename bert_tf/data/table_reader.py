@@ -77,8 +77,8 @@ SEPARATOR_HELP = (
     ".csv, a tab in .tsv."
 )
 ENCODING_HELP = (
-    "Encoding of the text files that are read, such as cp1252, latin-1 or utf-16. Default: UTF-8, of which invalid bytes "
-    "are dropped and counted."
+    "Encoding of the text files that are read, such as cp1252, latin-1 or utf-16. Default: UTF-8, of which invalid "
+    "bytes are dropped and counted."
 )
 _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in a shell
 
