@@ -76,7 +76,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
     if with_entities and not is_studio and key is None:
         at = line_position(path, rows[0][0])
         raise ValueError(f"{at}: the entities are missing. Found the keys {excerpt(list(rows[0][1]), 200)}; {_FORMS}.")
-    kept, lines, texts, tags, widening = [], [], [], [], _Widening(path)
+    kept, lines, texts, tags, tagger = [], [], [], [], _WordTagger(path)
     for line, row in rows:
         at = line_position(path, line)
         text = _studio_text(at, row) if is_studio else row.get("text")
@@ -87,7 +87,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
             spans = _studio_spans(at, row, text) if is_studio else _spans(at, row, key, text)
             if spans is None:
                 continue
-            tags.append(widening.tag_words(at, text, spans))
+            tags.append(tagger.tag_words(at, text, spans))
         kept.append(row)
         lines.append(line)
         texts.append(text)
@@ -95,7 +95,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
         logging.warning("%s: skipped %s without an annotation.", path, number_of(len(rows) - len(kept), "task"))
     if not kept:
         raise ValueError(f"{path}: no task has an annotation that was not skipped. Export annotated tasks.")
-    widening.log()
+    tagger.log()
     ids = [NAME.read(row.get("id")) for row in kept]
     return SpanTexts(list(map(str, range(len(ids)))) if None in ids else ids, lines, texts,
                      tags if with_entities else None)  # fmt: skip
@@ -109,8 +109,9 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
             if text.strip():
                 yield line, parse_object(line_position(path, line), text)
         return
+    text = files.read_text(path, encoding)
     try:
-        items = json.loads(files.read_text(path, encoding))
+        items = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be a list of objects in JSON. It cannot be parsed ({error}).") from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -214,17 +215,12 @@ def _without_space(text):
 # The tags of a text's words.
 
 
-class _Widening:
-    """Tags words, and counts the entities that words cannot represent exactly.
-
-    Attributes:
-        cut: the position and words of the first entity that begins or ends inside a word, and the number of them.
-        lost: likewise of entities in a word that an earlier one is in.
-    """
+class _WordTagger:
+    """Tags the words of a file's texts, and counts the entities that words cannot represent exactly."""
 
     def __init__(self, path):
         self._path, self._entities = path, 0
-        self._cut, self._lost = [], []
+        self._cut, self._lost = [], []  # (position, entity, words): widened; in a word of an earlier entity, left out
 
     def tag_words(self, at: str, text: str, spans: list[tuple[int, int, str]]) -> list[str]:
         """Returns the tag of each word in IOB2; raises ValueError for entities that overlap."""
