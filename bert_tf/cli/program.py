@@ -43,7 +43,7 @@ def check_files(settings: Settings):
         if not value or asked and not any(asked):
             continue
         if isinstance(value, str):
-            for path in find_files(value) if actions else [value]:
+            for path in find_files(value):
                 check_exists(path, name)
             continue
         for pattern in value:  # of a list: folders and patterns too

@@ -349,6 +349,10 @@ def split_table(
             f"`encoding={encoding}` cannot be split, because rows are copied byte for byte at the byte of a line feed. "
             f"Convert the file first: iconv -f {encoding} -t UTF-8."
         )
+    if len(files.find_files(path)) > 1:
+        raise ValueError(
+            f"{path} must be one file, because rows are copied byte for byte. Split each file, or join them first."
+        )
     paths = _paths(path, folder)
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}

@@ -182,16 +182,18 @@ def _join(name, parts):
 
 
 def _check_same_columns(paths, header, dialect):
-    """Raises ValueError unless several tables have the same columns; without a header, as many."""
-    first, *others = [names_in(path, dialect) for path in paths]
-    for path, names in zip(paths[1:], others, strict=True):
-        is_named = header or extension_of(path) not in SEPARATORS
-        if not names or extension_of(path) == ".jsonl":  # of a file that cannot be read, reading tells
-            continue
-        if names != first if is_named else len(names) != len(first):
+    """Raises ValueError unless several tables have the same columns; without a header, as many.
+
+    Each line of .jsonl names its own, and reading a file without names raises the error.
+    """
+    named = [(path, names_in(path, dialect)) for path in paths if extension_of(path) != ".jsonl"]
+    named = [(path, names) for path, names in named if names]
+    for path, names in named[1:]:
+        first = named[0][1]
+        if names != first if header or extension_of(path) not in SEPARATORS else len(names) != len(first):
             raise ValueError(
                 f"{path}: files that are read together must have the same columns. Received {excerpt(names, 200)}, but "
-                f"{paths[0]} has {excerpt(first, 200)}; make them the same."
+                f"{named[0][0]} has {excerpt(first, 200)}; make them the same."
             )
 
 
