@@ -61,7 +61,8 @@ def run_batch_prediction(settings, maker, **more):
     Raises:
         ValueError: a flag, the file or the model is not as it must be.
     """
-    from bert_tf.data.table_reader import Dialect, is_table
+    from bert_tf.data.dialect import Dialect
+    from bert_tf.data.table_reader import is_table
     from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 
     names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",

@@ -44,7 +44,7 @@ FLAGS = (
 def main(settings):
     """Writes the table, and prints the report."""
     from bert_tf.data.cleaning import clean_table
-    from bert_tf.data.table_reader import Dialect
+    from bert_tf.data.dialect import Dialect
 
     _check(settings)
     report = clean_table(

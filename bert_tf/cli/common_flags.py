@@ -1,6 +1,6 @@
 """Flags that several commands share, by group."""
 
-from bert_tf.data.table_reader import ENCODING_HELP, SEPARATOR_HELP
+from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
 from bert_tf.utils.settings import NO_EFFECT, Flag, with_attributes

@@ -128,7 +128,7 @@ def _check(settings):
 
 
 def _read(settings, path):
-    from bert_tf.data.table_reader import Dialect
+    from bert_tf.data.dialect import Dialect
     from bert_tf.interpret.probing.job import read_labelled_texts, read_tagged_words
 
     if settings.unit == "word":

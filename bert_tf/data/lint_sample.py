@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.table_reader import DEFAULT_DIALECT, Dialect
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.utils.names import word_for
 
 # === Findings ===

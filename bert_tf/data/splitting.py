@@ -11,9 +11,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.data.columns import NAME, number, several
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import find_leader
-from bert_tf.data.table_reader import DEFAULT_DIALECT, Column, Dialect, extension_of, read_rows
+from bert_tf.data.table_reader import Column, read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
 

@@ -10,17 +10,9 @@ import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.data import lint_sample
+from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, extension_of, separator_name, separator_option
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
-from bert_tf.data.table_reader import (
-    SEPARATOR_NAMES,
-    SEPARATORS,
-    Column,
-    excerpt,
-    extension_of,
-    names_in,
-    separator_name,
-    separator_option,
-)
+from bert_tf.data.table_reader import Column, excerpt, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 

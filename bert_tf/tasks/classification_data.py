@@ -8,7 +8,8 @@ from absl import logging
 
 from bert_tf.data import columns, glue, tables, windowed
 from bert_tf.data.dataset import Tokenized, count_truncated
-from bert_tf.data.table_reader import DEFAULT_DIALECT, Dialect, excerpt
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.tasks.options import ACTIONS

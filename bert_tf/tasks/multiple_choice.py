@@ -11,17 +11,10 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dataset import count_truncated
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.data.table_reader import (
-    DEFAULT_DIALECT,
-    Column,
-    Dialect,
-    excerpt,
-    line_position,
-    names_in,
-    read_rows,
-)
+from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.abstention import Abstention

@@ -9,7 +9,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from bert_tf.data.table_reader import ENCODING_HELP, SEPARATOR_HELP, Dialect
+from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data.columns import NAME
-from bert_tf.data.table_reader import Column, Dialect, bare_returns, excerpt, extension_of, line_position, read_rows
+from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.evaluation.entities import SCHEMES, find_scheme, find_wrong_tag, parse_entities, split_tag, tags_of
 from bert_tf.tasks.tagging_spans import has_spans, read_span_texts, word_spans

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from bert_tf.data.columns import NAME, SPAN_KEYS
-from bert_tf.data.table_reader import Dialect, excerpt, extension_of, iterate_lines, line_position, parse_object
+from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.table_reader import excerpt, iterate_lines, line_position, parse_object
 from bert_tf.evaluation.entities import EntitySpan, tags_of
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bert_tf.data.cleaning import clean_table
-from bert_tf.data.table_reader import Dialect
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.tables import read_table
 from bert_tf.utils.names import CLEANING_KINDS
 

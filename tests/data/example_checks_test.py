@@ -9,9 +9,9 @@ import pytest
 
 from bert_tf.data import table_checks, tables
 from bert_tf.data.columns import NAME, number
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.example_checks import check_samples
 from bert_tf.data.lint_sample import LintSample, TableLayout
-from bert_tf.data.table_reader import Dialect
 
 NAMES = ("balance", "card", "refund", "limit")
 # Sentences that all differ, and say nothing.

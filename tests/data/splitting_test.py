@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data import example_checks, splitting
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.splitting import Columns, split_table
-from bert_tf.data.table_reader import Dialect
 
 WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
 

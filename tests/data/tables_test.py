@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from bert_tf.data import columns
-from bert_tf.data.table_reader import Dialect, names_in
+from bert_tf.data.dialect import Dialect
+from bert_tf.data.table_reader import names_in
 from bert_tf.data.tables import LabeledTexts, check_labels, list_labels, read_table
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
-from bert_tf.data.table_reader import DEFAULT_DIALECT, Column, Dialect, is_table, iterate_lines, iterate_rows
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows
 from bert_tf.data.tables import MOST, read_values
 from bert_tf.utils.names import number_of
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from absl import logging
 
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import Ragged
-from bert_tf.data.table_reader import DEFAULT_DIALECT, Dialect
 from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter, WorkFolder, join_parts
 from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows

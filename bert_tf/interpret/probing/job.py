@@ -10,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.feature_extractor import Extractor
-from bert_tf.data.table_reader import DEFAULT_DIALECT, Dialect
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.tables import read_table
 from bert_tf.interpret.probing import probe
 from bert_tf.interpret.probing.probe import Probed, train_probe

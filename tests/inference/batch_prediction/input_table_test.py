@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.data.table_reader import Dialect
+from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.input_table import InputTable
 
 TEXTS = ["a film", "", 'stray " quote, and comma', "\u2028 é \x0b"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.data.table_reader import Dialect
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks import classification_data
 from bert_tf.tokenization.wordpiece import Tokenizer
