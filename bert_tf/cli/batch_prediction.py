@@ -2,7 +2,7 @@
 
 from absl import logging
 
-from bert_tf.cli.common_flags import BEAM
+from bert_tf.cli.common_flags import BEAM, DIALECT
 from bert_tf.utils.settings import Flag
 
 BATCH_PREDICTION = (
@@ -19,6 +19,7 @@ BATCH_PREDICTION = (
         "list",
     ),
     Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool"),
+    *DIALECT,
     Flag(
         "num_shards", None,
         "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",
@@ -60,12 +61,14 @@ def run_batch_prediction(settings, maker, **more):
     Raises:
         ValueError: a flag, the file or the model is not as it must be.
     """
+    from bert_tf.data.dialect import Dialect
     from bert_tf.data.table_reader import is_table
     from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 
     names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",
              "quote_formulas")  # fmt: skip
     values = {name: settings.get(name) for name in names} | {"text_columns": settings.text_column} | more
+    values["dialect"] = Dialect(settings.separator, settings.encoding)
     _warn_of_ignored(settings, is_table(settings.input_file))
     job = TableJob(maker=maker, **{**values, "text_columns": tuple(values["text_columns"])})
     written = run_table_job(job, settings.runner, settings.beam_options)
@@ -80,6 +83,7 @@ def _warn_of_ignored(settings, table):
     is_csv = (settings.output_file or "").lower().endswith(".csv")
     idle = {
         "header": of_lines,
+        "separator": of_lines,
         "text_column": of_lines,
         "num_workers": f"with --runner={settings.runner}" if settings.runner else None,
         "beam_options": None if settings.runner else "without --runner",

@@ -27,6 +27,7 @@ GROUPS = {
     ),
     "Data": (
         CliCommand("split", "data split", "guides/prepare_data"),
+        CliCommand("clean_data", "data clean", "guides/prepare_data"),
         CliCommand("check_data", "data check", "guides/prepare_data"),
         CliCommand("find_label_errors", "data label-errors", "guides/prepare_data"),
     ),
@@ -80,7 +81,7 @@ Usage: bert-tf COMMAND [--flags]
 
 Get started   demo               train, evaluate and serve a model in minutes
               doctor             check Python, TensorFlow, CPU and GPU
-Data          data split         split into train/eval/test without leaks
+Data          data clean|split   clean a table; train/eval/test without leaks
               data check         find problems in training data
               data label-errors  find examples that are probably mislabeled
 Train         train classifier   text classification and regression

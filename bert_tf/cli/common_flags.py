@@ -1,5 +1,6 @@
 """Flags that several commands share, by group."""
 
+from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
 from bert_tf.utils.settings import NO_EFFECT, Flag, with_attributes
@@ -50,6 +51,13 @@ TOKENIZER = (
         "integer", low=3,
     ),
 )  # fmt: skip
+
+
+# === Tables ===
+# How a text table is written; `data.table_reader.Dialect` has the same names.
+
+
+DIALECT = (Flag("separator", None, SEPARATOR_HELP), Flag("encoding", None, ENCODING_HELP))
 
 
 # === Distillation ===
@@ -309,8 +317,8 @@ LORA = (
 LOSS = (
     Flag(
         "class_weights", None,
-        "Weights of the labels' examples in the loss: `balanced`, or label:weight pairs; labels that are not named "
-        "weigh 1.",
+        "Weights of the labels' examples in the loss: `balanced`, label:weight pairs, or a .json file with an object "
+        "of labels and weights; labels that are not named weigh 1.",
         "list",
     ),
     Flag(

@@ -20,7 +20,8 @@ from bert_tf.utils.settings import Flag, Settings, command_line, options_of, wit
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
 _ABOUT_FILE = (
-    "train_file", "header", "text_column", "label_column", "task_name", "data_dir", "xnli_language", "output_dir",
+    "train_file", "header", "separator", "encoding", "drop_empty", "text_column", "label_column", "task_name",
+    "data_dir", "xnli_language", "output_dir",
     "overwrite_output_dir",
 )  # fmt: skip
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length", "precision", "seed")

@@ -45,6 +45,7 @@ from bert_tf.training.state import RunConfig
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
+from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings, options_of
 
 # === Calibration ===
@@ -172,7 +173,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
             batches = batch_settings(settings, use_xla).training(train, config)
             config, range_test = with_tested_rate(trainable, config, batches)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
-        files = {split: [each["file"]] for split, each in read.items()}
+        files = {split: find_files(each["file"]) for split, each in read.items()}
         values, flags = settings.to_dict(), settings.given_values()
         record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
         history = make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
@@ -294,7 +295,8 @@ class FineTuning:
     def _scored_files(self):
         """Returns what is scored, or None: nothing is asked for that could be."""
         kind = "dev" if self.settings.do_eval else "test" if self.settings.do_predict else None
-        paths = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
+        read = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
+        paths = [path for each in read for path in find_files(each)]
         return scored_files(self.settings.output_dir, paths, self.trainer.global_step) if paths else None
 
     def export(self, form: ExportOptions):

@@ -16,6 +16,7 @@ import os
 
 from absl import logging
 
+from bert_tf.cli.common_flags import DIALECT
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
@@ -49,6 +50,7 @@ FLAGS = (
     Flag("tag_column", -1, "Tag column, by number from 0; a negative number counts from the end.", "integer"),
     Flag("label_column", "label", "With --unit=text: label column, by name or by number from 0."),
     Flag("header", True, "With --unit=text: read column names from line 1 of a .tsv or .csv file.", "bool"),
+    *DIALECT,
     Flag(
         "max_train_examples", 20_000,
         "Maximum number of words, or texts, to train on, sampled with --seed.",
@@ -81,7 +83,7 @@ FLAGS = (
         "integer", low=1,
     ),
 )
-_OF_TEXTS = ("label_column", "header")
+_OF_TEXTS = ("label_column", "header", "separator")
 _OF_WORDS = ("tag_column",)
 _OF_PROBES = ("eval_file", "max_train_examples", "max_eval_examples", "num_train_epochs", "tag_column", "label_column",
               "max_seq_length")  # fmt: skip
@@ -126,13 +128,16 @@ def _check(settings):
 
 
 def _read(settings, path):
+    from bert_tf.data.dialect import Dialect
     from bert_tf.interpret.probing.job import read_labelled_texts, read_tagged_words
 
     if settings.unit == "word":
         tag = None if settings.heads else settings.tag_column
-        return read_tagged_words(path, int(settings.text_column[0]) if settings.text_column else 0, tag)
+        column = int(settings.text_column[0]) if settings.text_column else 0
+        return read_tagged_words(path, column, tag, settings.encoding)
+    dialect = Dialect(settings.separator, settings.encoding)
     label = None if settings.heads else settings.label_column
-    return read_labelled_texts(path, settings.text_column or ["text"], label, settings.header)
+    return read_labelled_texts(path, settings.text_column or ["text"], label, settings.header, dialect)
 
 
 def _probes(settings, bert, train, test):

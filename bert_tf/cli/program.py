@@ -14,7 +14,7 @@ from absl import flags, logging
 
 from bert_tf.cli import usage
 from bert_tf.cli.main import is_output_closed
-from bert_tf.utils.files import check_exists
+from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
@@ -43,7 +43,8 @@ def check_files(settings: Settings):
         if not value or asked and not any(asked):
             continue
         if isinstance(value, str):
-            check_exists(value, name)
+            for path in find_files(value):
+                check_exists(path, name)
             continue
         for pattern in value:  # of a list: folders and patterns too
             if not (os.path.exists(pattern) or "://" in pattern or glob.glob(pattern, recursive=True)):

@@ -16,7 +16,8 @@ from bert_tf.tasks import options
 from bert_tf.utils.names import percent
 from bert_tf.utils.settings import Flag
 
-_COLUMNS = ("header", "text_column", "label_column", "problem_type", "label_separator")  # as the classifier has them
+# As the classifier has them.
+_COLUMNS = ("header", "separator", "encoding", "text_column", "label_column", "problem_type", "label_separator")
 FLAGS = (
     Flag(
         "input_file", None,
@@ -47,11 +48,12 @@ _SHOWN = 20  # labels in the table
 
 def main(settings):
     """Writes the parts, and prints what each has."""
+    from bert_tf.data.dialect import Dialect
     from bert_tf.data.splitting import Columns, group_sizes, split_table
 
     columns = Columns(
         settings.text_column, settings.label_column, settings.group_column, settings.header, settings.problem_type,
-        settings.label_separator,
+        settings.label_separator, Dialect(settings.separator, settings.encoding),
     )  # fmt: skip
     done = split_table(
         settings.input_file, settings.output_dir, settings.eval_share, settings.test_share, columns, settings.seed

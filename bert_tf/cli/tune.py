@@ -16,6 +16,7 @@ import os
 from absl import logging
 
 from bert_tf.cli.program import parse_flags
+from bert_tf.utils.files import find_files
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import check_manifest, contents
 from bert_tf.utils.settings import Flag
@@ -124,9 +125,9 @@ def _plan(settings, program, table, others):
 def _made_with(settings, program, others):
     """Returns what must stay the same from command to command; how many trials there are may change."""
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in others)
-    read = contents(given[name] for name in ("train_file", "eval_file", "data_dir", "vocab_file") if given.get(name))
+    read = [given[name] for name in ("train_file", "eval_file", "data_dir", "vocab_file") if given.get(name)]
     return {
-        **read,
+        **contents(path for each in read for path in find_files(each)),
         "program": program,
         "flags": " ".join(others),
         "search": settings.search,

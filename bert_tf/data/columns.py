@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+SPAN_KEYS = ("entities", "label", "labels", "spans")  # of the entities of a text in .jsonl; the first that a file has
 _EXACT = 2.0**53  # above it, floats cannot represent all integers
 
 
@@ -98,5 +99,13 @@ def _number(value, low, high):
     return score if math.isfinite(score) and low <= score <= high else None
 
 
+def _yes_or_no(value):
+    if is_missing_cell(value):
+        return False
+    return _YES_OR_NO.get(str(value).strip().lower())
+
+
+_YES_OR_NO = {"": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+YES_OR_NO = ColumnType("a label's column must hold 0, 1, true, false or nothing", _yes_or_no)
 TEXT = ColumnType("a text must be a string", _text)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)

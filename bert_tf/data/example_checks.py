@@ -1,7 +1,6 @@
 """Checks of examples before a run: truncation, duplicate texts, suspicious labels."""
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterator, Mapping
 
@@ -78,7 +77,7 @@ def _unreadable(sample, noun, bad, nothing, parameter):
 def _finding(sample, kind, lines, what, remedy):
     count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
     rows = format_share(len(lines), count, "rows", ("has", "have"))
-    indices = format_positions(sample.path, functools.partial(line_position, sample.path), lines)
+    indices = format_positions(sample.path, (line_position(sample.path, line) for line in lines))
     return DataFinding(
         kind, sample.path, len(lines), f"{rows} {what}; training will not start", remedy, indices
     )

@@ -2,11 +2,13 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.utils.names import word_for
 
 # === Findings ===
@@ -65,15 +67,9 @@ class DataFinding:
         return f"{self.what}{f' ({shown})' if shown else ''}; {self.remedy}."
 
 
-def format_positions(path: str, where: Callable[[int], str], indices: Iterable[int]) -> tuple[str, ...]:
-    """Returns the positions of the first 1,000 of these examples, without the file name.
-
-    Args:
-        path: the file.
-        where: index -> "file:3", or "file: row 3".
-        indices: of the examples.
-    """
-    rests = [where(int(i)).removeprefix(path) for _, i in zip(range(_KEPT), indices, strict=False)]
+def format_positions(path: str, positions: Iterable[str]) -> tuple[str, ...]:
+    """Returns the first 1,000 of these positions, "file:3" or "file: row 3", without the name of the file `path`."""
+    rests = [position.removeprefix(path) for position in itertools.islice(positions, _KEPT)]
     return tuple(f"line {rest[1:]}" if rest[1:].isdigit() else rest.removeprefix(": ") for rest in rests)
 
 
@@ -111,7 +107,7 @@ class LintSample:
     """The n examples of one file.
 
     Attributes:
-        path: the file.
+        path: the file, or several as `files.find_files` takes them.
         where: index -> "file:line", as errors begin with it.
         texts: name -> n texts.
         targets: the values that examples with the same texts should share. If None, the examples have no targets.
@@ -123,6 +119,7 @@ class LintSample:
         bad_labels: line -> label of each row that was skipped because its label is empty or unreadable.
         bad_texts: line -> the value in place of a text, such as None, of each row that was skipped for that.
         fewest_words: examples whose texts have fewer words often repeat, and are not compared.
+        dialect: how a text file is written.
     """
 
     path: str
@@ -137,13 +134,14 @@ class LintSample:
     bad_labels: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     bad_texts: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     fewest_words: int = 0
+    dialect: Dialect = DEFAULT_DIALECT
 
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))
 
     def positions(self, indices: Iterable[int]) -> tuple[str, ...]:
         """Returns the positions of the first 1,000 of these examples."""
-        return format_positions(self.path, self.where, indices)
+        return format_positions(self.path, (self.where(int(i)) for i in indices))
 
     def finding(
         self, kind: str, indices: Collection[int], what: str, remedy: str, warn_from: float = 0.0

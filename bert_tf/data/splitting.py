@@ -11,8 +11,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.data.columns import NAME, number, several
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.data.table_reader import Column, extension_of, read_rows
+from bert_tf.data.near_duplicates import find_leader
+from bert_tf.data.table_reader import Column, read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
 
@@ -48,16 +50,9 @@ def join_groups(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """
     leader = one.tolist()  # each points to itself or to an earlier one
     for i, first in enumerate(other.tolist()):
-        a, b = _find(leader, i), _find(leader, first)
+        a, b = find_leader(leader, i), find_leader(leader, first)
         leader[max(a, b)] = min(a, b)
-    return np.array([_find(leader, i) for i in range(len(leader))], np.int64)
-
-
-def _find(leader, i):
-    while leader[i] != i:
-        leader[i] = leader[leader[i]]
-        i = leader[i]
-    return i
+    return np.array([find_leader(leader, i) for i in range(len(leader))], np.int64)
 
 
 # === Assignment ===
@@ -281,6 +276,7 @@ class Columns:
         header: whether line 1 of .tsv and .csv names the columns.
         problem: the kind of labels, one of `names.PROBLEMS`.
         separator: separator of several labels.
+        dialect: how a text table is written.
     """
 
     text: Sequence[str | int] = ("text",)
@@ -289,6 +285,7 @@ class Columns:
     header: bool = True
     problem: str = "single_label"
     separator: str = ","
+    dialect: Dialect = DEFAULT_DIALECT
 
 
 def group_sizes(groups: np.ndarray) -> list[int]:
@@ -347,6 +344,16 @@ def split_table(
                 parts, or an output file already exists.
     """
     columns, shares = columns or Columns(), _shares(eval_share, test_share)
+    encoding = columns.dialect.encoding
+    if not files.is_utf8(encoding) and "\n".encode(encoding) != b"\n":
+        raise ValueError(
+            f"`encoding={encoding}` cannot be split, because rows are copied byte for byte at the byte of a line feed. "
+            f"Convert the file first: iconv -f {encoding} -t UTF-8."
+        )
+    if len(files.find_files(path)) > 1:
+        raise ValueError(
+            f"{path} must be one file, because rows are copied byte for byte. Split each file, or join them first."
+        )
     paths = _paths(path, folder)
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
@@ -396,12 +403,13 @@ def _read(path, columns) -> LabeledTexts:
         text_columns=columns.text,
         label_column=columns.label or None,
         label=_KINDS[columns.problem](columns.separator),
+        dialect=columns.dialect,
     )
 
 
 def _groups(path, columns):
     column = Column(columns.group, "group_column")
-    rows = read_rows(path, [column], columns.header)
+    rows = read_rows(path, [column], columns.header, dialect=columns.dialect)
     return [read_values(path, line, [(column, NAME)], values)[0] for line, values in rows]
 
 

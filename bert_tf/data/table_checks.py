@@ -2,17 +2,17 @@
 
 import collections
 import csv
+import dataclasses
 import io
 import itertools
-import os
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.data import lint_sample
+from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, extension_of, separator_name, separator_option
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
-from bert_tf.data.table_reader import SEPARATOR_NAMES, Column, excerpt, extension_of, names_in
+from bert_tf.data.table_reader import Column, excerpt, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
@@ -157,19 +157,18 @@ def _plain(name):
 # The separator of a text table, guessed from the uniformity of its rows.
 
 
-_SEPARATORS = {".tsv": "\t", ".csv": ","}
 _LOOKED_AT = 1000  # rows whose columns are counted
 _EVEN, _UNEVEN = 0.95, 0.8  # share of rows with the most common number of columns, for a right and a wrong separator
 
 
-def _likely_separator(text: str, extension: str) -> str | None:
-    """Returns the probable separator (a key of SEPARATOR_NAMES) if it differs from the extension's, else None.
+def _likely_separator(text: str, extension: str, own: str) -> str | None:
+    """Returns the probable separator (a key of SEPARATOR_NAMES) if it differs from the file's own, else None.
 
     Args:
         text: contents of the file.
         extension: ".tsv" or ".csv".
+        own: the separator that the file is read with.
     """
-    own = _SEPARATORS[extension]
     if _evenness(text, extension, own) >= _UNEVEN:
         return None
     others = {each: _evenness(text, extension, each) for each in SEPARATOR_NAMES if each != own}
@@ -177,14 +176,13 @@ def _likely_separator(text: str, extension: str) -> str | None:
     return best if others[best] >= _EVEN else None
 
 
-def _widths(text: str, extension: str, separator: str | None = None) -> Iterator[int]:
+def _widths(text: str, extension: str, separator: str) -> Iterator[int]:
     """Yields the number of columns of each row that is not blank; stops at invalid CSV.
 
     Args:
         text, extension: as in `_likely_separator`.
-        separator: separator of columns. If None, that of the extension.
+        separator: separator of columns.
     """
-    separator = separator or _SEPARATORS[extension]
     if separator == "\t" or extension == ".tsv":
         yield from (line.count(separator) + 1 for line in text.split("\n") if line and line != "\r")
         return
@@ -221,18 +219,29 @@ _LONG = 4  # words: more than any column name has
 
 def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
     """Yields signs that a file was written in another format or encoding than it is read with."""
-    extension = extension_of(sample.path)
+    paths = files.find_files(sample.path)
+    if len(paths) == 1:
+        yield from _check_file(sample, paths[0])
+        return
+    for path in paths:
+        for finding in _check_file(sample, path):
+            yield dataclasses.replace(finding, path=sample.path, what=f"{path}: {finding.what}")
+
+
+def _check_file(sample, path):
+    extension = extension_of(path)
     if extension == ".parquet":
         return
-    text, lost = files.read_with_losses(sample.path)
-    yield from _encoding(sample.path, text, lost)
-    if sample.table is None or extension not in _SEPARATORS:
+    text, lost = files.read_with_losses(path, sample.dialect.encoding)
+    yield from _encoding(path, text, lost)
+    if sample.table is None or extension not in SEPARATORS:
         return
-    yield from _separators(sample, text, extension)
+    separator = sample.dialect.separator_of(extension)
+    yield from _separators(path, text, extension, separator)
     if sample.table.header:
-        yield from _row_as_header(sample)
-    else:
-        yield from _uneven_rows(sample, text, extension)
+        yield from _row_as_header(sample, path)
+    elif path == sample.path:
+        yield from _uneven_rows(sample, text, extension, separator)
         yield from _header_as_row(sample)
 
 
@@ -245,7 +254,7 @@ def _encoding(path, text, lost):
             len(lost),
             f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
             f"{number_of(len(lost), 'line')}: dropped, so words lose letters",
-            _conversion(path)
+            "set `encoding` to that of the file, such as cp1252, or convert the file to UTF-8"
             if text.isascii()
             # Other non-ASCII letters are UTF-8: a conversion would turn é into Ã©.
             else f"correct {word_for(len(lost), 'this line', 'these lines')} by hand; do not convert the file, because "
@@ -266,14 +275,6 @@ def _encoding(path, text, lost):
         )
 
 
-def _conversion(path):
-    stem, extension = os.path.splitext(path.removesuffix(".gz"))
-    packed = path != stem + extension
-    read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
-    to = shlex.quote(f"{stem}-utf8{extension}")
-    return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f with its actual encoding)"
-
-
 def _damaged_lines(text):
     """Returns {line number: excerpt} of the lines with such letters; the expression alone would be slow."""
     if not any(mark in text for mark in _MARKS):
@@ -285,32 +286,32 @@ def _damaged_lines(text):
     return damaged
 
 
-def _separators(sample, text, extension):
-    if other := _likely_separator(text, extension):
-        own = SEPARATOR_NAMES[_SEPARATORS[extension]]
+def _separators(path, text, extension, separator):
+    if other := _likely_separator(text, extension, separator):
         yield DataFinding(
             "separator",
-            sample.path,
+            path,
             1,
-            f"the columns seem to be separated by {SEPARATOR_NAMES[other]}, but {own} are expected",
-            "save the file as .csv with commas, or as .tsv with tabs",
+            f"the columns seem to be separated by {separator_name(other)}, but "
+            f"{separator_name(separator)} are expected",
+            f"set {separator_option(other)}",
         )
 
 
-def _uneven_rows(sample, text, extension):
+def _uneven_rows(sample, text, extension, separator):
     """Yields the rows with more columns than most, in which a text may have been split."""
-    widths = list(_widths(text, extension))
+    name = separator_name(separator)
+    widths = list(_widths(text, extension, separator))
     usual = collections.Counter(widths).most_common(1)[0][0]
     wide = [i for i, width in enumerate(widths) if width > usual]
     if wide and len(widths) == len(sample):
-        is_csv = _SEPARATORS[extension] == ","
         yield DataFinding(
             "uneven_rows",
             sample.path,
             len(wide),
             f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than the usual "
-            f"{usual}: a text may be cut at its first {'comma' if is_csv else 'tab'}",
-            "put fields that contain commas in double quotes" if is_csv else "remove the stray tabs",
+            f"{usual}: a text may be cut at one of its {name}",
+            f"put fields that contain {name} in double quotes" if extension == ".csv" else f"remove stray {name}",
             sample.positions(wide),
         )
 
@@ -343,9 +344,9 @@ def _stands_out(texts, label, others):
     return words[len(words) // 2] >= _LONG and min(others.values(), default=0) > 1
 
 
-def _row_as_header(sample):
+def _row_as_header(sample, path):
     """Yields a header that looks like an example: columns were given by index, and their names are data."""
-    names, table = names_in(sample.path), sample.table
+    names, table = names_in(path, sample.dialect), sample.table
     numbers = [column for column in table.text_columns if str(column) not in names]
     text = next((names[Column(c).index()] for c in numbers if Column(c).index() is not None), "")
     label = None
@@ -355,7 +356,7 @@ def _row_as_header(sample):
         shown = " and ".join(repr(cell[:40]) for cell in (text, label) if cell)
         yield DataFinding(
             "row_as_header",
-            sample.path,
+            path,
             1,
             f"line 1, {shown}, seems to be an example, but is read as the header",
             "set `header=false`",

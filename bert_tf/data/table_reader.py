@@ -12,6 +12,14 @@ from typing import Any
 from absl import logging
 
 from bert_tf.data.columns import without_surrogates
+from bert_tf.data.dialect import (
+    DEFAULT_DIALECT,
+    SEPARATOR_NAMES,
+    Dialect,
+    extension_of,
+    separator_name,
+    separator_option,
+)
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
@@ -67,7 +75,6 @@ def _plain_values(column):
 
 
 _FEW = 1e-3  # share of rows that may be malformed in files known for it
-SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
 
 
@@ -133,8 +140,8 @@ def _missing(columns, names, at, header):
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
     advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
     advice += ", or set `header=false` if line 1 is already an example" if header else ""
-    if header and len(names) == 1 and (likely := [n for each, n in SEPARATOR_NAMES.items() if each in names[0]]):
-        advice = f"{likely[0]} seem to separate the columns: save the file as .csv with commas, or as .tsv with tabs"
+    if header and len(names) == 1 and (likely := [each for each in SEPARATOR_NAMES if each in names[0]]):
+        advice = f"{separator_name(likely[0])} seem to separate the columns: set {separator_option(likely[0])}"
     *others, last = dict.fromkeys(map(str, columns))
     what = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
     return ValueError(
@@ -143,19 +150,19 @@ def _missing(columns, names, at, header):
 
 
 def read_rows(
-    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
+    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False, dialect: Dialect = DEFAULT_DIALECT
 ) -> list[tuple[int, list[Any]]]:
     """Returns the rows of `iterate_rows` as a list."""
-    return list(iterate_rows(path, wanted, header, skip_short))
+    return list(iterate_rows(path, wanted, header, skip_short, dialect))
 
 
 def iterate_rows(
-    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
+    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False, dialect: Dialect = DEFAULT_DIALECT
 ) -> Iterator[tuple[int, list[Any]]]:
     """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension decides the format.
 
     Holds only a few rows in memory. With `skip_short`, a few rows of .tsv and .csv may have too few columns: they are
-    skipped, and the log reports how many.
+    skipped, and the log reports how many. `dialect` is how a text file is written.
 
     Raises:
         ValueError: as for `bert_tf.data.tables.read_table`, after the rows before the bad one are yielded.
@@ -167,16 +174,17 @@ def iterate_rows(
             f"{path} must end in .tsv, .csv, .jsonl (each optionally with .gz) or .parquet, because the extension "
             f"decides the format. Received the name {os.path.basename(path)!r}; rename or convert the file."
         )
-    return _READERS[extension_of(path)](path, wanted, header, skip_short)
+    dialect.check(path)
+    return _READERS[extension_of(path)](path, wanted, header, skip_short, dialect)
 
 
-def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
+def iterate_lines(path: str, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yields (1-based line, [its text]) for each line of a text file, including blank ones; a final line feed ends one.
 
     Raises:
         ValueError: as `files.read_text`.
     """
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_lines(path, encoding), 1):
         yield number, [without_end(line)]
 
 
@@ -185,17 +193,12 @@ def is_table(path: str) -> bool:
     return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # compressed twice: an error
 
 
-def extension_of(path: str) -> str:
-    """Returns the extension that decides the format: the inner one if the name ends in .gz."""
-    stem, extension = os.path.splitext(path.lower())
-    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet compresses its columns itself
-        return os.path.splitext(stem)[1]
-    return extension
-
-
-def line_position(path: str, line: int) -> str:
-    """Returns "file:line", the beginning of every error about a row."""
-    return f"{path}: row {line}" if path.lower().endswith(".parquet") else f"{path}:{line}"
+def line_position(path: str, line: int | str) -> str:
+    """Returns "file:line", the beginning of every error about a row; a text is such a position already."""
+    if isinstance(line, str):
+        return line
+    unit = {".parquet": "row", ".json": "item"}.get(extension_of(path))
+    return f"{path}: {unit} {line}" if unit else f"{path}:{line}"
 
 
 def excerpt(value: Any, length: int = 80) -> str:
@@ -209,7 +212,7 @@ def without_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
-def _lines(path):
+def _lines(path, encoding):
     """Yields the lines of a file, each with its end.
 
     Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they are ordinary text here.
@@ -217,7 +220,7 @@ def _lines(path):
     Raises:
         ValueError: as in `files.read_lines`, or the lines end in bare carriage returns.
     """
-    for number, line in enumerate(files.read_lines(path), 1):
+    for number, line in enumerate(files.read_lines(path, encoding), 1):
         if number == 1 and not line.endswith("\n") and "\r" in line.removesuffix("\r"):
             raise bare_returns(path, number, line)
         yield line
@@ -235,15 +238,21 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
     )
 
 
-def _read_tsv(path, wanted, header, skip_short):
-    lines = map(without_end, _lines(path))
-    rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
-    return _select(path, rows, "tabs", wanted, header, skip_short)
+def _read_tsv(path, wanted, header, skip_short, dialect):
+    lines, separator = map(without_end, _lines(path, dialect.encoding)), dialect.separator_of(".tsv")
+    rows = ((number, line.split(separator) if line else []) for number, line in enumerate(lines, 1))
+    return _select(path, rows, separator, wanted, header, skip_short)
 
 
-def _csv_rows(path):
+def _read_csv(path, wanted, header, skip_short, dialect):
+    separator = dialect.separator_of(".csv")
+    rows = _csv_rows(path, separator, dialect.encoding)
+    return _select(path, rows, separator, wanted, header, skip_short)
+
+
+def _csv_rows(path, separator, encoding):
     csv.field_size_limit(FIELD_LIMIT)
-    reader, start = csv.reader(_lines(path), strict=True), 1
+    reader, start = csv.reader(_lines(path, encoding), delimiter=separator, strict=True), 1
     try:
         for row in reader:
             yield start, row
@@ -251,16 +260,17 @@ def _csv_rows(path):
     except csv.Error as error:
         if "new-line character" in str(error):
             number = reader.line_num
-            raise bare_returns(path, number, next(itertools.islice(_lines(path), number - 1, None))) from error
+            line = next(itertools.islice(_lines(path, encoding), number - 1, None))
+            raise bare_returns(path, number, line) from error
         raise ValueError(
             f"{path}:{start}: the row that begins here is not valid CSV (RFC 4180): {error}. "
             "Put the field in double quotes and double the quotes inside, or rename the file to .tsv."
         ) from error
 
 
-def _read_jsonl(path, wanted, header, skip_short):
+def _read_jsonl(path, wanted, header, skip_short, dialect):
     """Reads one object per line; `header` and `skip_short` are ignored, since every object names its columns."""
-    lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(_lines(path), 1))
+    lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(_lines(path, dialect.encoding), 1))
     broken = 0
     for number, line in _without_blank_end(lines):
         row = parse_object(line_position(path, number), line)
@@ -292,20 +302,20 @@ def parse_object(at: str, line: str) -> dict:
     return value
 
 
-def _read_parquet(path, wanted, header, skip_short):
+def _read_parquet(path, wanted, header, skip_short, dialect):
     """Reads a Parquet file; `header` and `skip_short` are ignored, since the file names its columns."""
     return parquet_rows(path, lambda names: find_columns(wanted, names, path, header=False))
 
 
 _READERS = {
     ".tsv": _read_tsv,
-    ".csv": lambda path, *options: _select(path, _csv_rows(path), "commas", *options),
+    ".csv": _read_csv,
     ".jsonl": _read_jsonl,
     ".parquet": _read_parquet,
 }
 
 
-def _select(path, rows, separators, wanted, header, skip_short):
+def _select(path, rows, separator, wanted, header, skip_short):
     """Yields (line, values of the requested columns) for every row; with `header`, the first row holds the names."""
     rows = _without_blank_end(rows)
     first = next(rows, None)
@@ -316,6 +326,7 @@ def _select(path, rows, separators, wanted, header, skip_short):
         indexes = find_columns(wanted, names, line_position(path, first[0]))
     else:
         indexes, rows = [_index_without_header(path, column) for column in wanted], itertools.chain([first], rows)
+    separators = separator_name(separator)
     need, total, short, first_short = max(indexes) + 1, 0, 0, None
     for line, row in rows:
         total += 1
@@ -335,7 +346,8 @@ def _select(path, rows, separators, wanted, header, skip_short):
 
 
 def _too_wide(path, line, row, names, separators):
-    advice = "put a field with commas in double quotes" if separators == "commas" else "remove a stray tab"
+    is_csv = extension_of(path) == ".csv"
+    advice = f"put a field with {separators} in double quotes" if is_csv else f"remove stray {separators}"
     return ValueError(
         f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
         f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by index with `header=false`."
@@ -381,7 +393,7 @@ def _without_blank_end(rows):
 # The names of a table's columns, read without its rows.
 
 
-def names_in(path: str) -> list[str]:
+def names_in(path: str, dialect: Dialect = DEFAULT_DIALECT) -> list[str]:
     """Returns the column names: the header in line 1, the keys of the first object, or those of the Parquet schema.
 
     Returns:
@@ -393,12 +405,12 @@ def names_in(path: str) -> list[str]:
             from pyarrow import parquet
 
             return parquet.read_schema(path).names
-        lines = files.read_lines(path)
+        lines = files.read_lines(path, dialect.encoding)
         if extension == ".csv":
             csv.field_size_limit(FIELD_LIMIT)
-            return next(csv.reader(lines, strict=True), [])
+            return next(csv.reader(lines, delimiter=dialect.separator_of(extension), strict=True), [])
         if extension == ".jsonl":
             return list(parse_object(path, next(lines, "")))
-        return without_end(next(lines, "")).split("\t") if extension == ".tsv" else []
+        return without_end(next(lines, "")).split(dialect.separator_of(extension)) if extension == ".tsv" else []
     except (ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are ValueErrors
         return []

@@ -1,16 +1,20 @@
 """Labeled text from .tsv, .csv, .jsonl and .parquet files, with the line of every example kept for error messages."""
 
 import dataclasses
+import itertools
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from absl import logging
 
-from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, is_whole_number
-from bert_tf.data.table_reader import Column, excerpt, line_position, read_rows
+from bert_tf.data.columns import NAME, TEXT, YES_OR_NO, ColumnType, is_missing_cell, is_whole_number
+from bert_tf.data.dialect import DEFAULT_DIALECT, SEPARATORS, Dialect, extension_of
+from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
+from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
+Examples = TypeVar("Examples")
 MOST = 99  # number of lines that a message lists, in addition to the first
 
 
@@ -24,8 +28,9 @@ class LabeledTexts:
         text_b: second text, or None for tasks on one text.
         labels: for each example its label's name, the names of all its labels, or a number. None if the file has no
             labels.
-        path: the file.
-        lines: 1-based line where each example begins; for a Parquet file, the 1-based row.
+        path: the file, or several as `files.find_files` takes them.
+        lines: 1-based line where each example begins; for a Parquet file, the 1-based row; for several files,
+            "file:line".
         bad_labels: line -> label, for each row that was skipped because its label is missing or of the wrong type.
         bad_texts: line -> the value in place of a text, such as None, for each row that was skipped for that.
         text_c: third text, for tasks that compare a text with two others; otherwise None.
@@ -36,9 +41,9 @@ class LabeledTexts:
     text_b: list[str] | None
     labels: list[str] | list[tuple[str, ...]] | list[float] | None
     path: str
-    lines: list[int]
-    bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
-    bad_texts: dict[int, Any] = dataclasses.field(default_factory=dict)
+    lines: list[int] | list[str]
+    bad_labels: dict[int | str, Any] = dataclasses.field(default_factory=dict)
+    bad_texts: dict[int | str, Any] = dataclasses.field(default_factory=dict)
     text_c: list[str] | None = None
 
     def __len__(self) -> int:
@@ -69,8 +74,11 @@ def read_table(
     only: tuple[str | int, str] | None = None,
     skip_short: bool = False,
     skip_bad_rows: bool = False,
+    dialect: Dialect = DEFAULT_DIALECT,
+    drop_empty: bool = False,
+    label_columns: Sequence[str] = (),
 ) -> LabeledTexts:
-    """Reads a file of examples; its extension decides the format.
+    """Reads a file of examples, or several; its extension decides the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
     `_read_tsv`). .csv: RFC 4180. .jsonl: one object per line, whose keys are the columns. .parquet: columns by name or
@@ -78,7 +86,7 @@ def read_table(
     because skipping them would shift predictions against the lines. Other columns are ignored.
 
     Args:
-        path: the file.
+        path: the file; several as `files.find_files` takes them, whose rows are read one file after the other.
         header: whether line 1 of a .tsv or .csv file names the columns; if not, columns are given by index.
         text_columns: one or two columns, each by name or by index from 0 (an int, or digits).
         label_column: likewise. If None, `labels` is None.
@@ -89,33 +97,112 @@ def read_table(
         skip_short: skip rows with too few columns, if they are only a few in a thousand, and log their number.
         skip_bad_rows: skip rows whose label or text is missing or of the wrong type, and return them as `bad_labels`
             and `bad_texts`, provided that other rows remain.
+        dialect: how a text file is written.
+        drop_empty: drop rows with an empty text, or an empty label where one is required, and log their number.
+        label_columns: columns of 0 and 1, each named after a label, in place of `label_column`: an example has the
+            labels whose columns hold 1 or true.
 
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the lines, the problem and a fix.
     """
     if len(text_columns) not in (1, 2):
         raise ValueError(f"`text_column` must name one or two columns. Received: {tuple(text_columns)}.")
-    path = os.fspath(path)
     asked = [(column, "text_column", TEXT) for column in text_columns]
     asked += [(label_column, "label_column", label), (id_column, "id_column", NAME)]
+    asked += [(column, "label_columns", YES_OR_NO) for column in label_columns]
     kinds = [(Column(column, name, remedy), kind) for column, name, kind in asked if column is not None]
-    rows = _read(path, [column for column, _ in kinds], only, remedy, header, skip_short)
-    label_place = len(text_columns) if label_column is not None else None
-    columns, lines, bad_texts, bad_labels = _check_values(path, rows, kinds, len(text_columns), label_place)
-    if not (skip_bad_rows and lines):
-        _refuse_bad(path, kinds, bad_texts, bad_labels, label_place)
-    examples = LabeledTexts(
-        ids=columns.pop() if id_column is not None else [str(i) for i in range(len(lines))],
-        labels=columns.pop() if label_column is not None else None,
-        text_b=columns.pop() if len(text_columns) == 2 else None,
-        text_a=columns.pop(),
-        path=path,
-        lines=lines,
-        bad_labels=bad_labels,
-        bad_texts={line: next(iter(values.values())) for line, values in bad_texts.items()},
-    )
-    check_ids(examples)
-    return examples
+    count, has_label = len(text_columns), label_column is not None
+
+    def read(path):
+        rows = _read(path, [column for column, _ in kinds], only, remedy, header, skip_short, dialect)
+        if drop_empty:
+            rows = _drop_empty(path, rows, [kind for _, kind in kinds[: count + has_label]])
+        label_place = count if has_label else None
+        columns, lines, bad_texts, bad_labels = _check_values(path, rows, kinds, count, label_place)
+        if not (skip_bad_rows and lines):
+            _refuse_bad(path, kinds, bad_texts, bad_labels, label_place)
+        flags = [columns.pop() for _ in label_columns][::-1]
+        ids = columns.pop() if id_column is not None else [str(i) for i in range(len(lines))]
+        labels = columns.pop() if has_label else None
+        if flags:
+            labels = [tuple(itertools.compress(label_columns, row)) for row in zip(*flags, strict=True)]
+        text_b = columns.pop() if count == 2 else None
+        bad_texts = {line: next(iter(values.values())) for line, values in bad_texts.items()}
+        return LabeledTexts(ids, columns.pop(), text_b, labels, path, lines, bad_labels, bad_texts)
+
+    if len(paths := files.find_files(os.fspath(path))) > 1:
+        _check_same_columns(paths, header, dialect)
+    return read_files(path, read)
+
+
+def read_files(paths: str | os.PathLike, read: Callable[[str], Examples]) -> Examples:
+    """Reads one file, or several whose examples follow each other.
+
+    Args:
+        paths: as `files.find_files` takes them.
+        read: path -> examples: a dataclass of parallel lists with `ids`, `path`, `lines` and `where`.
+
+    Returns:
+        The examples of one file; of several, the `path` is `paths`, and each of the `lines` is "file:line".
+
+    Raises:
+        ValueError: as `read`, or two examples have the same id.
+    """
+    paths = os.fspath(paths)
+    parts = [read(path) for path in files.find_files(paths)]
+    if len(parts) > 1:
+        for part in parts:
+            part.lines[:] = [part.where(i) for i in range(len(part))]
+        values = {field.name: _join(field.name, parts) for field in dataclasses.fields(parts[0])}
+        if all(part.ids == [str(i) for i in range(len(part))] for part in parts):
+            values["ids"] = [str(i) for i in range(sum(map(len, parts)))]
+        parts = [type(parts[0])(**values | {"path": paths})]
+    check_ids(parts[0])
+    return parts[0]
+
+
+def _join(name, parts):
+    """Returns the values of an attribute of several files' examples: lists and dicts joined, others of the first."""
+    values = [getattr(part, name) for part in parts]
+    if isinstance(values[0], dict):
+        return {line_position(part.path, line): value for part, each in zip(parts, values, strict=True)
+                for line, value in each.items()}  # fmt: skip
+    if len({isinstance(value, list) for value in values}) > 1:
+        raise ValueError(f"{parts[0].path} and the files read with it must have the same form. Convert some of them.")
+    return list(itertools.chain.from_iterable(values)) if isinstance(values[0], list) else values[0]
+
+
+def _check_same_columns(paths, header, dialect):
+    """Raises ValueError unless several tables have the same columns; without a header, as many.
+
+    Each line of .jsonl names its own, and reading a file without names raises the error.
+    """
+    named = [(path, names_in(path, dialect)) for path in paths if extension_of(path) != ".jsonl"]
+    named = [(path, names) for path, names in named if names]
+    for path, names in named[1:]:
+        first = named[0][1]
+        if names != first if header or extension_of(path) not in SEPARATORS else len(names) != len(first):
+            raise ValueError(
+                f"{path}: files that are read together must have the same columns. Received {excerpt(names, 200)}, but "
+                f"{named[0][0]} has {excerpt(first, 200)}; make them the same."
+            )
+
+
+def _drop_empty(path, rows, kinds):
+    """Returns the rows whose first values are neither an empty text nor an empty label; logs the number of others."""
+
+    def is_whole(values):  # an empty field can be a list of no labels
+        return not any(is_empty(each) and (kind is TEXT or kind.read(each) is None)
+                       for kind, each in zip(kinds, values, strict=False))  # fmt: skip
+
+    kept = [(line, values) for line, values in rows if is_whole(values)]
+    if len(kept) < len(rows):
+        lines = format_lines([line for line, values in rows if not is_whole(values)])
+        logging.warning("%s: dropped %s with an empty text or label: %s.", path,
+                        number_of(len(rows) - len(kept), "row"), lines)  # fmt: skip
+    if not kept:
+        raise ValueError(f"{path}: all rows have an empty text or label. Check `text_column` and `label_column`.")
+    return kept
 
 
 def check_ids(examples):
@@ -187,10 +274,10 @@ def _labels_of(examples):
     return examples.labels
 
 
-def _read(path, columns, only, remedy, header, skip_short):
+def _read(path, columns, only, remedy, header, skip_short, dialect):
     """Returns the rows of the file, those that `only` chooses, each with its line."""
     choice = [Column(only[0], "only", remedy)] if only else []
-    rows = read_rows(path, columns + choice, header, skip_short)
+    rows = read_rows(path, columns + choice, header, skip_short, dialect)
     if not rows:
         raise ValueError(
             f"{path} contains no examples. "

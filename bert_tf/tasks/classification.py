@@ -109,21 +109,40 @@ class ClassificationData(TaskData):
     source: Source = dataclasses.field(kw_only=True)
 
 
+def _problem_of_columns(options, problem):
+    """Returns the problem of `label_columns`, after checking that no other option contradicts it."""
+    for name in ("label_column", "label_separator"):
+        if getattr(options, f"given_{name}") is not None:
+            raise ValueError(f"`label_columns` and `{name}` cannot be combined. Remove one.")
+    if len(set(options.label_columns)) < len(options.label_columns):
+        raise ValueError(f"`label_columns` must name each column once. Received: {','.join(options.label_columns)}.")
+    if problem is not None and not PROBLEMS[problem].has_several_labels:
+        raise ValueError(
+            f"`label_columns` requires `problem_type=multi_label`. Received: {problem}; remove one of them."
+        )
+    return "multi_label"
+
+
 def _source(options, trained):
     problem, was = options.given_problem_type, trained and trained.task.problem_name
+    if options.label_columns:
+        problem = _problem_of_columns(options, problem)
     if was and problem not in (None, was):
         raise ValueError(f"`problem_type` must match the trained model's, {was}. Received: {problem}; omit it.")
     source = make_source(
         options.task_name,
         options.data_dir,
         options.files,
-        problem=problem if options.task_name else was or options.problem_type,
+        problem=problem if options.task_name else was or problem or options.problem_type,
         language=options.xnli_language,
         separator=options.label_separator,
         header=options.header,
         text_columns=options.text_column,
         label_column=options.label_column,
         skip_bad_rows=options.skip_bad_rows,
+        dialect=options.dialect,
+        drop_empty=options.drop_empty,
+        label_columns=tuple(options.label_columns or ()),
     )
     if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
         raise ValueError(
@@ -301,11 +320,13 @@ class ClassificationTask(Abstaining):
     def lint_sample(cls, examples, data, options):
         """Returns the data to check: texts, labels or values, and how a table was read."""
         source, targets = data.source, examples.labels
-        table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
+        label = None if source.label_columns else source.label_column
+        table = None if source.task else TableLayout(source.header, source.text_columns, label)
         if targets is not None and source.has_several_labels:
             targets = list(map(frozenset, targets))
         labels = examples.labels if source.has_labels else None
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        bad |= {"dialect": source.dialect}
         return LintSample(examples.path, examples.where, examples.texts, targets, labels, table=table, **bad)
 
     @classmethod

@@ -8,6 +8,7 @@ from absl import logging
 
 from bert_tf.data import columns, glue, tables, windowed
 from bert_tf.data.dataset import Tokenized, count_truncated
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.tasks.classification_outputs import PROBLEMS
@@ -30,7 +31,8 @@ class Source:
         problem: "single_label", "multi_label" or "regression".
         separator: separator of several labels of an example.
         header, text_columns, label_column: settings of the files, as for `tables.read_table`.
-        skip_bad_rows: likewise.
+        skip_bad_rows, dialect, drop_empty, label_columns: likewise; the last in place of the label column, if there are
+            any.
     """
 
     task: glue.GlueTask | None = None
@@ -43,6 +45,9 @@ class Source:
     text_columns: tuple = ("text",)
     label_column: str | int | None = "label"
     skip_bad_rows: bool = False
+    dialect: Dialect = DEFAULT_DIALECT
+    drop_empty: bool = False
+    label_columns: tuple = ()
 
     @property
     def metrics(self) -> tuple[str, ...] | None:
@@ -92,9 +97,12 @@ class Source:
             self.files[kind],
             header=self.header,
             text_columns=self.text_columns,
-            label_column=None if kind == "test" else self.label_column,
+            label_column=None if kind == "test" or self.label_columns else self.label_column,
             label=label,
             skip_bad_rows=self.skip_bad_rows,
+            dialect=self.dialect,
+            drop_empty=self.drop_empty and kind != "test",
+            label_columns=() if kind == "test" else self.label_columns,
         )
 
     def labels(self, texts: dict[str, LabeledTexts], trained: list[str] | None = None) -> list[str] | None:
@@ -119,7 +127,7 @@ class Source:
                 "`do_eval` and `do_predict` require a trained model, but this one has no labels.txt. "
                 "Train it first, with `do_train`."
             )
-        return _labels_of(texts["train"], self.has_several_labels) if "train" in texts else trained
+        return _labels_of(texts["train"], self) if "train" in texts else trained
 
 
 def make_source(
@@ -137,7 +145,7 @@ def make_source(
         files: "train", "dev" and "test" -> path or None.
         problem: type of the labels. If None, that of the task, or "single_label".
         language: language of the task. If None, English.
-        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, for files.
+        columns: `separator`, `header`, `text_columns`, `label_column` and so on of `Source`, for files.
 
     Raises:
         ValueError: an unknown task, or flags that contradict each other.
@@ -148,6 +156,11 @@ def make_source(
         if language:
             raise ValueError(f"`xnli_language` requires `task_name`. Received `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
+    of_tables = {"label_columns": ("`label_columns`", ()), "drop_empty": ("`drop_empty`", False)}
+    of_tables["dialect"] = ("`separator` or `encoding`", DEFAULT_DIALECT)
+    for key, (name, usual) in of_tables.items():
+        if columns.get(key, usual) != usual:
+            raise ValueError(f"`task_name` cannot be combined with {name}, which are for your own files. Remove one.")
     if given := [path for path in files.values() if path]:
         raise ValueError(
             f"`task_name` and files cannot be combined. Received `task_name={task_name}` and {given}; remove one."
@@ -162,14 +175,14 @@ def make_source(
     return Source(task, data_dir, glue.check_language(task, language), problem=task.problem)
 
 
-def _labels_of(examples, several):
+def _labels_of(examples, source):
     """Returns the labels of the training examples, and logs the number of examples per label."""
-    labels = tables.list_labels(examples)
+    labels = sorted(source.label_columns) or tables.list_labels(examples)
     each = [(label,) if isinstance(label, str) else label for label in examples.labels]
     counts = collections.Counter(name for names in each for name in names)
     shown = ", ".join(f"{excerpt(name)} {counts[name]}" for name in labels[:20])
     logging.info("%s: %d labels: %s%s", examples.path, len(labels), shown, ", ..." if len(labels) > 20 else "")
-    if len(labels) == 1 and not several:
+    if len(labels) == 1 and not source.has_several_labels:
         raise ValueError(
             f"{examples.path}: at least two labels are needed for classification. Received {labels[0]!r} in all "
             f"{len(examples)} examples; check `label_column`, or set `problem_type`."

@@ -158,7 +158,8 @@ def _read_file(options, kind, with_scores):
         raise ValueError(
             f"`do_{action}` requires texts. Pass `{action}_file`, or `task_name` with `data_dir`."
         )
-    more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows}
+    more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows, "dialect": options.dialect}
+    more["drop_empty"] = options.drop_empty and kind != "test"
     highest, labels = options.highest_score or 1.0, {}
     if with_scores:
         labels = {"label_column": options.label_column, "label": number(-highest, highest)}
@@ -343,6 +344,7 @@ class EmbeddingTask(FineTuningTask):
         table = None if options.task_name else TableLayout(options.header, options.text_column, options.label_column)
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
         texts, scores = examples.texts, examples.labels
+        bad |= {"dialect": options.dialect}
         return LintSample(examples.path, examples.where, texts, scores, target="score", table=table, **bad)
 
     @classmethod

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.utils.json_files import read_object
+
 # === Cross-entropy ===
 
 
@@ -47,18 +49,22 @@ def class_weights(
     the same total weight. With several labels per example, count is the number of examples that have the label.
 
     Args:
-        given: "balanced" alone, or "label:weight" pairs; unnamed labels have weight 1.
+        given: "balanced" alone, "label:weight" pairs, or the path of a .json file with an object of labels and weights;
+            unnamed labels have weight 1.
         labels: the L names.
         label_ids: labels of the training examples, int [n] or [n, L] of 0 and 1. If None, nothing is trained.
         all_occur: whether each label must have an example to be balanced; otherwise a label without one has weight 1,
             and the others are balanced among themselves.
 
     Raises:
-        ValueError: `given` has neither form, names an unknown label, or a label to be balanced has no example.
+        ValueError: `given` has none of these forms, names an unknown label, or a label to be balanced has no example.
     """
     if not given or label_ids is None:
         return None
-    return _balanced(labels, label_ids, all_occur) if list(given) == ["balanced"] else _by_name(labels, given)
+    if list(given) == ["balanced"]:
+        return _balanced(labels, label_ids, all_occur)
+    path = ",".join(given)
+    return _from_file(labels, path) if path.lower().endswith(".json") else _by_name(labels, given)
 
 
 def _balanced(labels, label_ids, all_occur):
@@ -70,6 +76,18 @@ def _balanced(labels, label_ids, all_occur):
         )
     weights = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return tuple(np.where(counts > 0, weights, 1.0).tolist())
+
+
+def _from_file(labels, path):
+    remedy = 'write it as {"label": weight}'
+    weights = read_object(path, "an object of labels and their weights (`class_weights`)", remedy)
+    for label, weight in weights.items():
+        if label not in labels or isinstance(weight, bool) or not _is_positive(weight):
+            raise ValueError(
+                f"{path}: `class_weights` must have weights above 0 of labels. Received {label!r}: {weight!r}; the "
+                f"labels are {', '.join(map(repr, labels))}."
+            )
+    return tuple(float(weights.get(label, 1.0)) for label in labels)
 
 
 def _by_name(labels, pairs):
@@ -107,7 +125,7 @@ def _not_pairs(received, labels):
 def _is_positive(text):
     try:
         return 0 < float(text) < float("inf")
-    except ValueError:
+    except (TypeError, ValueError):
         return False
 
 

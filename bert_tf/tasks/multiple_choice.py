@@ -11,10 +11,11 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dataset import count_truncated
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
-from bert_tf.data.tables import check_ids, refuse_missing
+from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.evaluation.error_reports.common import Shown
@@ -64,7 +65,7 @@ class ChoiceExamples:
     choices: list[list[str]]
     labels: list[int] | None
     path: str
-    lines: list[int]
+    lines: list[int] | list[str]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,8 +75,10 @@ class ChoiceExamples:
         return line_position(self.path, self.lines[index])
 
 
-def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
-    """Reads a file of questions; its extension decides the format; .gz files are decompressed.
+def read_choice_file(
+    path: str | os.PathLike, with_labels: bool, dialect: Dialect = DEFAULT_DIALECT
+) -> ChoiceExamples:
+    """Reads a file of questions, or several; its extension decides the format; .gz files are decompressed.
 
     .csv and .tsv: SWAG's. The context is `sent1`; a choice is `sent2`, the beginning of the second sentence, and one of
     `ending0`, `ending1`, ..., its end. All questions have as many choices as there are such columns.
@@ -83,20 +86,24 @@ def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExampl
     Other columns are ignored in all formats.
 
     Args:
-        path: the file.
+        path: the file; several as `files.find_files` takes them.
         with_labels: whether to read `label`, the index of the correct choice, from 0.
+        dialect: how a text file is written.
 
     Raises:
         ValueError: the file is invalid; the message names the file, the line, the problem and a fix.
     """
-    path = os.fspath(path)
+    return read_files(path, lambda path: _read_questions(path, with_labels, dialect))
+
+
+def _read_questions(path, with_labels, dialect):
     in_lists = path.lower().removesuffix(".gz").endswith(_LISTS)
-    names = names_in(path)
+    names = names_in(path, dialect)
     wanted, take = _of_lists(names) if in_lists else _of_swag(names)
     has_id, texts = in_lists and "id" in names, list(wanted)
     wanted += [_column("label", "the index of the correct choice, from 0", wanted)] if with_labels else []
     wanted += [_column("id", "the name of each question", wanted)] if has_id else []
-    rows = read_rows(path, wanted, header=True)
+    rows = read_rows(path, wanted, header=True, dialect=dialect)
     if not rows:
         raise ValueError(f"{path} contains no questions. Check the path.")
     refuse_missing(path, rows, texts)
@@ -110,7 +117,6 @@ def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExampl
         examples.choices.append(choices)
         if with_labels:
             examples.labels.append(_label(at, label, len(choices)))
-    check_ids(examples)
     return examples
 
 
@@ -341,14 +347,15 @@ class MultipleChoiceTask(Abstaining):
         check_abstention(options)
         examples = {}
         for kind in kinds:
-            examples[kind] = read_choice_file(options.file_of(kind, "questions"), with_labels=kind != "test")
+            examples[kind] = read_choice_file(options.file_of(kind, "questions"), kind != "test", options.dialect)
         return TaskData(examples, ("context", "choices"))
 
     @classmethod
     def lint_sample(cls, examples, data, options):
         """Returns the data to check; the indices of the correct choices are not labels."""
         texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
-        return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
+        more = {"optional": ("context",), "dialect": options.dialect}
+        return LintSample(examples.path, examples.where, texts, examples.labels, **more)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):

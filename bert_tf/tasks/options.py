@@ -9,6 +9,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag
@@ -84,6 +85,32 @@ class RunOptions:
         return self.files[kind]
 
 
+_SEVERAL = "Several files, or a quoted glob pattern, are separated by commas."
+
+
+@dataclasses.dataclass(frozen=True)
+class TextFileOptions(RunOptions):
+    """Options of tasks whose examples are in text files."""
+
+    encoding: str | None = option(None, ENCODING_HELP)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the files are written."""
+        return Dialect(encoding=self.encoding)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableOptions(TextFileOptions):
+    """Options of tasks whose examples are in tables."""
+
+    separator: str | None = option(None, SEPARATOR_HELP)
+
+    @property
+    def dialect(self) -> Dialect:
+        return Dialect(self.separator, self.encoding)
+
+
 @dataclasses.dataclass(frozen=True)
 class RecurrentOptions(RunOptions):
     """Options of tasks that may have a BiLSTM between encoder and head."""
@@ -108,11 +135,16 @@ class AbstentionOptions(RunOptions):
 # === Classification ===
 
 
-_TABLE = "a .tsv, .csv, .jsonl or .parquet file; the first three may be gzipped (.gz)."
+_TABLE = f"a .tsv, .csv, .jsonl or .parquet file; the first three may be gzipped (.gz). {_SEVERAL}"
+_DROP_EMPTY = option(
+    False,
+    "Drop the rows of --train_file and --eval_file whose text, or required label, is empty, and log their number. "
+    "Otherwise, a missing one is an error.",
+)
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassificationOptions(AbstentionOptions, RecurrentOptions):
+class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
     """Which texts are classified, what a label is, and how long texts are read."""
 
     train_file: str | None = option(None, f"Training examples: {_TABLE}")
@@ -141,6 +173,12 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions):
         choices=names.PROBLEMS,
     )
     label_separator: str = option(",", "Separator between the labels of an example that has several.")
+    label_columns: Sequence[str] | None = option(
+        None,
+        "Columns of 0 and 1 (or false and true, or nothing for 0), each named after a label, in place of "
+        "--label_column: an example has any number of labels.",
+    )
+    drop_empty: bool = _DROP_EMPTY
     fit_temperature: bool = option(
         False,
         "With --do_eval: fit on --eval_file the temperature that calibrates the probabilities best, and store it "
@@ -161,6 +199,7 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions):
     class_weights: Sequence[str] | None = None
     label_smoothing: float = 0.0
     given_problem_type: str | None = None
+    given_label_column: str | None = None
     given_label_separator: str | None = None
     given_long_text: str | None = None
     given_doc_stride: int | None = None
@@ -178,7 +217,7 @@ EVALUATIONS = ("auto", "spearman", "retrieval")
 
 
 @dataclasses.dataclass(frozen=True)
-class EmbeddingOptions(RunOptions):
+class EmbeddingOptions(TableOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
     train_file: str | None = option(None, f"Training pairs of texts: {_TABLE}")
@@ -196,6 +235,7 @@ class EmbeddingOptions(RunOptions):
         "to the first (hard negatives).",
     )
     label_column: str = option("label", "Column of the pair's score, for losses and evaluations that use one.")
+    drop_empty: bool = _DROP_EMPTY
     highest_score: float | None = option(
         None,
         "Score of two texts with the same meaning; scores are divided by it. Default: 1, or that of --task_name.",
@@ -248,16 +288,16 @@ EMBEDDING_FLAGS = flags_of(EmbeddingOptions)
 # === Multiple choice ===
 
 
-_CHOICES = "SWAG's .csv, or .jsonl or .parquet with context, choices and label; may be gzipped (.gz)"
+_CHOICES = f"SWAG's .csv, or .jsonl or .parquet with context, choices and label; may be gzipped (.gz). {_SEVERAL}"
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoiceOptions(AbstentionOptions, RecurrentOptions):
+class MultipleChoiceOptions(AbstentionOptions, RecurrentOptions, TableOptions):
     """Which questions are answered."""
 
-    train_file: str | None = option(None, f"Training questions: {_CHOICES}.")
-    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}.")
-    predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES}. Labels are ignored.")
+    train_file: str | None = option(None, f"Training questions: {_CHOICES}")
+    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}")
+    predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES} Labels are ignored.")
 
 
 MULTIPLE_CHOICE_FLAGS = flags_of(MultipleChoiceOptions)
@@ -304,16 +344,19 @@ SQUAD_FLAGS = flags_of(SquadOptions)
 # === Tagging ===
 
 
-_SENTENCES = "columns with one word per line (CoNLL format), or .jsonl with tokens and tags; may be gzipped (.gz)"
+_SENTENCES = (
+    "columns with one word per line (CoNLL format), .jsonl with tokens and tags, or .jsonl or .json with texts and "
+    f"their entities, as annotation tools export them; may be gzipped (.gz). {_SEVERAL}"
+)
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggingOptions(RecurrentOptions):
+class TaggingOptions(RecurrentOptions, TextFileOptions):
     """Which sentences are tagged, what a tag is, and whether the encoder is trained."""
 
-    train_file: str | None = option(None, f"Training sentences: {_SENTENCES}.")
-    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}.")
-    predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES}. Tags are ignored.")
+    train_file: str | None = option(None, f"Training sentences: {_SENTENCES}")
+    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}")
+    predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES} Tags are ignored.")
     text_column: int = option(0, "Word column, by number from 0; a negative number counts from the end.")
     tag_column: int = option(-1, "Tag column, by number from 0; a negative number counts from the end.")
     features: str | None = option(

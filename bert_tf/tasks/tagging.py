@@ -30,7 +30,7 @@ from bert_tf.tasks.base import (
 from bert_tf.tasks.losses import class_weights, cross_entropy, divergence
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.sequences import pad_sequences
-from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
+from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, write_columns
 from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, encode_sentences, encode_words, entities_in
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.json_files import json_text
@@ -65,12 +65,12 @@ def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[d
 
     Args:
         path: the file.
-        examples: the n sentences; a text is their words, joined by spaces.
+        examples: the n sentences; without a text in the file, it is their words, joined by spaces.
         answers: the entities of each, {"text", "type", "start", "end", "score"}.
     """
     with atomic_open(path) as file:
-        for name, words, each in zip(examples.ids, examples.words, answers, strict=True):
-            line = {"id": name, "text": text_of(words)[0], "entities": each}
+        for i, (name, each) in enumerate(zip(examples.ids, answers, strict=True)):
+            line = {"id": name, "text": examples.text_of(i)[0], "entities": each}
             file.write(json_text(line, ensure_ascii=False) + "\n")
 
 
@@ -205,7 +205,8 @@ class TaggingTask(FineTuningTask):
         examples = {}
         for kind in kinds:
             columns = options.text_column, None if kind == "test" else options.tag_column
-            examples[kind] = read_columns(options.file_of(kind, "sentences"), *columns, options.tag_scheme)
+            more = options.tag_scheme, options.encoding
+            examples[kind] = read_columns(options.file_of(kind, "sentences"), *columns, *more)
         return TaskData(examples)
 
     @classmethod
@@ -216,7 +217,7 @@ class TaggingTask(FineTuningTask):
             targets = list(map(tuple, examples.tags))
             types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
         texts = {"text": list(map(" ".join, examples.words))}
-        called = {"label": "entity type", "target": "tags"}
+        called = {"label": "entity type", "target": "tags", "dialect": options.dialect}
         return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Reads sentences of tagged words from CoNLL column files and .jsonl, and writes column files."""
+"""Reads sentences of tagged words from column files (CoNLL), .jsonl and .json, and writes column files."""
 
 import dataclasses
 import os
@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data.columns import NAME
+from bert_tf.data.dialect import Dialect, extension_of
 from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
-from bert_tf.data.tables import refuse_missing
+from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.evaluation.entities import SCHEMES, find_scheme, find_wrong_tag, parse_entities, split_tag, tags_of
+from bert_tf.tasks.tagging_spans import has_spans, read_span_texts, word_spans
 from bert_tf.utils import files
 
 _DOCUMENT = "-DOCSTART-"
@@ -30,8 +32,9 @@ class TaggedExamples:
             they were not requested.
         scheme: the file's scheme, so that predictions can be written in it: "iob1", "iob2" or "bioes". None without
             tags, or if these do not mark entities.
-        path: the file.
-        lines: 1-based line of each sentence's first word; in .jsonl of the sentence.
+        path: the file, or several as `files.find_files` takes them.
+        lines: 1-based line of each sentence's first word; in .jsonl of the sentence; for several files, "file:line".
+        texts: the texts that the words are from, which white space separates. If None, the file has words.
     """
 
     ids: list[str]
@@ -39,48 +42,74 @@ class TaggedExamples:
     tags: list[list[str]] | None
     scheme: str | None
     path: str
-    lines: list[int]
+    lines: list[int] | list[str]
+    texts: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.words)
 
     def where(self, index: int, word: int = 0) -> str:
         """Returns "file:line" of word `word` of sentence `index`, the beginning of error messages."""
-        below = 0 if _is_jsonl(self.path) else word  # there is nothing between the words of a sentence
-        return line_position(self.path, self.lines[index] + below)
+        line = self.lines[index]
+        if isinstance(line, int) and not _is_json(self.path):  # there is nothing between the words of a sentence
+            line += word
+        return line_position(self.path, line)
+
+    def text_of(self, index: int) -> tuple[str, list[tuple[int, int]]]:
+        """Returns the text of sentence `index` and the span of each word, like `text_of`."""
+        if self.texts is None:
+            return text_of(self.words[index])
+        return self.texts[index], word_spans(self.texts[index])
 
 
 def read_columns(
-    path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str | None = "auto"
+    path: str | os.PathLike,
+    text_column: int = 0,
+    tag_column: int | None = -1,
+    tag_scheme: str | None = "auto",
+    encoding: str | None = None,
 ) -> TaggedExamples:
     """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
     .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
-    the values of "id" if every line has one. Columns have names there, so their indexes do not matter.
+    the values of "id" if every line has one. Columns have names there, so their indexes do not matter. Or a text and
+    its entities as character spans, also as a list in .json: see `tagging_spans.read_span_texts`.
 
     Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
     sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
     sentences, those that begin with "#" are words. All other characters, a no-break space and U+2028 too, are text.
 
     Args:
-        path: the file.
+        path: the file; several as `files.find_files` takes them.
         text_column: index of the words' column; a negative one counts from the end.
         tag_column: likewise of the tags'; None reads only words and ignores tags.
         tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" detects it like `find_scheme` of
             `bert_tf.evaluation.entities`. If tags do not follow the detected scheme, or a B- of "iob1" should be an I-,
             the entities are those that conlleval finds, and the log names the first such line. If None, tags do not
             mark entities and are unchanged, such as parts of speech.
+        encoding: as in `files.read_text`.
 
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
     if tag_scheme not in (None, "auto", *SCHEMES):
         raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
-    path = os.fspath(path)
-    if _is_jsonl(path):
-        examples = _read_jsonl(path, tag_column is not None)
+    return read_files(path, lambda path: _read_file(path, text_column, tag_column, tag_scheme, encoding))
+
+
+def _read_file(path, text_column, tag_column, tag_scheme, encoding):
+    with_tags = tag_column is not None
+    if _is_json(path) and has_spans(path, encoding):
+        if tag_scheme not in (None, "auto", "iob2"):
+            raise ValueError(f"{path} has character spans, which have no `tag_scheme`. Remove it.")
+        ids, lines, texts, tags = read_span_texts(path, with_tags, encoding)
+        words = [[text[start:end] for start, end in word_spans(text)] for text in texts]
+        scheme = "iob2" if with_tags and tag_scheme else None
+        return TaggedExamples(ids, words, tags, scheme, path, lines, texts)
+    if _is_json(path):
+        examples = _read_jsonl(path, with_tags, encoding)
     else:
-        examples = _read_column_file(path, text_column, tag_column)
+        examples = _read_column_file(path, text_column, tag_column, encoding)
     if not examples.words:
         raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
@@ -128,14 +157,14 @@ def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence
                 file.write(" ".join(cells) + "\n")
 
 
-def _is_jsonl(path):
-    return path.lower().removesuffix(".gz").endswith(".jsonl")
+def _is_json(path):
+    return extension_of(path) in (".jsonl", ".json")
 
 
-def _read_column_file(path, text_column, tag_column):
+def _read_column_file(path, text_column, tag_column, encoding):
     examples = TaggedExamples([], [], None if tag_column is None else [], None, path, [])
     first, inside = None, False
-    text = files.read_text(path)
+    text = files.read_text(path, encoding)
     if "\r" in text and "\n" not in text:
         raise bare_returns(path, 1, text)
     # Not str.splitlines(): it also breaks at U+2028 and U+0085, which are ordinary text here.
@@ -189,14 +218,15 @@ def _column_indexes(at, cells, text_column, tag_column):
     return indexes
 
 
-def _read_jsonl(path, with_tags):
+def _read_jsonl(path, with_tags, encoding):
     columns = [Column("tokens", meaning="the words of a sentence", remedy="write them as a list of texts")]
     if with_tags:
         remedy = "add them, or read only words (no `tag_column`)"
         columns.append(Column("tags", meaning="one tag per word", remedy=remedy))
-    rows = read_rows(path, columns, header=False)
+    dialect = Dialect(encoding=encoding)
+    rows = read_rows(path, columns, header=False, dialect=dialect)
     refuse_missing(path, rows, columns[:1])
-    ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
+    ids, lines = _read_ids(path, len(rows), dialect), [line for line, _ in rows]
     examples = TaggedExamples(ids, [], [] if with_tags else None, None, path, lines)
     for line, (tokens, *rest) in rows:
         words = _texts(line_position(path, line), "tokens", tokens)
@@ -212,10 +242,10 @@ def _read_jsonl(path, with_tags):
     return examples
 
 
-def _read_ids(path, count):
+def _read_ids(path, count, dialect):
     """Returns the ids of a .jsonl file, or numbers where a line has none."""
     try:
-        rows = read_rows(path, [Column("id", meaning="its name")], header=False)
+        rows = read_rows(path, [Column("id", meaning="its name")], header=False, dialect=dialect)
     except ValueError:  # the only thing that can still be wrong: a line without id
         return [str(i) for i in range(count)]
     first = {}

@@ -11,7 +11,8 @@ from absl import logging
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.features import FEATURES, splits_of
 from bert_tf.evaluation.entities import split_tag
-from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
+from bert_tf.tasks.tagging_columns import TaggedExamples
+from bert_tf.tasks.tagging_spans import EDGES
 from bert_tf.tokenization.characters import SPACE, character_table
 from bert_tf.tokenization.flat_ops import places, take
 from bert_tf.tokenization.packing import Windows, find_windows, room_for
@@ -22,8 +23,7 @@ from bert_tf.tokenization.packing import Windows, find_windows, room_for
 # Eager and in a SavedModel alike, so that files and the exported model are encoded identically.
 
 
-# What a word of running text may have at its edges without being part of the name that it is in.
-_EDGES = tuple(map(ord, ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"))
+_EDGES = tuple(map(ord, EDGES))
 _FULL_STOP = ord(".")
 
 
@@ -274,7 +274,8 @@ def encode_sentences(
     ids = _label_ids(examples, labels) if with_tags else None  # first: it is where a file can be wrong
     features, lengths, words, tokens = [], [], [], []
     for start in range(0, len(examples), _CHUNK):
-        texts, spans = zip(*map(text_of, examples.words[start : start + _CHUNK]), strict=True)
+        chunk = range(start, min(start + _CHUNK, len(examples)))
+        texts, spans = zip(*map(examples.text_of, chunk), strict=True)
         packed, read = encode_words(tokenizer, list(texts), max_seq_length, stride)
         read = TaggedWords(*(part.numpy() for part in read))
         tokens.append(_tokens(read, spans))

@@ -4,8 +4,10 @@ import codecs
 import contextlib
 import errno
 import fcntl
+import glob
 import gzip
 import hashlib
+import io
 import os
 import re
 import reprlib
@@ -32,26 +34,32 @@ _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
 _BRIEF.maxlevel = 3
 
 
-def read_text(path: str | os.PathLike) -> str:
-    """Reads a UTF-8 text file, decompressed if the name ends in ".gz".
+def read_text(path: str | os.PathLike, encoding: str | None = None) -> str:
+    """Reads a text file, decompressed if the name ends in ".gz".
 
     A byte-order mark is dropped. Bytes that are not UTF-8 are dropped too, as in google-research/bert's
     `convert_to_unicode`, and counted in the log. Everything else is unchanged: NUL, carriage returns, exotic line
     breaks.
 
+    Args:
+        path: the file.
+        encoding: of the file, such as "cp1252". If None, UTF-8. In any other encoding, an invalid byte is an error.
+
     Raises:
         ValueError: the path is not a readable file, is compressed although its name does not end in .gz or the other
-            way round, or is UTF-16.
+            way round, is UTF-16 without an `encoding` that says so, or is not in the `encoding`.
     """
-    text, lost = read_with_losses(path)
+    text, lost = read_with_losses(path, encoding)
     if lost:
         _log_dropped(os.fspath(path), sum(lost.values()), len(lost))
     return text
 
 
-def read_with_losses(path: str | os.PathLike) -> tuple[str, dict[int, int]]:
+def read_with_losses(path: str | os.PathLike, encoding: str | None = None) -> tuple[str, dict[int, int]]:
     """Reads text like `read_text`, without logging; also returns {1-based line: number of bytes dropped}."""
     path = os.fspath(path)
+    if not is_utf8(encoding):
+        return "".join(read_lines(path, encoding)), {}
     with _opened(path) as file:
         data = _without_mark(path, file.read())
     try:
@@ -63,7 +71,7 @@ def read_with_losses(path: str | os.PathLike) -> tuple[str, dict[int, int]]:
         return text, {number: count for number, count in lost.items() if count}
 
 
-def read_lines(path: str | os.PathLike) -> Iterator[str]:
+def read_lines(path: str | os.PathLike, encoding: str | None = None) -> Iterator[str]:
     """Yields the lines of `read_text`, each with its line feed, in constant memory.
 
     Dropped bytes are logged after the last line.
@@ -72,6 +80,9 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         ValueError: as `read_text`; if a compressed file is damaged, after the preceding lines.
     """
     path, lost, lines = os.fspath(path), 0, 0
+    if not is_utf8(encoding):
+        yield from _lines_in(path, encoding)
+        return
     with _opened(path) as file:
         for number, data in enumerate(file):
             data = data if number else _without_mark(path, data)
@@ -94,6 +105,34 @@ def read_byte_lines(path: str | os.PathLike) -> Iterator[bytes]:
     """
     with _opened(os.fspath(path)) as file:
         yield from file
+
+
+def find_files(paths: str) -> list[str]:
+    """Returns the files that a text names: a path, or paths and glob patterns separated by commas, each file once.
+
+    They are in the order of the text; those of a pattern are sorted. What matches no file is returned as it is, so that
+    reading it raises the error.
+    """
+    if os.path.lexists(paths):
+        return [paths]
+    found = {}
+    for pattern in filter(None, map(str.strip, paths.split(","))):
+        matches = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True)) or [pattern]
+        for path in matches:
+            found.setdefault(os.path.realpath(path), path)
+    return list(found.values()) or [paths]
+
+
+def is_utf8(encoding: str | None) -> bool:
+    """Returns whether an encoding is UTF-8, as None is; raises ValueError for an unknown encoding."""
+    try:
+        "a".encode(encoding or "utf-8")
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            "`encoding` must be an encoding that Python knows, such as utf-8, latin-1, cp1252, utf-16 or shift_jis. "
+            f"Received: {encoding!r}."
+        ) from error
+    return codecs.lookup(encoding or "utf-8").name in ("utf-8", "utf-8-sig")
 
 
 def brief(value) -> str:
@@ -367,6 +406,22 @@ def _opened(path):
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
 
 
+def _lines_in(path, encoding):
+    """Yields the lines of a file in an encoding other than UTF-8."""
+    number = 0
+    with _opened(path) as file, io.TextIOWrapper(file, encoding, newline="\n") as text:
+        try:
+            for number, line in enumerate(text, 1):
+                yield line.removeprefix("\ufeff") if number == 1 else line
+        except UnicodeError as error:
+            before = error.object[: error.start].decode(encoding, "ignore") if hasattr(error, "object") else ""
+            number += 1 + before.count("\n")
+            raise ValueError(
+                f"{path}:{number}: the file must be {encoding} text. Received bytes that are not ({error}); set "
+                "`encoding` to that of the file."
+            ) from error
+
+
 def _is_packed(path):
     return path.lower().endswith(".gz")
 
@@ -383,13 +438,13 @@ def _without_mark(path, data):
     if data.startswith(_UTF16_MARKS):
         raise ValueError(
             f"{path} must be UTF-8 text, but it begins with the byte-order mark of UTF-16. "
-            "Convert it with: iconv -f UTF-16 -t UTF-8."
+            "Convert it with: iconv -f UTF-16 -t UTF-8; a data file can also be read with `encoding=utf-16`."
         )
     for first, name in enumerate(("UTF-16BE", "UTF-16LE")):
         if len(data) >= _TELLING and not any(data[first:_TELLING:2]):
             raise ValueError(
                 f"{path} must be UTF-8 text, but every second byte is NUL, as in UTF-16. Convert it with: "
-                f"iconv -f {name} -t UTF-8."
+                f"iconv -f {name} -t UTF-8; a data file can also be read with `encoding={name.lower()}`."
             )
     return data
 

@@ -16,6 +16,10 @@ DISTILLATION_LOSSES = (
     "soft_targets", "masked_lm", "hidden", "attention", "query_relations", "key_relations", "value_relations",
 )  # fmt: skip
 MASKINGS = ("token", "whole_word", "span", "ngram", "phrase")
+CLEANING_KINDS = (
+    "html_entities", "control_characters", "special_spaces", "null_labels", "empty_texts", "duplicates",
+    "near_duplicates",
+)  # fmt: skip
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 HAVE_SEVERAL_LABELS = {"single_label": False, "multi_label": True, "regression": False}
 PROBLEMS = tuple(HAVE_SEVERAL_LABELS)  # of a classifier, also in its task.json

@@ -32,6 +32,9 @@ CASES = {
     "tags": TAGS,
     "columns of tags": [*TAGS, "--text_column=1", "--tag_column=0"],
     "choices": [*CHOICES, *MODEL],
+    "semicolons": ["--train_file=HOME/de-*.csv,HOME/more.csv", "--separator=;", "--encoding=cp1252", "--drop_empty"],
+    "columns of labels": ["--train_file=HOME/several.csv", "--label_columns=toxic,threat"],
+    "a separator of tags": [*TAGS, "--separator=;"],
     "no file": [],
     "a flag of another task": [*TABLE, "--tag_column=1"],
     "a name for a number": [*TAGS, "--text_column=word"],
@@ -90,6 +93,9 @@ def home(tmp_path_factory):
     tiny.write_tsv(folder / "no_scores.tsv", [("a", "b", "1"), ("c", "d", "")], "text_a\ttext_b\tlabel")
     pairs = [(text, "the film", "a story") for text, _ in tiny.texts(20)]
     tiny.write_tsv(folder / "pairs.tsv", [*pairs, pairs[0], pairs[1], ("music", " ", "")], "text_a\ttext_b\tnote")
+    for name, rows in {"de-2.csv": ["b;1"], "de-1.csv": ["größer;0", ";1"], "more.csv": ["c;", "c;1", "c;1"]}.items():
+        (folder / name).write_text("\n".join(["text;label", *rows]), encoding="cp1252")
+    (folder / "several.csv").write_text("text,toxic,threat\na,1,\nb,1,0\nc,0,0\nd,TRUE,1\n")
     (folder / "squad.json").write_text(json.dumps(_questions()))
     (folder / "tags.txt").write_text(_sentences())
     choices = [(f"the {word}", ["is good", "is bad"], i % 2) for i, word in enumerate(tiny.FILL)]
@@ -178,6 +184,18 @@ def test_other_tasks(results):
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
     # An empty context is none of them.
     assert _kinds(results["choices"]["log"]) == {("contradictions", True), ("cut_texts", False)}
+
+
+def test_several_files_with_another_separator_and_encoding(results):
+    log = results["semicolons"]["log"]
+    assert "(train): 4 examples\n  2 labels: '1' 3, '0' 1" in log and "encoding" not in log
+    assert "de-1.csv: dropped 1 row with an empty text or label: 3." in log
+    assert re.search(r"WARNING +duplicates .* \(/.*/more.csv:4\);", log)
+    assert "--separator does not apply to --task=tagging. Remove it" in results["a separator of tags"]["log"]
+
+
+def test_labels_in_columns(results):
+    assert "(train): 4 examples\n  2 labels: 'toxic' 3, 'threat' 1" in results["columns of labels"]["log"]
 
 
 def test_rows_without_a_label_are_found_all_at_once(results):

@@ -11,7 +11,8 @@ from bert_tf.cli import commands, main
 ALIASES = {
     "train classifier": "run_classifier", "train tagger": "run_tagger", "train qa": "run_squad",
     "train choice": "run_multiple_choice", "train embedder": "run_embedder", "data split": "split",
-    "data check": "check_data", "data label-errors": "find_label_errors", "benchmark glue": "run_glue",
+    "data clean": "clean_data", "data check": "check_data", "data label-errors": "find_label_errors",
+    "benchmark glue": "run_glue",
     "benchmark squad-score": "score_squad", "visualize": "see", "inspect probe": "probe",
     "inspect features": "extract_features", "fill-mask": "fill_mask", "score-text": "score_text",
     "pretrain quick": "pretrain_small", "pretrain run": "run_pretraining",
@@ -28,7 +29,7 @@ def printed(capsys, *words):
 
 def test_commands_have_their_aliases():
     assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 34
+    assert len(commands.PROGRAMS) == 35
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,8 @@ def test_every_program_says_so_before_tensorflow_is_imported():
         ({"train_file": "gone.tsv", "do_train": True}, "File not found: gone.tsv .`train_file`.. Check"),
         ({"train_file": "gone.tsv"}, "File not found: gone.tsv"),  # of a program that has no actions
         ({"train_file": "gone.tsv", "do_train": False, "dry_run": True}, "File not found: gone.tsv"),
+        ({"train_file": f"{__file__},gone-*.tsv"}, r"File not found: gone-\*.tsv .`train_file`"),
+        ({"train_file": f"{__file__},{__file__}"}, None),
         ({"input_file": ["*.none"]}, r"No file matches `input_file=\*.none`\. Check its spelling"),
         ({"train_file": "gone.tsv", "do_train": False, "do_predict": True}, None),
         ({"input_file": ["gs://bucket/records"]}, None),

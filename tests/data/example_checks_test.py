@@ -3,11 +3,13 @@
 import dataclasses
 import gzip
 import os
+import re
 
 import pytest
 
 from bert_tf.data import table_checks, tables
 from bert_tf.data.columns import NAME, number
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.example_checks import check_samples
 from bert_tf.data.lint_sample import LintSample, TableLayout
 
@@ -177,7 +179,9 @@ def test_labels_that_training_does_not_have(tmp_path):
 ])  # fmt: skip
 def test_another_separator_than_the_name_says(tmp_path, name, separator, called):
     path = write(tmp_path / name, [HEADER, *ROWS], separator)
-    with pytest.raises(ValueError, match=rf"columns \['text.+label'\]; {called} seem to separate the columns: save"):
+    option = f"`separator={'tab' if separator == chr(9) else repr(separator)}`"
+    wanted = rf"columns \['text.+label'\]; {called} seem to separate the columns: set {re.escape(option)}"
+    with pytest.raises(ValueError, match=wanted):
         sample(path)
     found = kinds(sample(path, False, (0,), None))  # nobody notices: the whole row is the text
     assert f"the columns seem to be separated by {called}, but " in str(found["separator"])
@@ -203,10 +207,18 @@ def test_a_wrong_encoding(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows, encoding="cp1252"))).values()
     assert (found.kind, found.count, found.places) == ("encoding", 2, ("line 42", "line 43"))
     assert "3 bytes that are not UTF-8, in 2 lines" in str(found)
-    assert f"iconv -f WINDOWS-1252 -t UTF-8 {tmp_path}/a.tsv > {tmp_path}/a-utf8.tsv (" in str(found)
+    assert str(found).endswith("set `encoding` to that of the file, such as cp1252, or convert the file to UTF-8.")
     assert not kinds(sample(write(tmp_path / "b.tsv", rows)))
-    (found,) = kinds(sample(write(tmp_path / "c.tsv.gz", rows, encoding="cp1252"))).values()
-    assert f"gzip -dc {tmp_path}/c.tsv.gz | iconv -f WINDOWS-1252 -t UTF-8 > {tmp_path}/c-utf8.tsv (" in str(found)
+    assert not kinds(dataclasses.replace(sample(tmp_path / "a.tsv"), dialect=Dialect(encoding="cp1252")))
+
+
+def test_several_files_of_one_split(tmp_path):
+    write(tmp_path / "a.tsv", [HEADER, *ROWS[:20]])
+    write(tmp_path / "b.tsv", [HEADER, *ROWS[20:], ("où", "card"), ROWS[0]], encoding="cp1252")
+    found = kinds(sample(tmp_path / "?.tsv"))
+    assert found["duplicates"].places == (f"{tmp_path}/b.tsv:23",)
+    assert f"{tmp_path}/b.tsv: 1 byte that is not UTF-8" in str(found["encoding"])
+    assert found["encoding"].path == f"{tmp_path}/?.tsv" and found["encoding"].places == ("line 22",)
 
 
 def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
@@ -216,7 +228,7 @@ def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
     (found,) = kinds(sample(path)).values()
     assert (found.kind, found.places) == ("encoding", ("line 43",))
     assert "2 bytes that are not UTF-8, in 1 line: " in str(found)
-    assert "correct this line by hand" in str(found) and "iconv" not in str(found)
+    assert "correct this line by hand" in str(found) and "`encoding`" not in str(found)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

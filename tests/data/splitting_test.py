@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import example_checks, splitting
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.splitting import Columns, split_table
 
@@ -209,3 +210,21 @@ def test_all_files_appear_or_none(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         split_table(table, str(tmp_path / "p"), 0.5)
     assert ended and not (tmp_path / "p").exists()
+
+
+def test_other_separators_and_encodings_are_copied(tmp_path):
+    rows = [f"größe {i};{'x' if i % 2 else 'y'}" for i in range(10)]
+    (tmp_path / "a.csv").write_bytes("\n".join(["text;label", *rows]).encode("cp1252"))
+    made = split_table(f"{tmp_path}/a.csv", f"{tmp_path}/p", 0.2, columns=Columns(dialect=Dialect(";", "cp1252")))
+    parts = [(tmp_path / "p" / name).read_text(encoding="cp1252").splitlines() for name in ("train.csv", "eval.csv")]
+    assert [len(part) for part in parts] == [9, 3] and made.counts() == [{"x": 4, "y": 4}, {"x": 1, "y": 1}]
+    assert sorted(line for part in parts for line in part[1:]) == sorted(rows) and parts[1][0] == "text;label"
+
+
+def test_refuses_bytes_that_cannot_be_copied_and_several_files(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\na,x\n", encoding="utf-16")
+    with pytest.raises(ValueError, match="`encoding=utf-16` cannot be split, because rows are copied byte for byte"):
+        split_table(f"{tmp_path}/a.csv", f"{tmp_path}/p", 0.2, columns=Columns(dialect=Dialect(encoding="utf-16")))
+    (tmp_path / "b.csv").write_text("text,label\na,x\n")
+    with pytest.raises(ValueError, match="b.csv must be one file, because rows are copied"):
+        split_table(f"{tmp_path}/a.csv,{tmp_path}/b.csv", f"{tmp_path}/p", 0.2)

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from bert_tf.data import columns
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.table_reader import names_in
 from bert_tf.data.tables import LabeledTexts, check_labels, list_labels, read_table
 
@@ -182,7 +183,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "short row": ("a.tsv", "good\t1\nbad 0\n", NO_HEADER, r"a\.tsv:2: a row must have at least 2 columns, separated by "
                   r"tabs\. Received 1: \['bad 0'\]; correct this line, or check `text_column` and `label_column`"),
     "stray tab": ("a.tsv", "text\tlabel\ngood\tfilm\t1\n", LABELLED, r"a\.tsv:2: a row must have the 2 columns of "
-                  r"line 1, separated by tabs\. Received 3: .*remove a stray tab"),
+                  r"line 1, separated by tabs\. Received 3: .*remove stray tabs"),
     "stray comma": ("a.csv", "text,label\nA nice, warm film,1\n", LABELLED, r"a\.csv:2: .*the 2 columns of line 1, "
                     r"sep.*Received 3: .*double quotes"),
     "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 column,.*Received 0"),
@@ -355,3 +356,90 @@ def test_of_many_rows_without_a_text_the_first_hundred_are_named(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"text": "x"}\n' + '{"text": null}\n' * 150)
     with pytest.raises(ValueError, match=r"a\.jsonl:2: .*, and 149 more such lines: 3, 4, .*, 100, 101, \.\.\.; fill"):
         read_table(path)
+
+
+@pytest.mark.parametrize("name, separator", [("a.csv", ";"), ("a.tsv", "|"), ("a.csv", "tab"), ("a.csv.gz", "\\t")])
+@pytest.mark.parametrize("encoding", [None, "cp1252", "utf-16", "utf-16-be", "utf-8-sig"])
+def test_reads_other_separators_and_encodings(tmp_path, name, separator, encoding):
+    cell = "é, \u2019" if name.endswith(".tsv") else '"é, \u2019\n"'
+    own = separator if len(separator) == 1 else "\t"
+    text = f"label{own}text\r\nx{own}{cell}\r\ny{own}b\r\n"
+    path = write(tmp_path, name, text.encode(encoding or "utf-8"))
+    dialect = Dialect(separator, encoding)
+    examples = read_table(path, label_column="label", dialect=dialect)
+    assert examples.text_a == [cell.strip('"'), "b"] and examples.labels == ["x", "y"]
+    assert names_in(path, dialect) == ["label", "text"]
+
+
+@pytest.mark.parametrize(
+    "name, text, dialect, words",
+    [
+        ("a.csv", b"text\n", Dialect(";;"), r"`separator` must be one character.*Received: ';;'"),
+        ("a.csv", b"text\n", Dialect('"'), r"`separator` must be one character"),
+        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies to .csv and .tsv files. Received .*a.jsonl; remove"),
+        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies to text files. Received .*a.parquet"),
+        ("a.csv", b"text\n", Dialect(encoding="rot13"), r"`encoding` must be an encoding that Python.*'rot13'"),
+        ("a.csv", b"text\n", Dialect(encoding="no\0ne"), r"`encoding` must be an encoding that Python"),
+        ("a.csv", b"text\na\n\xe9\n", Dialect(encoding="ascii"), r"a.csv:3: the file must be ascii.*set `enc"),
+        ("a.csv", b"text\n", Dialect(encoding="utf-16"), r"a.csv:1: the file must be utf-16 text"),
+        ("a.csv", "text;label\na;b;c\n", Dialect(";"), r"a.csv:2: .*by semicolons.*a field with semicolons"),
+        ("a.csv", "text~label\na~b~c\n", Dialect("~"), r"a.csv:2: .*separated by '~'"),
+    ],
+)
+def test_refuses_a_dialect_that_is_not_the_files(tmp_path, name, text, dialect, words):
+    with pytest.raises(ValueError, match=words):
+        read_table(write(tmp_path, name, text), dialect=dialect)
+
+
+def test_several_files_are_read_as_one(tmp_path):
+    write(tmp_path, "part-2.csv", "text,label\nc,x\n")
+    write(tmp_path, "part-1.csv", "text,label\na,x\nb,y\n")
+    write(tmp_path, "more.jsonl", '{"label": "z", "text": "d"}\n')
+    paths = f"{tmp_path}/part-*.csv,{tmp_path}/more.jsonl,{tmp_path}/part-1.csv"
+    examples = read_table(paths, label_column="label")
+    assert (examples.text_a, examples.labels, examples.ids) == (list("abcd"), list("xyxz"), list("0123"))
+    assert [examples.where(i) for i in range(4)] == [
+        f"{tmp_path}/part-1.csv:2", f"{tmp_path}/part-1.csv:3", f"{tmp_path}/part-2.csv:2", f"{tmp_path}/more.jsonl:1"
+    ]  # fmt: skip
+    assert examples.path == paths and read_table(f"{tmp_path}/part-2*").path == f"{tmp_path}/part-2.csv"
+
+
+def test_several_files_have_the_same_columns_and_distinct_ids(tmp_path):
+    write(tmp_path, "a.csv", "text,label\na,x\n")
+    write(tmp_path, "b.csv", "label,text\nx,a\n")
+    with pytest.raises(ValueError, match=r"b.csv: files that are read together must have the same columns"):
+        read_table(f"{tmp_path}/a.csv,{tmp_path}/b.csv")
+    write(tmp_path, "c.csv", "a,x,1\n")
+    with pytest.raises(ValueError, match=r"c.csv: files that are read together must have the same columns"):
+        read_table(f"{tmp_path}/a.csv,{tmp_path}/c.csv", header=False, text_columns=(0,))
+    write(tmp_path, "d.jsonl", '{"text": "a", "id": "p"}\n')
+    write(tmp_path, "e.jsonl", '{"text": "b", "id": "p"}\n')
+    with pytest.raises(ValueError, match=r"e.jsonl:1: the ids of a file must be unique. Received 'p'.*d.jsonl:1"):
+        read_table(f"{tmp_path}/*.jsonl", id_column="id")
+    with pytest.raises(ValueError, match=r"File not found: .*none-\*.csv"):
+        read_table(f"{tmp_path}/a.csv,{tmp_path}/none-*.csv")
+
+
+def test_drops_rows_with_an_empty_text_or_label(tmp_path, caplog):
+    rows = [("a", "x"), (None, "x"), (" ", "x"), ("b", None), ("c", ""), ("d", "y")]
+    lines = [json.dumps({"text": text, "label": label}) + "\n" for text, label in rows]
+    path = write(tmp_path, "a.jsonl", "".join(lines))
+    examples = read_table(path, label_column="label", drop_empty=True)
+    assert (examples.text_a, examples.lines) == (["a", "d"], [1, 6])
+    assert "dropped 4 rows with an empty text or label: 2, 3, 4, 5." in caplog.text
+    several = read_table(path, label_column="label", drop_empty=True, label=columns.several(","))
+    assert several.labels == [("x",), (), ("y",)]  # an empty field is a list of no labels, null is none
+    with pytest.raises(ValueError, match="all rows have an empty text or label"):
+        read_table(write(tmp_path, "b.csv", "text,label\n,x\n"), label_column="label", drop_empty=True)
+
+
+def test_reads_labels_from_columns_of_zeros_and_ones(tmp_path):
+    path = write(tmp_path, "a.csv", "text,toxic,threat\na,1,0\nb,,TRUE\nc,false,0.0\n")
+    assert read_table(path, label_columns=("toxic", "threat")).labels == [("toxic",), ("threat",), ()]
+    path = write(tmp_path, "a.jsonl", '{"text": "a", "x": true, "y": 1.0}\n{"text": "b", "x": null, "y": 0}\n')
+    assert read_table(path, label_columns=("x", "y")).labels == [("x", "y"), ()]
+    path = write(tmp_path, "b.csv", "text,toxic,threat\na,1,0\nb,1,2\n")
+    with pytest.raises(ValueError, match=r"b.csv:3: a label's column must hold 0, 1, .*'2' in column 'threat'"):
+        read_table(path, label_columns=("toxic", "threat"))
+    with pytest.raises(ValueError, match=r"missing column 'none' \(`label_columns`\)"):
+        read_table(path, label_columns=("toxic", "none"))

@@ -50,7 +50,7 @@ def rows_for(columns, name, scores=False):
     return [(*[text] * columns, label) for text, label in rows]
 
 
-def write_table(path, columns, label, rows, header=True):
+def write_table(path, columns, label, rows, header=True, separator=None):
     names = [*columns, label] if label is not None else list(columns)
     if path.suffix == ".jsonl":
         tiny.write_jsonl(path, rows, names)
@@ -61,19 +61,25 @@ def write_table(path, columns, label, rows, header=True):
         pyarrow.parquet.write_table(pyarrow.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
     else:
         with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",", lineterminator="\n")
+            usual = "\t" if path.suffix == ".tsv" else ","
+            writer = csv.writer(file, delimiter=separator or usual, lineterminator="\n")
             writer.writerows([names] * header + rows)
 
 
 def classified(path, settings, name):
     columns, label = settings.text_column or ["text"], settings.label_column or "label"
     scores = settings.get("problem_type") == "regression"
+    if named := settings.get("label_columns"):
+        rows = [(*texts, *label * len(named)) for *texts, label in rows_for(len(columns), name)]
+        write_table(path, [*columns, *named], None, rows)
+        return
     write_table(path, columns, label, rows_for(len(columns), name, scores), settings.header is not False)
 
 
 def of_users(path, settings, name):
     """Writes a table with a column `user`, which some commands of a page that has several of it group by."""
-    write_table(path, [*settings.text_column, "user"], settings.label_column, rows_for(2, name))
+    columns, separator = [*settings.text_column, "user"], settings.get("separator")
+    write_table(path, columns, settings.label_column, rows_for(2, name), separator=separator)
 
 
 def questions(path, settings, name):
@@ -83,7 +89,8 @@ def questions(path, settings, name):
 
 
 def tagged(path, settings, name):
-    tagging.write_columns(path, tagging.sentences(ROWS, TABLE_FLAGS.index(name)))
+    sentences = tagging.sentences(ROWS, TABLE_FLAGS.index(name))
+    (tagging.write_spans if path.suffix == ".jsonl" else tagging.write_columns)(path, sentences)
 
 
 def choices(path, settings, name):
@@ -111,7 +118,7 @@ def of_probe(path, settings, name):
 TABLES = {
     "probe": of_probe,
     **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), classified),
-    "split": of_users,
+    **dict.fromkeys(("split", "clean_data"), of_users),
     "run_squad": questions,
     "run_tagger": tagged,
     "run_multiple_choice": choices,

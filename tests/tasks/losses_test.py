@@ -34,6 +34,23 @@ def test_named_weights():
     assert class_weights(["no:2.5", "x:y:3"], ["no", "x:y", "yes"], np.array([0])) == (2.5, 3.0, 1.0)
 
 
+def test_weights_from_a_file(tmp_path):
+    path = tmp_path / "a,b.json"
+    path.write_text('{"a, b": 2, "c": 0.5}')
+    assert class_weights(str(path).split(","), ["a, b", "c", "d"], np.array([0])) == (2.0, 0.5, 1.0)
+    for text, words in (
+        ('{"x": 1}', r"a,b.json: `class_weights` must have weights above 0 of labels. Received 'x': 1; the labels are"),
+        ('{"c": 0}', r"Received 'c': 0"),
+        ('{"c": null}', r"Received 'c': None"),
+        ("[1]", r"must be an object of labels and their weights \(`class_weights`\).*write it as"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=words):
+            class_weights([str(path)], ["a, b", "c", "d"], np.array([0]))
+    with pytest.raises(ValueError, match="no file"):
+        class_weights(["none.json"], ["a"], np.array([0]))
+
+
 @pytest.mark.parametrize("text", ["a, b:2,c:3", "c:3,a, b:2", "a,b:2,c:3", '"a, b:2",c:3'])
 def test_a_name_with_commas_is_found_again_behind_the_command_line(text):
     values = flags.FlagValues()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bert_tf.experiments.child_runs import ChildRun, ChildRuns, training_flags
 from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
-from bert_tf.utils.files import write_text
+from bert_tf.utils.files import find_files, write_text
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.progress import clock
 from bert_tf.utils.subprocesses import name_of_flag
@@ -269,7 +269,8 @@ class Tuner(ChildRuns):
             )
 
     def _is_about_what_all_read(self, message, trial):
-        shared = [flag.partition("=")[2] for flag in self.others if name_of_flag(flag) in _READ]
+        given = [flag.partition("=")[2] for flag in self.others if name_of_flag(flag) in _READ]
+        shared = [path for each in given for path in find_files(each)]
         searched = [f"--{name}" for name, _ in trial.values]
         return any(path and path in message for path in shared) and not any(name in message for name in searched)
 

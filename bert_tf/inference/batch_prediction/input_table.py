@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.table_reader import Column, extension_of, is_table, iterate_lines, iterate_rows, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
 from bert_tf.utils.names import number_of
@@ -90,6 +91,7 @@ class InputTable:
         header: whether line 1 of a .tsv or .csv file names the columns.
         keep_columns: columns of a table to copy to the output.
         on_null: as in `TableJob`.
+        dialect: how a text file is written.
     """
 
     path: str
@@ -99,6 +101,7 @@ class InputTable:
     header: bool = True
     keep_columns: tuple[str, ...] = ()
     on_null: str | None = None
+    dialect: Dialect = DEFAULT_DIALECT
 
     def summary(self) -> Summary:
         """Reads the whole file once.
@@ -141,7 +144,7 @@ class InputTable:
     @property
     def id_name(self) -> str:
         """Name of the column of IDs in the output: its own, or "id" if it has none."""
-        if self.id_column is None or not (names := _column_names(self.path, self.header)):
+        if self.id_column is None or not (names := _column_names(self.path, self.header, self.dialect)):
             return "id"
         place = Column(self.id_column, "id_column").find(names, self.path)
         return "id" if place is None else names[place]
@@ -220,26 +223,28 @@ class InputTable:
 
     def _lines_or_rows(self, columns):
         if is_table(self.path):
-            return iterate_rows(self.path, columns, self.header)
+            return iterate_rows(self.path, columns, self.header, dialect=self.dialect)
         if len(columns) > 1 or self.list_columns:
             raise ValueError(
                 "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or "
                 f"lists; {self.path} has one text per line."
             )
-        return iterate_lines(self.path)
+        return iterate_lines(self.path, self.dialect.encoding)
 
 
 def _is_blank(text):
     return all(map(is_empty, text)) if isinstance(text, list) else is_empty(text)
 
 
-def _column_names(path, header):
+def _column_names(path, header, dialect):
     """Returns the names of a table's columns, [] if it has none."""
     has_names = header or extension_of(path) in (".jsonl", ".parquet")
-    return names_in(path) if has_names and is_table(path) else []
+    return names_in(path, dialect) if has_names and is_table(path) else []
 
 
-def expand_columns(keep_columns: Sequence[str], path: str, header: bool, others: Sequence[str]) -> tuple[str, ...]:
+def expand_columns(
+    keep_columns: Sequence[str], path: str, header: bool, others: Sequence[str], dialect: Dialect = DEFAULT_DIALECT
+) -> tuple[str, ...]:
     """Returns the columns to keep, with all columns of the table but `others` in place of "*".
 
     Args:
@@ -247,6 +252,7 @@ def expand_columns(keep_columns: Sequence[str], path: str, header: bool, others:
         path: the table.
         header: whether line 1 of a .tsv or .csv file names the columns.
         others: columns by name or index, which are read for something else.
+        dialect: how a text file is written.
 
     Raises:
         ValueError: the file has no columns.
@@ -255,7 +261,7 @@ def expand_columns(keep_columns: Sequence[str], path: str, header: bool, others:
         return tuple(keep_columns)
     if not is_table(path):
         raise ValueError(f"`keep_columns=*` requires a table as `input_file`; {path} has one text per line.")
-    names = _column_names(path, header) or list(map(str, range(len(names_in(path)))))
+    names = _column_names(path, header, dialect) or list(map(str, range(len(names_in(path, dialect)))))
     used = {Column(name, "keep_columns").find(names, path) for name in (*others, *keep_columns)}
     rest = [name for place, name in enumerate(names) if place not in used]
     return tuple(column for name in keep_columns for column in (rest if name == "*" else [name]))

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from absl import logging
 
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import Ragged
 from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter, WorkFolder, join_parts
@@ -65,6 +66,7 @@ class TableJob:
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
         on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error".
             None: null predictions for a null, while an empty text is a text.
+        dialect: how a text file of the input is written.
     """
 
     input_file: str
@@ -81,6 +83,7 @@ class TableJob:
     overwrite: bool = False
     quote_formulas: bool = True
     on_null: str | None = None
+    dialect: Dialect = DEFAULT_DIALECT
 
 
 def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
@@ -131,10 +134,11 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
 
 def _open_table(job):
     others = [*job.text_columns, *([job.id_column] if job.id_column is not None else [])]
-    kept = expand_columns(job.keep_columns, job.input_file, job.header, others)
+    kept = expand_columns(job.keep_columns, job.input_file, job.header, others, job.dialect)
     kept = tuple(name for name in kept if name != job.id_column)
     return InputTable(
-        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null
+        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null,
+        job.dialect,
     )
 
 

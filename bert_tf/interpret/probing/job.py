@@ -10,10 +10,11 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.feature_extractor import Extractor
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.tables import read_table
 from bert_tf.interpret.probing import probe
 from bert_tf.interpret.probing.probe import Probed, train_probe
-from bert_tf.tasks.tagging_columns import read_columns, text_of
+from bert_tf.tasks.tagging_columns import read_columns
 from bert_tf.utils.files import brief
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import free_memory, group_limits
@@ -73,18 +74,25 @@ class Labelled:
         return self.take(order[:cut]), self.take(order[cut:])
 
 
-def read_tagged_words(path: str, text_column: int = 0, tag_column: int | None = -1) -> Labelled:
+def read_tagged_words(
+    path: str, text_column: int = 0, tag_column: int | None = -1, encoding: str | None = None
+) -> Labelled:
     """Reads words with tags of any kind, as `tagging_columns.read_columns` does; tag_column None: without."""
-    examples = read_columns(path, text_column, tag_column, None)
-    texts, spans = zip(*map(text_of, examples.words), strict=True)
+    examples = read_columns(path, text_column, tag_column, None, encoding)
+    texts, spans = zip(*map(examples.text_of, range(len(examples))), strict=True)
     return Labelled(list(texts), list(spans), examples.words, examples.tags, path)
 
 
 def read_labelled_texts(
-    path: str, text_columns: Sequence[str] = ("text",), label_column: str | None = "label", header=True
+    path: str,
+    text_columns: Sequence[str] = ("text",),
+    label_column: str | None = "label",
+    header=True,
+    dialect: Dialect = DEFAULT_DIALECT,
 ):
     """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; label_column None: without."""
-    examples = read_table(path, header=header, text_columns=text_columns, label_column=label_column)
+    columns = {"text_columns": text_columns, "label_column": label_column}
+    examples = read_table(path, header=header, dialect=dialect, **columns)
     texts = examples.text_a
     if examples.text_b is not None:
         texts = list(zip(texts, examples.text_b, strict=True))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.input_table import InputTable, expand_columns
 
 TEXTS = ["a film", "", 'stray " quote, and comma', "\u2028 é \x0b"]
@@ -49,6 +50,15 @@ def test_a_blank_line_of_text_is_a_row_and_the_last_line_feed_is_none(tmp_path):
         path.write_text(content)
         count = InputTable(str(path)).summary().count
         assert [rows.texts[0] for _, rows in InputTable(str(path)).parts(9, count)] == [expected]
+
+
+def test_other_separators_and_encodings(tmp_path):
+    (tmp_path / "a.csv").write_text("n;text\nx;é, a\n", encoding="cp1252")
+    table = InputTable(str(tmp_path / "a.csv"), id_column="n", dialect=Dialect(";", "cp1252"))
+    assert [(rows.ids, rows.texts[0]) for _, rows in table.parts(1, 1)] == [(["x"], ["é, a"])]
+    (tmp_path / "a.txt").write_text("é\nb", encoding="utf-16")
+    table = InputTable(str(tmp_path / "a.txt"), dialect=Dialect(encoding="utf-16"))
+    assert table.summary().count == 2 and next(table.parts(2, 2))[1].texts[0] == ["é", "b"]
 
 
 def test_what_is_dropped_is_said_once(tmp_path, caplog):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bert_tf.data.dialect import Dialect
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks import classification_data
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -29,6 +30,8 @@ def _labelled(*labels):
         ("sts-b", "glue", {}, {"problem": "single_label"}, "`problem_type` must be regression for `task_name=sts-b`."),
         ("mnli", "glue", {}, {"language": "de"}, "`xnli_language` must be omitted for a task that is English only."),
         ("xnli", "glue", {}, {"language": "xx"}, "`xnli_language` must be one of ar, bg, de, el, en, es, fr, hi, ru, "),
+        ("mrpc", "glue", {}, {"drop_empty": True}, "`task_name` cannot be combined with `drop_empty`"),
+        ("mrpc", "glue", {}, {"dialect": Dialect(";")}, "`task_name` cannot be combined with `separator` or `enc"),
         (None, None, {}, {"language": "de"}, "`xnli_language` requires `task_name`. Received `xnli_language=de`"),
     ],
 )

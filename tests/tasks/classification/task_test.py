@@ -315,6 +315,13 @@ def path(tmp_path):
         ("regression", {"fit_temperature": True, "do_eval": True}, "`fit_temperature` requires labels"),
         ("single_label", {"fit_temperature": True}, "`fit_temperature` requires `do_eval`"),
         ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
+        ("single_label", {"label_columns": ["label"]}, "`label_columns` requires `problem_type=multi_label`"),
+        ("multi_label", {"label_columns": ["a", "a"]}, "`label_columns` must name each column once. Received: a,a"),
+        (
+            "multi_label",
+            {"label_columns": ["a"], "label_column": "b"},
+            "`label_columns` and `label_column` cannot be combined",
+        ),
     ],
 )
 def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):
@@ -329,6 +336,17 @@ def test_options_that_fit_are_taken(path):
     fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
     read = ClassificationTask.read_data(_options(train_file=path, **fitting), ["train"], None)
     assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
+
+
+def test_columns_of_zeros_and_ones_are_several_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text;toxic;threat;insult\ngood;0;;false\nbad;1;true;0\n")
+    asked = {"train_file": path, "label_columns": ["toxic", "threat", "insult"], "separator": ";"}
+    read = ClassificationTask.read_data(_options(**asked), ["train"], None)
+    assert read.source.problem == "multi_label" and read.examples["train"].labels == [(), ("toxic", "threat")]
+    assert read.source.labels(read.examples) == ["insult", "threat", "toxic"]  # one that no example has, too
+    read = ClassificationTask.read_data(_options(**{**asked, "predict_file": path}), ["test"], None)
+    assert read.examples["test"].labels is None
 
 
 def test_a_trained_model_says_what_the_labels_are(path):

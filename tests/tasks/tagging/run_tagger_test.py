@@ -25,6 +25,8 @@ ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_fil
 CASES = {
     "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
+    "spans": ["--init_checkpoint=HOME/whole", "--do_eval", "--eval_file=HOME/spans-*.jsonl", "--do_predict",
+              "--predict_file=HOME/spans-1.jsonl,HOME/spans-2.jsonl", "--output_dir=HOME/spans"],
 }
 LATER = {"later": ("predictions.jsonl", "predictions.txt", "eval_predictions.txt")}
 PAGE = ("Error analysis: dev.jsonl", "Errors by entity type", "no entity", "QUAL")
@@ -64,6 +66,9 @@ BAD = {  # case -> arguments, what the message says
                         "The heads of a model must belong to one class"),
     "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
                   "--features requires --do_train."),
+    "overlap": ([*TRAIN, "--train_file=HOME/train.txt,HOME/overlap.jsonl", OUT],
+                "overlap.jsonl:1: entities must not overlap. Received X 'a b' at 0 to 3, and Y 'b' at 2 to 3"),
+    "encoding": ([*TRAIN, "--encoding=latin-0", OUT], "--encoding must be an encoding that Python knows"),
     "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for tagging."),
 }  # fmt: skip
 
@@ -78,6 +83,9 @@ def home(tmp_path_factory):
         {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
     support.write_columns(folder / "train.txt", support.sentences(96))
     support.write_jsonl(folder / "dev.jsonl", support.sentences(30, 1))
+    support.write_spans(folder / "spans-1.jsonl", support.sentences(30, 1)[:20])
+    support.write_spans(folder / "spans-2.jsonl", support.sentences(30, 1)[20:])
+    (folder / "overlap.jsonl").write_text('{"text": "a b", "label": [[0, 3, "X"], [2, 3, "Y"]]}\n')
     texts = ["a 😀 good film", "the people, cold bad", "people see good!", "the film is good ."]
     extra = [[(word, "O") for word in text.split(" ")] for text in texts]
     support.write_jsonl(folder / "ask.jsonl", [*support.sentences(20, 2), *extra])
@@ -116,6 +124,17 @@ def test_the_tags_of_another_file_have_other_names(home, results, more):
     assert len(other.words) == len(read_columns(home / "train.txt").words) != len(first.words)
     scores = (home / "whole" / "eval_results_train.txt").read_text()
     assert "eval_f1 = " in scores and scores != (home / "whole" / "eval_results.txt").read_text()
+
+
+def test_spans_in_several_files_are_scored_as_tags_are(home, results):
+    assert results["spans"]["status"] == 0, results["spans"]["log"]
+    assert scores_of(home / "spans") | {"global_step": 80} == scores_of(home / "whole")
+    given = [each for i in (1, 2) for each in json_lines(home / f"spans-{i}.jsonl")]
+    said = json_lines(home / "spans" / "predictions.jsonl")
+    assert [line["text"] for line in said] == [line["text"] for line in given]
+    assert [line["id"] for line in said] == [str(i) for i in range(30)]
+    (read,) = json.loads((home / "spans" / "eval_files.json").read_text()).values()
+    assert [file["file"].rsplit("/", 1)[1] for file in read["files"]] == ["spans-1.jsonl", "spans-2.jsonl"]
 
 
 def test_the_table_has_the_tags_of_the_columns(home, results):

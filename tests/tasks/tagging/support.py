@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 
+from bert_tf.evaluation.entities import parse_entities
+from bert_tf.tasks.tagging_columns import text_of
 from tests import tiny
 
 
@@ -26,6 +28,18 @@ def write_columns(path, rows):
     """Writes CoNLL's columns with one between word and tag that means nothing, and a line that begins a document."""
     blocks = ["\n".join(f"{word} x {tag}" for word, tag in sentence) for sentence in rows]
     path.write_text("-DOCSTART- -X- O\n\n" + "\n\n".join(blocks) + "\n", encoding="utf-8")
+    return path
+
+
+def write_spans(path, rows):
+    """Writes texts with character spans, as annotation tools export them."""
+    lines = []
+    for sentence in rows:
+        text, spans = text_of([word for word, _ in sentence])
+        chunks = parse_entities([tag for _, tag in sentence])
+        found = [[spans[each.first][0], spans[each.last][1], each.type] for each in chunks]
+        lines.append(json.dumps({"text": text, "label": found}))
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 

@@ -1,0 +1,82 @@
+"""Clean a table: HTML entities, control characters, duplicates and more.
+
+    bert-tf clean_data --input_file=export.csv --output_file=clean.csv
+
+Writes a new table and reports what was corrected or dropped, with three
+examples each. The input is never changed. Without --output_file, the command
+only reports; --fix selects what is corrected.
+"""
+
+import dataclasses
+
+from absl import logging
+
+from bert_tf.tasks import options
+from bert_tf.utils.json_files import json_text
+from bert_tf.utils.names import CLEANING_KINDS, number_of
+from bert_tf.utils.settings import Flag
+
+_COLUMNS = ("header", "separator", "encoding", "text_column", "label_column")  # as the classifier has them
+FLAGS = (
+    Flag(
+        "input_file", None,
+        "Table to clean: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
+        required=True,
+    ),
+    Flag(
+        "output_file", None,
+        "New table, with the extension of --input_file; text is UTF-8 with the separator of the extension. Default: no "
+        "table, only the report.",
+    ),
+    Flag(
+        "fix", list(CLEANING_KINDS[:-1]),
+        "Kinds of findings to correct. html_entities, control_characters and special_spaces (no-break and zero-width "
+        "ones) are replaced in texts and labels; rows with null_labels (NULL, NaN, None, N/A), empty_texts, duplicates "
+        "or near_duplicates (of an earlier row with the same label) are dropped. The others are only reported.",
+        "list", choices=CLEANING_KINDS,
+    ),
+    *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),
+    Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
+    Flag("json", False, "Print the report as JSON.", "bool"),
+)
+
+
+def main(settings):
+    """Writes the table, and prints the report."""
+    from bert_tf.data.cleaning import clean_table
+    from bert_tf.data.dialect import Dialect
+
+    _check(settings)
+    report = clean_table(
+        settings.input_file, settings.output_file, settings.text_column, settings.label_column, settings.header,
+        Dialect(settings.separator, settings.encoding), settings.fix, settings.overwrite,
+    )  # fmt: skip
+    if settings.json:
+        values = {"input_file": settings.input_file, "output_file": settings.output_file, **dataclasses.asdict(report)}
+        print(json_text(values, ensure_ascii=False, indent=2))
+    else:
+        for line in _lines(settings.input_file, report, bool(settings.output_file)):
+            print(line)
+    if settings.output_file:
+        logging.info("Wrote %s: %s of %d.", settings.output_file, number_of(report.kept, "row"), report.rows)
+
+
+def _check(settings):
+    for name in ("fix", "overwrite"):
+        if name in settings.given and not settings.output_file:
+            raise ValueError(f"`{name}` requires `output_file`. Add `output_file` or remove `{name}`.")
+
+
+def _lines(path, report, is_written):
+    from bert_tf.data.lint_sample import format_positions
+
+    yield f"{path}: {number_of(report.rows, 'row')}, {report.kept:,} after cleaning"
+    for finding in report.findings:
+        verb = ("fixed" if is_written else "to fix") if finding.is_fixed else "reported"
+        yield f"  {finding.kind:<20}{finding.count:>8,}  {verb if finding.count else ''}".rstrip()
+        for each in finding.examples:
+            (line,) = format_positions(path, [each["position"]])
+            after = f" -> {each['after']!r:.60}" if each["after"] is not None else ""
+            if each["earlier"]:
+                after = f", like {format_positions(path, [each['earlier']])[0]}"
+            yield f"      {line}: {each['before']!r:.60}{after}"

@@ -1,0 +1,79 @@
+"""How text tables are written: the format by the extension, the separator of columns, the encoding."""
+
+import dataclasses
+import os
+
+TAB = "\t"
+SEPARATORS = {".tsv": TAB, ".csv": ","}
+SEPARATOR_NAMES = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+# What the settings of a `Dialect` are, for the flags of commands and the options of tasks.
+SEPARATOR_HELP = (
+    "Character between the columns of a .csv or .tsv file, such as ';' or '|', or the word tab. Default: a comma in "
+    ".csv, a tab in .tsv."
+)
+ENCODING_HELP = (
+    "Encoding of the text files that are read, such as cp1252, latin-1 or utf-16. Default: UTF-8, of which invalid "
+    "bytes are dropped and counted."
+)
+_SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in a shell
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """How a text table is written, where it differs from what its extension says.
+
+    Attributes:
+        separator: the character between two columns of a .tsv or .csv file; "tab" and "\\t" are a tab. If None, a tab
+            in .tsv and a comma in .csv.
+        encoding: as in `files.read_text`.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+
+    def separator_of(self, extension: str) -> str:
+        """Returns the character between two columns of a ".tsv" or ".csv" file.
+
+        Raises:
+            ValueError: the separator is not one character, or one that ends lines or encloses fields.
+        """
+        if self.separator is None:
+            return SEPARATORS[extension]
+        separator = _SPELLINGS.get(self.separator, self.separator)
+        if len(separator) != 1 or separator in "\r\n\"\0":
+            raise ValueError(
+                "`separator` must be one character, such as ; or |, or the word tab, but no quote or line end. "
+                f"Received: {self.separator!r}."
+            )
+        return separator
+
+    def check(self, path: str):
+        """Raises ValueError for settings that a file of this format does not have."""
+        extension = extension_of(path)
+        if self.separator is not None and extension not in SEPARATORS:
+            raise ValueError(f"`separator` applies to .csv and .tsv files. Received {path}; remove `separator`.")
+        if self.encoding is not None and extension == ".parquet":
+            raise ValueError(
+                f"`encoding` applies to text files. Received {path}, which is always UTF-8; remove `encoding`."
+            )
+
+
+DEFAULT_DIALECT = Dialect()
+
+
+def separator_name(separator: str) -> str:
+    """Returns what a separator is called in messages, in the plural."""
+    return SEPARATOR_NAMES.get(separator, repr(separator))
+
+
+def separator_option(separator: str) -> str:
+    """Returns the setting of a separator as messages show it."""
+    return f"`separator={'tab' if separator == TAB else repr(separator)}`"
+
+
+def extension_of(path: str) -> str:
+    """Returns the extension that decides the format: the inner one if the name ends in .gz."""
+    stem, extension = os.path.splitext(path.lower())
+    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet compresses its columns itself
+        return os.path.splitext(stem)[1]
+    return extension

@@ -1,0 +1,264 @@
+"""Reads texts whose entities are character spans: our own predictions, and the exports of Doccano and Label Studio."""
+
+import bisect
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from bert_tf.data.columns import NAME, SPAN_KEYS
+from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.table_reader import excerpt, iterate_lines, line_position, parse_object
+from bert_tf.evaluation.entities import EntitySpan, tags_of
+from bert_tf.utils import files
+from bert_tf.utils.names import number_of, word_for
+
+# What a word of running text may have at its edges without being part of the name that it is in.
+EDGES = ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"
+_WORD = re.compile(r"\S+")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_FORMS = (
+    'a line is {"text": ..., "entities": [{"start": 0, "end": 4, "type": "PER"}]}, the same with "label": '
+    '[[0, 4, "PER"]], as Doccano exports it, or a task of Label Studio\'s JSON export'
+)
+
+
+class SpanTexts(NamedTuple):
+    """n texts in the order of the file.
+
+    Attributes:
+        ids: name of each; "0", "1", ... if the file has none.
+        lines: 1-based line of each, or the 1-based item of a .json file's list.
+        texts: the texts.
+        tags: the tags of each text's words, which white space separates, in IOB2. If None, they were not requested.
+    """
+
+    ids: list[str]
+    lines: list[int]
+    texts: list[str]
+    tags: list[list[str]] | None
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Returns (start, end) of each word of a text: half-open, in code points; white space separates words."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def has_spans(path: str, encoding: str | None) -> bool:
+    """Returns whether a .jsonl or .json file has texts with character spans, rather than tokens with tags."""
+    if extension_of(path) == ".json":
+        return True
+    first = next(_read_objects(path, encoding), (1, {}))[1]
+    return "tokens" not in first and bool({"text", "data"} & first.keys())
+
+
+def read_span_texts(path: str, with_entities: bool, encoding: str | None = None) -> SpanTexts:
+    """Reads texts and their entities; the keys of the first object decide the form.
+
+    Offsets are half-open and count code points; those of Label Studio count UTF-16 code units. An entity that begins or
+    ends inside a word is widened to the word, except for punctuation at the word's edges; the log has their number.
+    White space in the name of a type becomes "_".
+
+    Args:
+        path: a .jsonl file with one object per line, or a .json file with a list of objects.
+        with_entities: whether to read entities; if false, only texts.
+        encoding: as in `files.read_text`.
+
+    Raises:
+        ValueError: the file has another form, or entities overlap; the message names the file and the line.
+    """
+    rows = list(_read_objects(path, encoding))
+    if not rows:
+        raise ValueError(f"{path} contains no texts. Check the path.")
+    is_studio = "data" in rows[0][1]
+    key = next((key for key in SPAN_KEYS if key in rows[0][1]), None)
+    if with_entities and not is_studio and key is None:
+        at = line_position(path, rows[0][0])
+        raise ValueError(f"{at}: the entities are missing. Found the keys {excerpt(list(rows[0][1]), 200)}; {_FORMS}.")
+    kept, lines, texts, tags, tagger = [], [], [], [], _WordTagger(path)
+    for line, row in rows:
+        at = line_position(path, line)
+        text = _studio_text(at, row) if is_studio else row.get("text")
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"{at}: a text must be a string that is not blank. Received: {excerpt(text)}; remove it.")
+        text = _SURROGATES.sub("\ufffd", text)
+        if with_entities:
+            spans = _studio_spans(at, row, text) if is_studio else _spans(at, row, key, text)
+            if spans is None:
+                continue
+            tags.append(tagger.tag_words(at, text, spans))
+        kept.append(row)
+        lines.append(line)
+        texts.append(text)
+    if len(kept) < len(rows):
+        logging.warning("%s: skipped %s without an annotation.", path, number_of(len(rows) - len(kept), "task"))
+    if not kept:
+        raise ValueError(f"{path}: no task has an annotation that was not skipped. Export annotated tasks.")
+    tagger.log()
+    ids = [NAME.read(row.get("id")) for row in kept]
+    return SpanTexts(list(map(str, range(len(ids)))) if None in ids else ids, lines, texts,
+                     tags if with_entities else None)  # fmt: skip
+
+
+def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
+    """Yields (line, object) of each line of a .jsonl file, or (item, object) of each item of a .json file's list."""
+    Dialect(encoding=encoding).check(path)
+    if extension_of(path) != ".json":
+        for line, (text,) in iterate_lines(path, encoding):
+            if text.strip():
+                yield line, parse_object(line_position(path, line), text)
+        return
+    text = files.read_text(path, encoding)
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} must be a list of objects in JSON. It cannot be parsed ({error}).") from error
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError(f"{path} must be a list of objects in JSON. Received: {excerpt(items)}; {_FORMS}.")
+    yield from enumerate(items, 1)
+
+
+# === Forms ===
+# The spans of a text in each of the forms: (start, end, type).
+
+
+def _spans(at, row, key, text):
+    values = row.get(key)
+    if not isinstance(values, list):
+        raise ValueError(f"{at}: {key!r} must be a list of entities. Received: {excerpt(values)}; {_FORMS}.")
+    return [_span(at, text, value) for value in values]
+
+
+def _span(at, text, value):
+    quoted = None
+    if isinstance(value, dict):
+        start, end = (value.get(name, value.get(f"{name}_offset")) for name in ("start", "end"))
+        kind, quoted = value.get("type", value.get("label")), value.get("text")
+    elif isinstance(value, list) and len(value) == 3:
+        start, end, kind = value
+    else:
+        raise ValueError(f"{at}: an entity must have a start, an end and a type. Received: {excerpt(value)}; {_FORMS}.")
+    _check_span(at, text, start, end, kind, value)
+    if quoted is not None and quoted != text[start:end]:
+        raise ValueError(
+            f"{at}: the text of an entity must be at its offsets, which count code points from 0. Received "
+            f"{excerpt(quoted)}, but {excerpt(text[start:end])} is at {start} to {end}; correct the offsets."
+        )
+    return start, end, kind
+
+
+def _check_span(at, text, start, end, kind, value):
+    if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
+        raise ValueError(
+            f"{at}: an entity must have whole numbers as start and end, with 0 <= start < end <= {len(text)}, the "
+            f"length of the text in code points. Received: {excerpt(value)}; correct it."
+        )
+    if not isinstance(kind, str) or not kind.strip():
+        raise ValueError(f"{at}: the type of an entity must be a text. Received: {excerpt(value)}; correct it.")
+
+
+def _studio_text(at, row):
+    """Returns the text of a task: `data.text`, or the only text that there is."""
+    data: Any = row.get("data")
+    if isinstance(data, dict):
+        texts = [value for value in data.values() if isinstance(value, str)]
+        if "text" in data or len(texts) == 1:
+            return data.get("text", texts[0] if texts else None)
+    raise ValueError(
+        f"{at}: the text of a task must be data.text, or the only text in data. Received: {excerpt(data)}; name it "
+        "text in the labeling project."
+    )
+
+
+def _studio_spans(at, row, text):
+    """Returns the spans of a task's only annotation, or None if it has none or it was skipped."""
+    annotations = row.get("annotations")
+    if not isinstance(annotations, list) or not all(isinstance(each, dict) for each in annotations):
+        raise ValueError(f"{at}: 'annotations' must be a list of objects. Received: {excerpt(annotations)}; {_FORMS}.")
+    several = [each for each in annotations if not each.get("was_cancelled")]
+    several = [each for each in several if each.get("ground_truth")] or several
+    if len(several) > 1:
+        raise ValueError(
+            f"{at}: a task must have one annotation. Received {len(several)}; mark one of them as ground truth, or "
+            "remove the others."
+        )
+    results = [each for each in several[0].get("result", []) if each.get("type") == "labels"] if several else []
+    return [_studio_span(at, text, each.get("value")) for each in results] if several else None
+
+
+def _studio_span(at, text, value):
+    labels = value.get("labels") if isinstance(value, dict) else None
+    if not isinstance(labels, list) or len(labels) != 1:
+        raise ValueError(f"{at}: a region must have one label. Received: {excerpt(value)}; remove the others.")
+    start, end, quoted = (value.get(name) for name in ("start", "end", "text"))
+    if type(start) is not int or type(end) is not int:
+        _check_span(at, text, start, end, labels[0], value)
+    # JavaScript counts UTF-16 code units, of which an emoji has two; other programs write code points.
+    units = text.encode("utf-16-le")
+    in_points = tuple(len(units[: 2 * offset].decode("utf-16-le", "ignore")) for offset in (start, end))
+    for first, last in (in_points, (start, end)):
+        if quoted is None or _without_space(text[first:last]) == _without_space(quoted):
+            _check_span(at, text, first, last, labels[0], value)
+            return first, last, labels[0]
+    raise ValueError(
+        f"{at}: the text of a region must be at its offsets. Received {excerpt(quoted)}, but "
+        f"{excerpt(text[start:end])} is at {start} to {end}; correct the region."
+    )
+
+
+def _without_space(text):
+    return "".join(str(text).replace("\\n", "").split())  # Label Studio writes a line break in a region as \n
+
+
+# === Words ===
+# The tags of a text's words.
+
+
+class _WordTagger:
+    """Tags the words of a file's texts, and counts the entities that words cannot represent exactly."""
+
+    def __init__(self, path):
+        self._path, self._entities = path, 0
+        self._cut, self._lost = [], []  # (position, entity, words): widened; in a word of an earlier entity, left out
+
+    def tag_words(self, at: str, text: str, spans: list[tuple[int, int, str]]) -> list[str]:
+        """Returns the tag of each word in IOB2; raises ValueError for entities that overlap."""
+        words, entities, before = word_spans(text), [], None
+        starts, ends = ([word[side] for word in words] for side in (0, 1))
+        for start, end, kind in sorted(spans):
+            if before and start < before[1]:
+                raise ValueError(
+                    f"{at}: entities must not overlap. Received {before[2]} {excerpt(text[before[0] : before[1]])} at "
+                    f"{before[0]} to {before[1]}, and {kind} {excerpt(text[start:end])} at {start} to {end}; remove "
+                    "one."
+                )
+            before = start, end, kind
+            self._entities += 1
+            first, last = bisect.bisect_right(ends, start), bisect.bisect_left(starts, end) - 1
+            if first > last:
+                raise ValueError(f"{at}: an entity must have a word. Received only white space at {start} to {end}.")
+            widened = text[starts[first] : ends[last]]
+            if entities and first <= entities[-1].last:
+                self._lost.append((at, text[start:end], widened))
+                continue
+            if (text[starts[first] : start] + text[end : ends[last]]).strip(EDGES):
+                self._cut.append((at, text[start:end], widened))
+            entities.append(EntitySpan("_".join(kind.split()), first, last))
+        return tags_of(entities, len(words), "iob2")
+
+    def log(self):
+        """Logs the counts, with the first entity of each kind."""
+        for found, what in (
+            (self._cut, "inside a word and {} widened to it"),
+            (self._lost, "inside a word of an earlier entity and {} left out"),
+        ):
+            if found:
+                at, text, widened = found[0]
+                verbs = word_for(len(found), "begins or ends", "begin or end"), word_for(len(found), "was", "were")
+                logging.warning(
+                    "%s: %d of %s %s %s, first at %s: %r in %r. White space separates words.",
+                    *(self._path, len(found), f"{self._entities:,} entities", verbs[0]),
+                    *(what.format(verbs[1]), at, text, widened),
+                )
