@@ -137,8 +137,7 @@ def _open_table(job):
     kept = expand_columns(job.keep_columns, job.input_file, job.header, others, job.dialect)
     kept = tuple(name for name in kept if name != job.id_column)
     return InputTable(
-        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null,
-        job.dialect,
+        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null, job.dialect
     )
 
 
