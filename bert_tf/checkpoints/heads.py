@@ -13,6 +13,7 @@ HEADS = (
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
 )
 POOLER = "bert/pooler/dense/.*"
+OUTPUTS = r"((recurrent|tagger)/)?classifier/output_(weights|bias)"  # with one row per label
 
 
 def others(own: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
+from bert_tf.tasks.retraining import LabelRows
 from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule, top_layers
 from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.memory import available_memory, check_weights
@@ -49,6 +50,8 @@ class RunConfig:
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         average_weights: the run's result, also in checkpoints, is a running mean of the weights, as old on average as a
             plain mean over the last steps, this share of all steps; 0: the weights themselves. See `WeightAverage`.
+        label_rows: rows of `init_checkpoint`'s head that the task's head starts from. None: the whole head, if it has
+            the same shape, otherwise none.
         first_weights: returns {variable path: array} to start from instead of random weights; called only if the run
             starts without `init_checkpoint`. None: no such weights.
         settings: anything else that affects the result, such as the names and hashes of the data files; JSON values.
@@ -72,6 +75,7 @@ class RunConfig:
     layer_rates: LayerRates | WordRate | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
+    label_rows: LabelRows | None = None
     first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 
@@ -141,6 +145,7 @@ class TrainingState:
         watch: runs during steps, but not while checkpoints are saved and evaluated.
         unreported: results of the steps since the last line of the history, which is a mean over
             them and must not depend on interruptions.
+        label_rows: rows of another model's head that the head started from in this process, or None.
     """
 
     model: object
@@ -150,6 +155,7 @@ class TrainingState:
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     unreported: list[dict] = dataclasses.field(default_factory=list)
+    label_rows: LabelRows | None = None
 
     def tensors(self, ended: bool = False) -> dict:
         """Returns {name: variable or tensor}, for `CheckpointManager.save`.
@@ -251,7 +257,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
         logging.info("Continuing this run from step %d: %s", step, prefix)
         return state, step
     if initial:
-        _load_initial(model.variables, initial, task, run.reinit_layers)
+        state.label_rows = _load_initial(model.variables, initial, task, run)
     else:
         logging.warning("No `init_checkpoint`: training starts from random weights.")
         weights = run.first_weights() if run.first_weights else {}
@@ -274,18 +280,51 @@ def _build_optimizer(run, model, schedule):
     return optimizer
 
 
-def _load_initial(variables, checkpoint, task, reinit_layers):
+def _load_initial(variables, checkpoint, task, run):
     """Loads all but the top `reinit_layers` and the pooler, which keep their random initial weights.
 
-    Adapters start from scratch; those of the checkpoint, if any, are merged into the kernels.
+    Adapters start from scratch; those of the checkpoint, if any, are merged into the kernels. Returns the `LabelRows`
+    by which the head was loaded, or None.
     """
+    reinit_layers = run.reinit_layers
     new = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
     excuse = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    logging.info("%s", assign_weights(checkpoint, targets, excuse))
+    kept = run.label_rows and _rows_in(checkpoint, run.label_rows, variables, task)
+    outputs = [v.path for v in variables if kept and re.fullmatch(heads.OUTPUTS, v.path)]
+    if kept and kept.reason:
+        targets = [v for v in targets if v.path not in outputs]
+    logging.info("%s", assign_weights(checkpoint, targets, excuse, rows=dict.fromkeys(outputs, kept and kept.rows)))
+    if kept:
+        logging.info("%s", kept)
     if new:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",
             *(reinit_layers, checkpoint.path, len(fresh), ", ".join(new)),
         )
+    return kept
+
+
+def _rows_in(checkpoint, kept, variables, task):
+    """Returns the `LabelRows` that a checkpoint's head allows, or None if it has no head with labels.
+
+    Raises:
+        ValueError: the labels are not those of the head, or labels are renamed and no row can be kept.
+    """
+    there = [name for name in checkpoint.names if re.fullmatch(heads.OUTPUTS, name)]
+    if not there:  # some configurations list labels without a head
+        kept.without_rows("it has no head")
+        return None
+    if not kept.reason and (wrong := [name for name in there if checkpoint.shape(name)[0] != len(kept.trained)]):
+        raise ValueError(
+            f"{kept.path} must name every output of its head. It has {len(kept.trained)} labels for "
+            f"{checkpoint.shape(wrong[0])[0]} outputs; correct its labels.txt or id2label."
+        )
+    own = {v.path: tuple(v.shape) for v in variables if any(re.fullmatch(each, v.path) for each in task.head)}
+    rows = {path: len(kept.trained) for path in there}
+    same = (checkpoint.shape(path) if path in checkpoint.names else None for path in own)
+    wanted = ((rows.get(path, shape[0]), *shape[1:]) for path, shape in own.items())
+    if kept.reason or all(one == other for one, other in zip(same, wanted, strict=True)):
+        return kept
+    return kept.without_rows("its head has other layers")
