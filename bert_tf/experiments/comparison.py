@@ -401,6 +401,7 @@ class RunComparison:
         one_answers: the constant prediction of the first and the second run, or None if predictions
             vary: a run with a constant prediction learned nothing, so no test applies.
         only_in: the labels that only the first and only the second run has. Examples of these are not compared.
+        renamed: {label of the first run: name under which the second run has kept it}.
     """
 
     file: str
@@ -412,6 +413,7 @@ class RunComparison:
     both_wrong: int | None
     one_answers: tuple[str | None, str | None] = (None, None)
     only_in: tuple[Sequence[UnsharedLabel], Sequence[UnsharedLabel]] = ((), ())
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[RunComparison]:
@@ -453,7 +455,9 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
             f"The two runs are of different tasks: {first.path} has the columns {', '.join(first.columns)}, "
             f"{second.path} has {', '.join(second.columns)}. Compare two runs of one task."
         )
-    only_in, measures = ((), ()), kind.measures
+    only_in, measures, renamed = ((), ()), kind.measures, _renamed_since(first, second)
+    if renamed:
+        first = _rename_labels(first, renamed)
     if kind.read is _read_classes and first.labels and second.labels and {*first.labels} != {*second.labels}:
         first, second, only_in = _on_shared_labels(kind, first, second)
         measures = {name: measures[name] for name in _OF_SOME_CLASSES}
@@ -466,7 +470,21 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
     right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
     counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
     one_answers = only_answer(first.columns), only_answer(second.columns)
-    return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers, only_in)
+    labels = {"only_in": only_in, "renamed": renamed}
+    return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers, **labels)
+
+
+def _renamed_since(first, second):
+    """Returns {old name: new name} if the second run was trained from a classifier with the first run's labels."""
+    retrained = _read_run(second.path.parent).get("retrained_from") or {}
+    one_label = first.has_several is False and retrained.get("labels") == list(first.labels)
+    return retrained.get("renamed") or {} if one_label else {}
+
+
+def _rename_labels(table, renamed):
+    columns = {name: [renamed.get(label, label) for label in table.columns[name]] for name in _LABELLED}
+    labels = tuple(sorted(renamed.get(label, label) for label in table.labels))
+    return dataclasses.replace(table, columns={**table.columns, **columns}, labels=labels)
 
 
 def _on_shared_labels(kind, first, second):

@@ -72,7 +72,10 @@ def _is_tested(each):
 
 
 def _name_unshared_labels(each):
-    """Yields a sentence for each run with labels that the other one lacks."""
+    """Yields a sentence for labels that were renamed, and for each run with labels that the other one lacks."""
+    if each.renamed:
+        names = [f"{old} -> {new}" for old, new in each.renamed.items()]
+        yield f"Labels of A, under their names in B: {', '.join(names)}."
     for name, labels in zip("AB", each.only_in, strict=True):
         if labels:
             counts = [f"{label} ({count:,} examples, {right:,} correct)" for label, count, right in labels]

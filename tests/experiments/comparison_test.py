@@ -1,6 +1,7 @@
 """Two scored runs: what changed, how the scores differ, and which runs are refused."""
 
 import json
+import pathlib
 import sys
 
 import numpy as np
@@ -108,6 +109,20 @@ def test_runs_with_other_labels_are_compared_on_those_that_both_have(tmp_path):
     assert "  Labels only in A, not compared: x (2 examples, 1 correct)." in lines
     assert "  Labels only in B, not compared: c (3 examples, 2 correct)." in lines
     assert "Labels only in B, not compared: c" in build_comparison_page([found], one, other, most=1)
+
+
+def test_labels_that_were_renamed_in_training_are_compared_under_their_new_names(tmp_path):
+    rows = [("b", "b", "t"), ("x", "b", "u")]
+    one = _with_texts(tmp_path / "one", rows, "bx")
+    other = _with_texts(tmp_path / "other", [("b", "b", "t"), ("a", "a", "u")], "ab")
+    for folder in (one, other):
+        pathlib.Path(folder, "task.json").write_text(json.dumps({"task": "classification", "problem": "single_label"}))
+    record = {"retrained_from": {"labels": ["b", "x"], "renamed": {"x": "a"}}}
+    pathlib.Path(other, "run.json").write_text(json.dumps(record))
+    (found,) = compare_runs(one, other, samples=10)
+    assert (found.count, found.only_in, found.renamed) == (2, ((), ()), {"x": "a"})
+    assert found.better == [("1", "a", "b", "a", "u")] and "matthews" in found.scores
+    assert "  Labels of A, under their names in B: x -> a." in comparison_lines([found], one, other, most=1)
 
 
 def test_examples_of_shared_labels_must_be_the_same(tmp_path):
