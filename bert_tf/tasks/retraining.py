@@ -1,66 +1,11 @@
 """Retraining: which rows of a trained model's head the head of a new task starts from, by label name."""
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from bert_tf.checkpoints.heads import LabelRows, few_names, not_kept
 from bert_tf.checkpoints.loading import Description, directory_of, read_labels
 from bert_tf.models.config_files import task_in
 from bert_tf.tasks.base import FineTuningTask
-
-_MOST_NAMES = 20  # of a line of the log, or of an error
-
-
-@dataclasses.dataclass(frozen=True)
-class LabelRows:
-    """The rows of a trained model's head that the outputs of a new head start from.
-
-    Attributes:
-        path: the trained model: `init_checkpoint`.
-        trained: the labels of its outputs, in their order.
-        labels: the labels of the new head's outputs.
-        rows: the index in `trained` for each of `labels`; None: a new row.
-        renamed: {name in the trained model: new name}.
-        reason: why no row can be kept, whatever the names; "" if they can.
-    """
-
-    path: str
-    trained: tuple[str, ...]
-    labels: tuple[str, ...]
-    rows: tuple[int | None, ...]
-    renamed: Mapping[str, str]
-    reason: str = ""
-
-    def without_rows(self, reason: str) -> "LabelRows":
-        """Returns the same with new rows only.
-
-        Raises:
-            ValueError: labels are renamed, which is of no use then.
-        """
-        if self.renamed:
-            raise _not_kept(self.path, reason)
-        return dataclasses.replace(self, rows=(None,) * len(self.labels), reason=reason)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns what run.json and history.jsonl record: JSON values."""
-        pairs = list(zip(self.labels, self.rows, strict=True))
-        values = {
-            "init_checkpoint": self.path,
-            "labels": list(self.trained),
-            "kept": [label for label, row in pairs if row is not None],
-            "new": [label for label, row in pairs if row is None],
-            "dropped": [label for row, label in enumerate(self.trained) if row not in self.rows],
-            "renamed": dict(self.renamed),
-        }
-        return values | ({"reason": self.reason} if self.reason else {})
-
-    def __str__(self):
-        if self.reason:
-            return f"Head: no row is kept from {self.path}, because {self.reason}; all rows are new."
-        values, renamed = self.to_dict(), [f"{old} -> {new}" for old, new in self.renamed.items()]
-        new, dropped, renamed = map(_few, (values["new"], values["dropped"], renamed))
-        kept = f"kept: {len(values['kept'])}; new: {new}; dropped: {dropped}; renamed: {renamed}"
-        return f"Rows of the head by label, from {self.path}: {kept}."
 
 
 def rows_by_label(
@@ -88,7 +33,7 @@ def rows_by_label(
         return None
     reason = task.head_difference(task_in(directory_of(init_checkpoint)) or {}, model.config, trained)
     if reason and renames:
-        raise _not_kept(init_checkpoint, reason)
+        raise not_kept(init_checkpoint, reason)
     names = [dict.fromkeys(filter(None, map(task.label_name, labels))) for labels in (trained, task.labels)]
     renamed = _parse_renames(renames, *names)
     index = {_renamed(label, task.label_name(label), renamed): row for row, label in enumerate(trained)}
@@ -97,19 +42,8 @@ def rows_by_label(
     return kept.without_rows(reason) if reason else kept
 
 
-def _not_kept(path, reason):
-    return ValueError(
-        f"`rename_labels` requires a trained head that can be kept, but that of {path} cannot: {reason}. Remove "
-        "`rename_labels`, or use another `init_checkpoint`."
-    )
-
-
 def _renamed(label, name, renamed):
     return label.removesuffix(name) + renamed.get(name, name)
-
-
-def _few(names):
-    return f"{', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''}" or "none"
 
 
 def _parse_renames(parts, trained: Iterable[str], labels: Iterable[str]) -> dict[str, str]:
@@ -130,7 +64,7 @@ def _parse_renames(parts, trained: Iterable[str], labels: Iterable[str]) -> dict
     if problem:
         raise ValueError(
             "`rename_labels` must be comma-separated old:new pairs, each of a label of the trained model "
-            f"({_few([*trained])}) and a label of the training data ({_few([*labels])}). Received "
+            f"({few_names([*trained])}) and a label of the training data ({few_names([*labels])}). Received "
             f"{','.join(parts)!r}: {problem}."
         )
     return renamed

@@ -14,7 +14,6 @@ from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
-from bert_tf.tasks.retraining import LabelRows
 from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule, top_layers
 from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.memory import available_memory, check_weights
@@ -75,7 +74,7 @@ class RunConfig:
     layer_rates: LayerRates | WordRate | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
-    label_rows: LabelRows | None = None
+    label_rows: heads.LabelRows | None = None
     first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 
@@ -155,7 +154,7 @@ class TrainingState:
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     unreported: list[dict] = dataclasses.field(default_factory=list)
-    label_rows: LabelRows | None = None
+    label_rows: heads.LabelRows | None = None
 
     def tensors(self, ended: bool = False) -> dict:
         """Returns {name: variable or tensor}, for `CheckpointManager.save`.
@@ -291,7 +290,7 @@ def _load_initial(variables, checkpoint, task, run):
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
     excuse = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    kept = run.label_rows and _rows_in(checkpoint, run.label_rows, variables, task)
+    kept = run.label_rows and heads.rows_in(checkpoint, run.label_rows, variables, task)
     outputs = [v.path for v in variables if kept and re.fullmatch(heads.OUTPUTS, v.path)]
     if kept and kept.reason:
         targets = [v for v in targets if v.path not in outputs]
@@ -304,27 +303,3 @@ def _load_initial(variables, checkpoint, task, run):
             *(reinit_layers, checkpoint.path, len(fresh), ", ".join(new)),
         )
     return kept
-
-
-def _rows_in(checkpoint, kept, variables, task):
-    """Returns the `LabelRows` that a checkpoint's head allows, or None if it has no head with labels.
-
-    Raises:
-        ValueError: the labels are not those of the head, or labels are renamed and no row can be kept.
-    """
-    there = [name for name in checkpoint.names if re.fullmatch(heads.OUTPUTS, name)]
-    if not there:  # some configurations list labels without a head
-        kept.without_rows("it has no head")
-        return None
-    if not kept.reason and (wrong := [name for name in there if checkpoint.shape(name)[0] != len(kept.trained)]):
-        raise ValueError(
-            f"{kept.path} must name every output of its head. It has {len(kept.trained)} labels for "
-            f"{checkpoint.shape(wrong[0])[0]} outputs; correct its labels.txt or id2label."
-        )
-    own = {v.path: tuple(v.shape) for v in variables if any(re.fullmatch(each, v.path) for each in task.head)}
-    rows = {path: len(kept.trained) for path in there}
-    same = (checkpoint.shape(path) if path in checkpoint.names else None for path in own)
-    wanted = ((rows.get(path, shape[0]), *shape[1:]) for path, shape in own.items())
-    if kept.reason or all(one == other for one, other in zip(same, wanted, strict=True)):
-        return kept
-    return kept.without_rows("its head has other layers")
