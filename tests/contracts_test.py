@@ -276,7 +276,7 @@ OUR_FLAGS = {
     **FINE_TUNING_FLAGS,
     "train_file": None, "predict_file": None, "header": True, "text_column": ["text"], "label_column": "label",
     "keep_best": None, "xnli_language": None, "problem_type": "single_label", "label_separator": ",",
-    "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0, "fit_temperature": False,
+    "class_weights": None, "label_smoothing": 0.0, "rename_labels": [], "early_stopping": 0, "fit_temperature": False,
     "long_text": "truncate", "doc_stride": None, "max_windows": 32, "fit_abstention": None,
     "separator": None, "encoding": None, "label_columns": None, "drop_empty": False,
 }  # fmt: skip

@@ -3,8 +3,10 @@
 import dataclasses
 import os
 import re
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
@@ -118,7 +120,11 @@ def _few(names):
 
 
 def assign_weights(
-    path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = (), family: str | None = None
+    path: str | os.PathLike | Checkpoint,
+    variables: Iterable,
+    excuse: Iterable[str] = (),
+    family: str | None = None,
+    rows: Mapping[str, Sequence[int | None]] = types.MappingProxyType({}),
 ) -> LoadReport:
     """Assigns all variables from a checkpoint, after reading and checking everything.
 
@@ -131,6 +137,8 @@ def assign_weights(
             head that may be new, even if the checkpoint has one of another shape, or "cls/.*" for heads that are not
             needed; for unknown names, against the file's own. `heads.py` provides those of a task.
         family: as in `readers.open_checkpoint`.
+        rows: {our path: for each row of the variable, the checkpoint's row to assign; None: the row keeps its value}.
+            Such weights may differ in the number of rows.
 
     Raises:
         ValueError: names differ that no expression excuses, or shapes differ; or the file is damaged.
@@ -140,10 +148,11 @@ def assign_weights(
     merge = not any(map(is_adapter, here))
     checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family, merge)
     assert len(here) == len(variables), "two variables have the same path"
-    report = _compare(checkpoint, here, list(excuse))
-    _check_shapes(checkpoint, {name: here[name] for name in report.loaded})
+    report = _compare(checkpoint, here, [*excuse], rows)
+    _check_shapes(checkpoint, {name: here[name] for name in report.loaded if name not in rows})
     checkpoint.check_twins(report.loaded)
     arrays = {name: checkpoint.get(name) for name in report.loaded}
+    arrays |= {name: _with_rows(here[name], arrays[name], own) for name, own in rows.items() if name in arrays}
     for name, array in arrays.items():
         here[name].assign(array)
     _warn_of_first_token(checkpoint, report.loaded)
@@ -161,12 +170,22 @@ def _warn_of_first_token(checkpoint, loaded):
         )
 
 
-def _compare(checkpoint, here, excuse):
+def _with_rows(variable, array, rows):
+    """Returns the variable's value with some of its rows from `array`."""
+    value = np.asarray(variable).copy()
+    for index, row in enumerate(rows):
+        if row is not None:
+            value[index] = array[row]
+    return value
+
+
+def _compare(checkpoint, here, excuse, rows):
     def excused(name):
         return any(re.fullmatch(pattern, name) for pattern in excuse)
 
     # The checkpoint may have a head of another size, of another task: it is left over.
-    other = {n for n, v in here.items() if n in checkpoint.names and excused(n) and _shape(v) != checkpoint.shape(n)}
+    shared = [name for name in here if name in checkpoint.names and name not in rows and excused(name)]
+    other = {name for name in shared if _shape(here[name]) != checkpoint.shape(name)}
     missing = [name for name in here if name not in checkpoint.names or name in other]
     left_over = [name for name in checkpoint.names if name not in here or name in other] + checkpoint.unknown
     if not all(map(excused, missing + left_over)):

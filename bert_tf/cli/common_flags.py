@@ -328,6 +328,13 @@ LOSS = (
     ),
 )
 
+RENAME_LABELS = Flag(
+    "rename_labels", [],
+    "With a trained model as --init_checkpoint: old:new pairs of its labels and those of --train_file. A renamed label "
+    "keeps its weights in the head, as labels of the same name do.",
+    "list",
+)
+
 STOPPING = (
     Flag(
         "keep_best", None,
@@ -371,7 +378,7 @@ SCORED = (
 
 # Flags of every task's program; and those where each example, or word, has a label.
 FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU, *LOOK, *SCORED)
-LABELS = (*LOSS, *STOPPING)
+LABELS = (*LOSS, *STOPPING, RENAME_LABELS)
 
 
 # === Corpus ===

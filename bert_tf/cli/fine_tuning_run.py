@@ -34,6 +34,7 @@ from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, Train
 from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teacher
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, find_task, save_task
+from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.training.distribution import by_chief, is_chief
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
@@ -152,6 +153,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     _check_export(settings, form, as_trained)  # before the long work
+    kept = _label_rows(task, model, settings)
     rows = {
         split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
         for split, examples in data.examples.items()
@@ -164,7 +166,9 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         trainable, of_teacher = with_teacher(task, model, _teacher_options(settings))
         identity = _identity(model) | task.identity() | of_teacher
         identity |= {"lora": lora.to_dict()} if lora else {}
+        identity |= {"rename_labels": dict(kept.renamed)} if kept and kept.renamed else {}
         config = plan_training(settings, num_layers, train, identity, use_xla)
+        config = dataclasses.replace(config, label_rows=kept)
         if settings.get("dry_run"):
             print_what_training_takes(trainable, config, train, settings, use_xla)
             return
@@ -432,6 +436,16 @@ def check_stopping(settings: Settings):
             f"`early_stopping={patience}` requires `keep_best`, the metric by which a checkpoint is better. Add it, "
             "or remove `early_stopping`."
         )
+
+
+def _label_rows(task, model, settings):
+    """Returns the rows of the initial checkpoint's head that the run keeps, where it trains; otherwise None."""
+    renames = settings.get("rename_labels") or ()
+    if settings.do_train:
+        return rows_by_label(task, model, settings.init_checkpoint, renames)
+    if renames:
+        raise ValueError("`rename_labels` requires `do_train`. Add `do_train` or remove `rename_labels`.")
+    return None
 
 
 def _identity(model):

@@ -44,7 +44,7 @@ _GROUPS = {
     """,
     "Layers, adapters and loss": """
         *features lstm_units freeze_layers layerwise_lr_decay unfreeze_epochs reinit_layers *lora_rank lora_alpha
-        lora_targets *loss temperature margin class_weights label_smoothing
+        lora_targets *loss temperature margin class_weights label_smoothing rename_labels
     """,
     "Distillation": """
         teacher distillation_weight distillation_losses distillation_temperature teacher_layer relation_heads

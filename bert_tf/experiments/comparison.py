@@ -1,5 +1,6 @@
 """Compares the predictions of two evaluated runs of one task."""
 
+import collections
 import dataclasses
 import itertools
 import os
@@ -43,6 +44,7 @@ class PredictionTable:
         labels: names of the model's outputs; () if they have none.
         separator: separator between the labels of a multi-label example.
         has_several: whether the task is multi-label; None: unknown.
+        scored_labels: labels that classes are scored on; None: all.
     """
 
     path: pathlib.Path
@@ -51,6 +53,7 @@ class PredictionTable:
     labels: tuple[str, ...] = ()
     separator: str = ","
     has_several: bool | None = None
+    scored_labels: tuple[str, ...] | None = None
 
     def labels_in(self, cell: str) -> set[str] | None:
         """Returns the labels of a multi-label example; None if a cell holds something else.
@@ -263,11 +266,13 @@ def _count_sums(counts, **others):
 
 
 def _read_classes(table):
+    """Predictions of a label that is not scored are wrong, and no class of their own."""
     gold, given = table.columns["label"], table.columns["prediction"]
-    names = sorted({*table.labels, *gold, *given})  # in the order of ids: sorted as strings
+    names = table.scored_labels or sorted({*table.labels, *gold, *given})  # in the order of ids: sorted as strings
+    width = max(3, len(names)) if table.scored_labels else len(names)  # a mean over the labels, even if two are left
     index = {name: i for i, name in enumerate(names)}
-    ids = tuple(np.array([index[name] for name in column]) for column in (gold, given))
-    return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
+    ids = tuple(np.array([index.get(name, width) for name in column]) for column in (gold, given))
+    return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, width)
 
 
 def _read_label_sets(table):
@@ -335,6 +340,7 @@ def _read_ranks(table):
 
 _COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
 _LABELLED = ("label", "prediction")
+_OF_SOME_CLASSES = ("accuracy", "f1", "precision", "recall")  # metrics that can leave out classes
 KINDS = (
     Kind(_LABELLED, ("label",), _read_numbers, {name: _by_name(name) for name in CORRELATIONS},
          lambda table: bool(CORRELATIONS.keys() & table.scores.keys())),
@@ -368,6 +374,20 @@ class Change(NamedTuple):
     text: str
 
 
+class UnsharedLabel(NamedTuple):
+    """A label that only one of two runs has.
+
+    Attributes:
+        label: its name.
+        count: number of its examples in that run's file.
+        right: number of these that the run predicts correctly.
+    """
+
+    label: str
+    count: int
+    right: int
+
+
 @dataclasses.dataclass(frozen=True)
 class RunComparison:
     """Two runs on one file of examples.
@@ -380,6 +400,8 @@ class RunComparison:
         both_right, both_wrong: number of examples; None if predictions are better or worse by degrees.
         one_answers: the constant prediction of the first and the second run, or None if predictions
             vary: a run with a constant prediction learned nothing, so no test applies.
+        only_in: the labels that only the first and only the second run has. Examples of these are not compared.
+        renamed: {label of the first run: name under which the second run has kept it}.
     """
 
     file: str
@@ -390,6 +412,8 @@ class RunComparison:
     both_right: int | None
     both_wrong: int | None
     one_answers: tuple[str | None, str | None] = (None, None)
+    only_in: tuple[Sequence[UnsharedLabel], Sequence[UnsharedLabel]] = ((), ())
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[RunComparison]:
@@ -431,31 +455,103 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
             f"The two runs are of different tasks: {first.path} has the columns {', '.join(first.columns)}, "
             f"{second.path} has {', '.join(second.columns)}. Compare two runs of one task."
         )
+    only_in, measures, renamed = ((), ()), kind.measures, _renamed_since(first, second)
+    if renamed:
+        first = _rename_labels(first, renamed)
+    if kind.read is _read_classes and first.labels and second.labels and {*first.labels} != {*second.labels}:
+        first, second, only_in = _on_shared_labels(kind, first, second)
+        measures = {name: measures[name] for name in _OF_SOME_CLASSES}
     first, second = _share_labels(first, second)
     second = _align(kind, first, second)
     before, after = kind.read(first), kind.read(second)
-    metrics = [name for name in kind.measures if all(name in table.scores for table in (first, second))]
-    scores = {name: kind.measures[name](after, before, samples, seed) for name in metrics or kind.measures}
+    metrics = [name for name in measures if all(name in table.scores for table in (first, second))]
+    scores = {name: measures[name](after, before, samples, seed) for name in metrics or measures}
     better, worse = _list_changes(kind, first, second, before, after)
     right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
     counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
     one_answers = only_answer(first.columns), only_answer(second.columns)
-    return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
+    labels = {"only_in": only_in, "renamed": renamed}
+    return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers, **labels)
+
+
+def _renamed_since(first, second):
+    """Returns {old name: new name} if the second run was trained from a classifier with the first run's labels."""
+    retrained = _read_run(second.path.parent).get("retrained_from") or {}
+    one_label = first.has_several is False and retrained.get("labels") == list(first.labels)
+    return retrained.get("renamed") or {} if one_label else {}
+
+
+def _rename_labels(table, renamed):
+    columns = {name: [renamed.get(label, label) for label in table.columns[name]] for name in _LABELLED}
+    labels = tuple(sorted(renamed.get(label, label) for label in table.labels))
+    return dataclasses.replace(table, columns={**table.columns, **columns}, labels=labels)
+
+
+def _on_shared_labels(kind, first, second):
+    """Returns both files without the examples of labels that one run lacks, and these labels of each run.
+
+    The second file has the order and the ids of the first, if both have the same texts with the same labels: without
+    the examples of a label, the others have other line numbers.
+    """
+    shared = tuple(sorted({*first.labels} & {*second.labels}))
+    if not shared:
+        raise _labels_error(first, second)
+    only_in = tuple(_unshared(table, shared) for table in (first, second))
+    first, second = (_of_labels(table, shared) for table in (first, second))
+    keys = [[*_occurrences(zip(table.columns["label"], kind.texts(table), strict=True))] for table in (first, second)]
+    if any(map(any, map(kind.texts, (first, second)))) and sorted(keys[0]) == sorted(keys[1]):
+        index = {key: i for i, key in enumerate(keys[1])}
+        second = second.take([index[key] for key in keys[0]])
+        second = dataclasses.replace(second, columns={**second.columns, "id": first.columns["id"]})
+    return first, second, only_in
+
+
+def _unshared(table, shared):
+    """Returns the labels of a run that are not among `shared`, as `UnsharedLabel`s."""
+    pairs = list(zip(table.columns["label"], table.columns["prediction"], strict=True))
+    return [
+        UnsharedLabel(label, sum(gold == label for gold, _ in pairs), pairs.count((label, label)))
+        for label in table.labels
+        if label not in shared
+    ]
+
+
+def _of_labels(table, shared):
+    """Returns a file with the examples of these labels only, which it is scored on."""
+    rows = [i for i, label in enumerate(table.columns["label"]) if label in shared]
+    if not rows:
+        raise ValueError(
+            f"{table.path} has no example of a label that both runs have: {', '.join(shared[:20])}. Evaluate the run "
+            "on examples of these labels, with `do_eval`."
+        )
+    return dataclasses.replace(table.take(rows), labels=shared, scored_labels=shared)
+
+
+def _occurrences(keys):
+    """Returns (key, number of times that it occurred before) for each key, so that all are different."""
+    seen = collections.Counter()
+    for key in keys:
+        yield key, seen[key]
+        seen[key] += 1
 
 
 def _share_labels(first, second):
     """Returns the files with the same labels: a model without label names gets those of the other one."""
     if first.labels and second.labels and first.labels != second.labels:
-        raise ValueError(
-            f"The two runs have different labels: {first.path.parent} has "
-            f"{', '.join(first.labels[:20])}, {second.path.parent} has {', '.join(second.labels[:20])}. Compare two "
-            "runs with the same labels."
-        )
+        raise _labels_error(first, second)
     labels = first.labels or second.labels
     if not labels and "label" in first.columns:
         labels = tuple(sorted({cell for table in (first, second) for name in ("label", "prediction")
                                for cell in table.columns[name]}))  # fmt: skip
     return (dataclasses.replace(table, labels=labels) for table in (first, second))
+
+
+def _labels_error(first, second):
+    return ValueError(
+        f"The two runs have different labels: {first.path.parent} has {', '.join(first.labels[:20])}, "
+        f"{second.path.parent} has {', '.join(second.labels[:20])}. Compare two runs with the same labels; if each "
+        "example has one label, some in common are enough."
+    )
 
 
 def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:

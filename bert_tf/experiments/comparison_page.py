@@ -22,7 +22,7 @@ def comparison_lines(compared: Sequence[RunComparison], first: str, second: str,
     for each in compared:
         yield ""
         yield f"{each.file}, {each.count:,} examples"
-        yield from (f"  {sentence}" for sentence in _name_constant_runs(each))
+        yield from (f"  {sentence}" for sentence in (*_name_unshared_labels(each), *_name_constant_runs(each)))
         for name, score in each.scores.items():
             interval = f"95 % interval {_format_range(score)}, p = {score.p_value:.4f}"
             test = f" ({interval}); {_interpret(score)}" if _is_tested(each) else "; not compared"
@@ -52,7 +52,7 @@ def build_comparison_page(compared: Sequence[RunComparison], first: str, second:
             rows.append((name, *sides, *_format_test(each, score)))
         columns = ("metric", "A", "B", "B \N{MINUS SIGN} A", "95 % interval", "p", "conclusion")
         document.table(f"{each.file}, {each.count:,} examples", rows, columns)
-        for sentence in _name_constant_runs(each):
+        for sentence in (*_name_unshared_labels(each), *_name_constant_runs(each)):
             document.text(sentence)
         document.text(_format_counts(each))
         for heading, changes in _directions(each):
@@ -69,6 +69,17 @@ def build_comparison_page(compared: Sequence[RunComparison], first: str, second:
 
 def _is_tested(each):
     return each.one_answers == (None, None)
+
+
+def _name_unshared_labels(each):
+    """Yields a sentence for labels that were renamed, and for each run with labels that the other one lacks."""
+    if each.renamed:
+        names = [f"{old} -> {new}" for old, new in each.renamed.items()]
+        yield f"Labels of A, under their names in B: {', '.join(names)}."
+    for name, labels in zip("AB", each.only_in, strict=True):
+        if labels:
+            counts = [f"{label} ({count:,} examples, {right:,} correct)" for label, count, right in labels]
+            yield f"Labels only in {name}, not compared: {', '.join(counts)}."
 
 
 def _name_constant_runs(each):

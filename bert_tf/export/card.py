@@ -15,7 +15,7 @@ import bert_tf
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.cpu.model import size_of
 from bert_tf.export.serving_module import ServingModule
-from bert_tf.training.history import HISTORY_FILE, read_history
+from bert_tf.training.history import HISTORY_FILE, RETRAINED_FROM, first_start, read_history
 from bert_tf.training.run_record import precision_of_scores
 
 # === Run facts ===
@@ -30,6 +30,7 @@ class RunFacts:
         checkpoint: name of the exported checkpoint.
         step: its training step.
         origin: the initial checkpoint: directory and file name.
+        retrained_from: that model's labels, and which of them the head kept, as in run.json; {} if it has none.
         flags: {name: value} of the last start.
         data: {split: {"file", "rows"}} of the data files.
         versions: {package: version} used for training.
@@ -44,6 +45,7 @@ class RunFacts:
     checkpoint: str = ""
     step: int | None = None
     origin: str | None = None
+    retrained_from: dict[str, Any] = dataclasses.field(default_factory=dict)
     flags: dict[str, str] = dataclasses.field(default_factory=dict)
     data: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -86,14 +88,15 @@ def _or_warn(reader, path):
 
 
 def _with_history(facts, lines):
-    starts = [line for line in lines if line["kind"] == "start"]
+    starts, first = [line for line in lines if line["kind"] == "start"], first_start(lines)
     if not starts:
         return facts
     data = starts[-1].get("data", {})
     train = [line for line in lines if line["kind"] == "train" and line["step"] <= (facts.step or line["step"])]
     return dataclasses.replace(
         facts,
-        origin=_shorten_path(starts[0]["from"]),
+        origin=_shorten_path(first["from"]),
+        retrained_from=first.get(RETRAINED_FROM, {}),
         flags=starts[-1]["flags"],
         data=data,
         versions=starts[-1]["versions"],
@@ -130,6 +133,13 @@ _INTRODUCTION = (
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
+_RETRAINED = {
+    "labels": "labels of that model",
+    "kept": "labels kept from it",
+    "new": "new labels",
+    "dropped": "labels dropped",
+    "renamed": "labels renamed",
+}
 
 
 def model_card(
@@ -210,8 +220,17 @@ def _list_training(facts):
     yield "checkpoint", facts.checkpoint
     yield "step", facts.step
     yield "started from", facts.origin
+    yield from _list_kept_labels(facts.retrained_from)
     yield from ((f"examples, {split}", _format_examples(each)) for split, each in facts.data.items())
     yield "trained until", facts.trained
+
+
+def _list_kept_labels(retrained_from):
+    renamed = [f"{old} to {new}" for old, new in retrained_from.get("renamed", {}).items()]
+    for key, title in _RETRAINED.items():
+        names = renamed if key == "renamed" else retrained_from.get(key, ())
+        yield title, ", ".join(names[:_MOST_LABELS])
+    yield "why no label was kept", retrained_from.get("reason")
 
 
 def _format_examples(each):

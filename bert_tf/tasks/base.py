@@ -333,6 +333,21 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns the options that determine the result of training: a run can only resume with the same."""
         return {}
 
+    def label_name(self, output: str) -> str:
+        """Returns the name by which users know the label of an output, the end of `output`; "" if it has none."""
+        return output
+
+    def head_difference(self, saved: Mapping[str, Any], config: EncoderConfig, labels: Sequence[str]) -> str:
+        """Returns why the rows of a trained head mean something else than this task's; "" if they mean the same.
+
+        Args:
+            saved: the task.json of the trained model; {} if it has none.
+            config: its configuration.
+            labels: labels of its outputs.
+        """
+        other = saved.get("task", self.name)
+        return "" if other == self.name else f"it was trained for {other}"
+
     @classmethod
     def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
         """Returns the data to check of the examples of a file of `data` (`example_checks`), or None."""

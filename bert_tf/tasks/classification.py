@@ -400,6 +400,11 @@ class ClassificationTask(Abstaining):
         options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
         return {name: value for name, value in options.items() if value}
 
+    def head_difference(self, saved, config, labels):
+        problem = saved.get("problem", "single_label") if saved else problem_of(config, labels)
+        same = problem in (None, self.problem_name)
+        return super().head_difference(saved, config, labels) or ("" if same else f"its problem type is {problem}")
+
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         return tokenize_examples(tokenizer, examples, max_seq_length, self.labels, self.problem_name, self.windows)
 

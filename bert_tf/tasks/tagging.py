@@ -267,6 +267,19 @@ class TaggingTask(FineTuningTask):
         options |= lstm_option(self.lstm_units)
         return {name: value for name, value in options.items() if value}
 
+    def label_name(self, output):
+        """Returns the type of a tag: both of its tags are renamed with it."""
+        return output.partition("-")[2]
+
+    def head_difference(self, saved, config, labels):
+        """Tags that mean something else in another scheme; those of our own models are always in IOB2."""
+        try:
+            scheme = "iob2" if saved else (tags_of_others(config, labels) or (labels, "iob2"))[1]
+        except ValueError:
+            return "its labels are not entity tags"
+        other = "" if scheme == "iob2" else f"its tags are in the scheme {scheme}, and new tags are in iob2"
+        return super().head_difference(saved, config, labels) or other
+
     def build_model(self) -> keras.Model:
         """Builds a model from `features` to the logits of every token, float32 [B, S, L]."""
         inputs = keras_inputs(self.features)

@@ -22,7 +22,8 @@ from bert_tf.utils.resources import package_versions
 # A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
 # "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
 #     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
-#     rate "range_test" (`RangeTest.to_dict`);
+#     rate "range_test" (`RangeTest.to_dict`), and where the head started from another model's, by label,
+#     "retrained_from" (`LabelRows.to_dict`);
 # "train": what `callbacks.ProgressLog` reports: means over the steps since the line before, such as "loss", the rates
 #     of these steps, and "skipped", how many of them were;
 # "eval": the scores on held-out examples.
@@ -33,6 +34,7 @@ from bert_tf.utils.resources import package_versions
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
 RANGE_TEST = "range_test"
+RETRAINED_FROM = "retrained_from"
 
 _PACKAGES = ("tensorflow", "keras", "numpy")
 _SECONDS = 0.5  # that a page takes to draw, at least
@@ -77,12 +79,14 @@ class History:
         if time.monotonic() >= self._due:
             self.write_page()
 
-    def start(self, step: int, origin: str | None):
+    def start(self, step: int, origin: str | None, retrained_from: dict | None = None):
         """Takes the history up as it was at `step`: what an interrupted run did after that it does again.
 
         Args:
             step: the last one that is done.
             origin: the checkpoint with it, or the one with another model's weights, or None.
+            retrained_from: which rows of that model's head the head starts from, JSON values; None: none, or the run
+                resumes.
 
         Raises:
             ValueError: the history is no such file, or a file of the data is not as it was when the run began.
@@ -97,11 +101,12 @@ class History:
             "versions": package_versions(_PACKAGES),
             "git": commit(),
             **self._data,
+            **({RETRAINED_FROM: retrained_from} if retrained_from else {}),
         }
         self._lines = [*lines, _line("start", step, values)]
         self._write_all()
         if self._record:
-            self._record.write(self._directory, step, origin)
+            self._record.write(self._directory, step, origin, first_start(self._lines).get(RETRAINED_FROM))
         importlib.import_module("matplotlib.figure")  # now, for it takes as long as a page, and steps wait for nothing
         self.write_page()
 
@@ -180,6 +185,12 @@ class History:
         """Returns the index of a line, or None."""
         found = (index for index, line in enumerate(self._lines) if (line["kind"], line["step"]) == (kind, step))
         return next(found, None)
+
+
+def first_start(lines: list[dict]) -> dict:
+    """Returns the "start" line of a history from which its first step was made; {} if there is none."""
+    starts = [line for line in lines if line["kind"] == "start"]
+    return next((line for line in reversed(starts) if line["step"] == 0), starts[0] if starts else {})
 
 
 def read_history(path: str | os.PathLike) -> list[dict]:

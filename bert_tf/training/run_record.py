@@ -91,19 +91,23 @@ class RunRecord:
         remedy = "Restore them, use another `output_dir`, or pass `overwrite_output_dir` to start over."
         check_same(path, {file: then[file] for file in both}, {file: now[file] for file in both}, remedy, "files")
 
-    def write(self, output_dir: str | os.PathLike, step: int, origin: str | None):
+    def write(
+        self, output_dir: str | os.PathLike, step: int, origin: str | None, retrained_from: dict[str, Any] | None = None
+    ):
         """Writes run.json atomically.
 
         Args:
             output_dir: directory of the run.
             step: the number of steps done when the run starts.
             origin: the checkpoint that it starts from, or None.
+            retrained_from: which rows of another model's head the head started from at step 0, JSON values.
 
         Raises:
             OSError: it cannot be written, or a data file cannot be read.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
+        record |= {"retrained_from": retrained_from} if retrained_from else {}
         record |= {"versions": package_versions(PACKAGES), "git": commit(), "machine": _machine()}
         write_text(os.path.join(output_dir, RUN_FILE), json_text(record, indent=2, default=str) + "\n")
 

@@ -49,6 +49,8 @@ class RunConfig:
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         average_weights: the run's result, also in checkpoints, is a running mean of the weights, as old on average as a
             plain mean over the last steps, this share of all steps; 0: the weights themselves. See `WeightAverage`.
+        label_rows: rows of `init_checkpoint`'s head that the task's head starts from. None: the whole head, if it has
+            the same shape, otherwise none.
         first_weights: returns {variable path: array} to start from instead of random weights; called only if the run
             starts without `init_checkpoint`. None: no such weights.
         settings: anything else that affects the result, such as the names and hashes of the data files; JSON values.
@@ -72,6 +74,7 @@ class RunConfig:
     layer_rates: LayerRates | WordRate | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
+    label_rows: heads.LabelRows | None = None
     first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 
@@ -141,6 +144,7 @@ class TrainingState:
         watch: runs during steps, but not while checkpoints are saved and evaluated.
         unreported: results of the steps since the last line of the history, which is a mean over
             them and must not depend on interruptions.
+        label_rows: rows of another model's head that the head started from in this process, or None.
     """
 
     model: object
@@ -150,6 +154,7 @@ class TrainingState:
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     unreported: list[dict] = dataclasses.field(default_factory=list)
+    label_rows: heads.LabelRows | None = None
 
     def tensors(self, ended: bool = False) -> dict:
         """Returns {name: variable or tensor}, for `CheckpointManager.save`.
@@ -251,7 +256,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
         logging.info("Continuing this run from step %d: %s", step, prefix)
         return state, step
     if initial:
-        _load_initial(model.variables, initial, task, run.reinit_layers)
+        state.label_rows = _load_initial(model.variables, initial, task, run)
     else:
         logging.warning("No `init_checkpoint`: training starts from random weights.")
         weights = run.first_weights() if run.first_weights else {}
@@ -274,18 +279,27 @@ def _build_optimizer(run, model, schedule):
     return optimizer
 
 
-def _load_initial(variables, checkpoint, task, reinit_layers):
+def _load_initial(variables, checkpoint, task, run):
     """Loads all but the top `reinit_layers` and the pooler, which keep their random initial weights.
 
-    Adapters start from scratch; those of the checkpoint, if any, are merged into the kernels.
+    Adapters start from scratch; those of the checkpoint, if any, are merged into the kernels. Returns the `LabelRows`
+    by which the head was loaded, or None.
     """
+    reinit_layers = run.reinit_layers
     new = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
     excuse = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    logging.info("%s", assign_weights(checkpoint, targets, excuse))
+    kept = run.label_rows and heads.rows_in(checkpoint, run.label_rows, variables, task)
+    outputs = [v.path for v in variables if kept and re.fullmatch(heads.OUTPUTS, v.path)]
+    if kept and kept.reason:
+        targets = [v for v in targets if v.path not in outputs]
+    logging.info("%s", assign_weights(checkpoint, targets, excuse, rows=dict.fromkeys(outputs, kept and kept.rows)))
+    if kept:
+        logging.info("%s", kept)
     if new:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",
             *(reinit_layers, checkpoint.path, len(fresh), ", ".join(new)),
         )
+    return kept

@@ -86,13 +86,13 @@ class TrackedHistory(History):
         super().__init__(*args, **kwargs)
         self._name, self._tracker, self._begun = tracker, TRACKERS[tracker](_package(tracker)), False
 
-    def start(self, step: int, origin: str | None):
+    def start(self, step: int, origin: str | None, retrained_from: dict | None = None):
         """Also starts or continues the run in the tracker; a rolled-back run stays the same run.
 
         Raises:
             ValueError: the tracker cannot start a run, or as `History.start`.
         """
-        super().start(step, origin)
+        super().start(step, origin, retrained_from)
         if self._begun:
             return
         path, name = os.path.join(self._directory, TRACKING_FILE), os.path.basename(os.path.abspath(self._directory))

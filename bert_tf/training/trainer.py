@@ -252,7 +252,8 @@ class Trainer:
         if on_begin:
             by_chief(on_begin)
         if self.history:
-            by_chief(self.history.start, step, self.checkpoints.prefix(step) if step else self.run.init_checkpoint)
+            origin = self.checkpoints.prefix(step) if step else self.run.init_checkpoint
+            by_chief(self.history.start, step, origin, state.label_rows and state.label_rows.to_dict())
         for callback in callbacks:
             if hasattr(callback, "resume"):
                 callback.resume(step, state)

@@ -1,6 +1,7 @@
 """Two scored runs: what changed, how the scores differ, and which runs are refused."""
 
 import json
+import pathlib
 import sys
 
 import numpy as np
@@ -82,6 +83,53 @@ def test_a_label_that_no_example_has_still_counts_as_a_class(tmp_path):
     assert kind_of_table(read_prediction_tables(one)[""]).read(read_prediction_tables(one)[""]).num_classes == 3
     (found,) = compare_runs(one, other, samples=20)
     assert found.scores["f1"].a == pytest.approx(0.5)  # the mean over a and b, and not the f1 of b alone
+
+
+def _with_texts(folder, rows, labels):
+    """Writes a run that scored these (gold, prediction, text), numbered as lines of its own file."""
+    rows = [(i, gold, given, "0.5", text) for i, (gold, given, text) in enumerate(rows)]
+    return write(folder, LABELLED, rows, ("accuracy", "f1", "matthews"), labels=labels)
+
+
+def test_runs_with_other_labels_are_compared_on_those_that_both_have(tmp_path):
+    """The second run has lost x and gained c, has its examples in another order, and predicts c for one of b."""
+    one = _with_texts(tmp_path / "one", [("a", "a", "t"), ("x", "x", "gone"), ("b", "a", "u"), ("b", "x", "v"),
+                                         ("x", "b", "gone")], "abx")  # fmt: skip
+    other = _with_texts(tmp_path / "other", [("c", "c", "new"), ("b", "c", "v"), ("b", "b", "u"), ("a", "a", "t"),
+                                             ("c", "a", "new"), ("c", "c", "newer")], "abc")  # fmt: skip
+    (found,) = compare_runs(one, other, samples=50)
+    assert found.count == 3 and found.only_in == ([("x", 2, 1)], [("c", 3, 2)])
+    assert (found.both_right, found.both_wrong, found.worse) == (1, 1, [])
+    assert found.better == [("2", "b", "a", "b", "u")]  # with the first run's id
+    assert (found.scores["accuracy"].b, found.scores["accuracy"].a) == pytest.approx((1 / 3, 2 / 3))
+    # F1 of a: 2/3 and 1; of b: 0 and 2/3. The labels x and c, which are predicted too, are no classes of the mean.
+    assert (found.scores["f1"].b, found.scores["f1"].a) == pytest.approx((1 / 3, 5 / 6))
+    assert "matthews" not in found.scores
+    lines = list(comparison_lines([found], one, other, most=1))
+    assert "  Labels only in A, not compared: x (2 examples, 1 correct)." in lines
+    assert "  Labels only in B, not compared: c (3 examples, 2 correct)." in lines
+    assert "Labels only in B, not compared: c" in build_comparison_page([found], one, other, most=1)
+
+
+def test_labels_that_were_renamed_in_training_are_compared_under_their_new_names(tmp_path):
+    rows = [("b", "b", "t"), ("x", "b", "u")]
+    one = _with_texts(tmp_path / "one", rows, "bx")
+    other = _with_texts(tmp_path / "other", [("b", "b", "t"), ("a", "a", "u")], "ab")
+    for folder in (one, other):
+        pathlib.Path(folder, "task.json").write_text(json.dumps({"task": "classification", "problem": "single_label"}))
+    record = {"retrained_from": {"labels": ["b", "x"], "renamed": {"x": "a"}}}
+    pathlib.Path(other, "run.json").write_text(json.dumps(record))
+    (found,) = compare_runs(one, other, samples=10)
+    assert (found.count, found.only_in, found.renamed) == (2, ((), ()), {"x": "a"})
+    assert found.better == [("1", "a", "b", "a", "u")] and "matthews" in found.scores
+    assert "  Labels of A, under their names in B: x -> a." in comparison_lines([found], one, other, most=1)
+
+
+def test_examples_of_shared_labels_must_be_the_same(tmp_path):
+    one = _with_texts(tmp_path / "one", [("a", "a", "t"), ("b", "b", "u")], "ab")
+    other = _with_texts(tmp_path / "other", [("a", "a", "t"), ("b", "b", "v"), ("c", "c", "w")], "abc")
+    with pytest.raises(ValueError, match="Runs must be evaluated on the same examples"):
+        compare_runs(one, other, samples=10)
 
 
 SEVERAL = [("0", "x;y", "x;y"), ("1", "", "x"), ("2", "y", ""), ("3", "x", "x")]
@@ -221,9 +269,15 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     other = classified(tmp_path / "other", "aabb", golds="abbb")
     with pytest.raises(ValueError, match="differ from example 2 on: '1 a text 1' and '1 b text 1'; evaluate both"):
         compare_runs(one, other)
-    three = classified(tmp_path / "three", "aabb", labels="abc")
-    with pytest.raises(ValueError, match="different labels: .*/one has a, b, .*/three has a, b, c"):
-        compare_runs(one, three)
+    others = classified(tmp_path / "others", "ccdd", golds="ccdd", labels="cd")
+    with pytest.raises(ValueError, match="different labels: .*/one has a, b, .*/others has c, d. Compare two runs"):
+        compare_runs(one, others)
+    several = [_several(tmp_path / labels, [("a;b", "a")], labels) for labels in ("ab", "abc")]
+    with pytest.raises(ValueError, match="different labels: .*/ab has a, b, .*/abc has a, b, c"):
+        compare_runs(*several)
+    unseen = classified(tmp_path / "unseen", "cc", golds="cc", labels="abc")
+    with pytest.raises(ValueError, match="unseen/eval_predictions.tsv has no example of a label that both .*: a, b"):
+        compare_runs(one, unseen)
     mismatched = classified(tmp_path / "mismatched", "aabb", suffix="_mismatched")
     with pytest.raises(ValueError, match="the same file: .*eval_predictions.tsv, .*_mismatched.tsv. Ev"):
         compare_runs(one, mismatched)

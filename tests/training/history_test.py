@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training.callbacks import KeepBest, ProgressLog
-from bert_tf.training.history import History, read_history
+from bert_tf.training.history import History, first_start, read_history
 from bert_tf.training.run_record import commit
 from bert_tf.training.state import RunConfig
 from bert_tf.utils.html_report import Page, kept
@@ -208,3 +208,9 @@ def test_a_history_that_was_not_started_does_nothing(tmp_path):
     history(1, None, None)
     history.write_page()
     assert os.listdir(tmp_path) == []
+
+
+def test_a_run_began_with_the_last_start_before_its_first_step():
+    """The one before it ended without a checkpoint."""
+    lines = [{"kind": "start", "step": step, "from": name} for step, name in ((0, "a"), (0, "b"), (4, "c"))]
+    assert first_start(lines)["from"] == "b" and first_start(lines[2:])["from"] == "c" and first_start([]) == {}

@@ -30,6 +30,7 @@ from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.training.distribution import xla_by_default
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
 from bert_tf.training.interruption import Stopped
@@ -147,6 +148,7 @@ def train_classifier(
             save_checkpoints_steps=sys.maxsize,
             keep_checkpoints=1,
             step=step,
+            label_rows=rows_by_label(task, model, settings.init_checkpoint),
         )
         config = options_of(FineTuningConfig, settings)
         run = fine_tuning_config(run, config, model.config.num_hidden_layers, examples, batching)
