@@ -203,6 +203,7 @@ def test_metrics_of_several_labels_count_every_label():
     expected = {
         "accuracy": 6 / 9,
         "f1": 4 / 7,
+        "weighted_f1": (1 * 1 + 1 * 1 + 2 * 0) / 4,
         "precision": 2 / 3,
         "recall": 2 / 4,
         "ece": 1 / (1 + np.exp(-3)) - 6 / 9,
@@ -213,7 +214,7 @@ def test_metrics_of_several_labels_count_every_label():
 def test_metrics_of_regression():
     rows = tiny.rows(label_values=np.array([0.0, 1.0, 3.0]))
     scores = _task("regression").metrics(np.array([[1.0], [2.0], [4.0]]), rows)
-    assert scores == {"pearson": pytest.approx(1), "spearman": pytest.approx(1)}
+    assert scores == pytest.approx({"pearson": 1, "spearman": 1, "mae": 1, "rmse": 1})
 
 
 def test_an_unknown_problem_is_refused():
@@ -315,6 +316,8 @@ def path(tmp_path):
         ("regression", {"fit_temperature": True, "do_eval": True}, "`fit_temperature` requires labels"),
         ("single_label", {"fit_temperature": True}, "`fit_temperature` requires `do_eval`"),
         ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
+        ("single_label", {"fit_thresholds": True, "do_eval": True}, "`fit_thresholds` requires `problem_type=multi"),
+        ("multi_label", {"fit_thresholds": True}, "`fit_thresholds` requires `do_eval`"),
     ],
 )
 def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):
