@@ -40,6 +40,7 @@ GROUPS = {
     ),
     "Evaluate": (
         CliCommand("compare", "compare", "guides/evaluation"),
+        CliCommand("cross_validate", "cross-validate", "guides/evaluation"),
         CliCommand("see", "visualize", "guides/interpretability"),
         CliCommand("probe", "inspect probe", "guides/interpretability"),
         CliCommand("run_glue", "benchmark glue", "guides/hyperparameter_search"),
@@ -90,6 +91,7 @@ Train         train classifier   text classification and regression
               train embedder     sentence embeddings
               tune               hyperparameter search
 Evaluate      compare            compare two runs, with significance tests
+              cross-validate     scores by k-fold cross-validation
               visualize          attention and attributions as an HTML page
 Predict       predict            batch inference over a file
               embed, search      sentence embeddings; semantic search

@@ -24,8 +24,8 @@ _GROUPS = {
         glue_dir tables tasks search.index_dir header *text_column *label_column *tag_column *problem_type id_column
         keep_columns label_separator tag_scheme task_name data_dir xnli_language highest_score *version_2_with_negative
         group_column eval_share test_share probe.unit max_train_examples max_eval_examples max_texts *folds input_format
-        document_start language drop_junk_lines split.seed probe.seed long_text doc_stride max_windows max_query_length
-        *strict_data
+        document_start language drop_junk_lines split.seed cross_validate.seed probe.seed long_text doc_stride
+        max_windows max_query_length *strict_data
     """,
     "Model": """
         *init_checkpoint *model from bert_config_file vocab_file do_lower_case *max_seq_length predict.signature
