@@ -155,6 +155,27 @@ def regression(
     return {name: _lookup(name, {**REGRESSION, **ERRORS})(labels, scores) for name in names}
 
 
+def precision_at_recall(marks: np.ndarray, probabilities: np.ndarray, recall: float = 0.9) -> tuple[float, float]:
+    """Computes the highest precision of a label at which at least this share of its examples is found.
+
+    Args:
+        marks: int or bool [n], whether each example has the label.
+        probabilities: float [n], of the label.
+        recall: the share to find, above 0.
+
+    Returns:
+        The precision, and the probability from which on the label must then be predicted; (0.0, 0.0) if no example has
+        the label.
+    """
+    from sklearn.metrics import precision_recall_curve
+
+    if not np.any(marks):
+        return 0.0, 0.0
+    precisions, recalls, thresholds = precision_recall_curve(marks, probabilities)
+    best = int(np.argmax(np.where(recalls[:-1] >= recall, precisions[:-1], -1)))
+    return float(precisions[best]), float(thresholds[best])
+
+
 def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
     """Computes the mean of examples' losses, given as sums and weights: float [n] each."""
     sums, weights = (np.sum(part, dtype=np.float64) for part in losses)

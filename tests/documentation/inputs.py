@@ -19,7 +19,8 @@ _SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_ta
 _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
 _OF_TEXT = ("train_vocabulary", "extend_vocabulary", "create_pretraining_data", "pretrain_small")
 _TUNED = ("tune", "run_glue", "cross_validate")
-_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "surgery", *_TUNED)  # each time into a folder of its own
+# Each time into a folder of its own.
+_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "surgery", "tune", "cross_validate")
 
 
 class Library:

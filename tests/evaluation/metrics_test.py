@@ -75,6 +75,14 @@ def test_the_weighted_f1_counts_each_label_by_its_examples():
         assert metrics.weighted_f1(np.zeros((2, 2), int), np.zeros((2, 2), int), 2) == 0.0
 
 
+def test_the_precision_at_a_recall():
+    marks, probabilities = np.array([1, 1, 0, 1, 0, 1]), np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    assert metrics.precision_at_recall(marks, probabilities, 0.5) == (1.0, 0.8)
+    assert metrics.precision_at_recall(marks, probabilities, 0.75) == (0.75, 0.6)
+    assert metrics.precision_at_recall(marks, probabilities) == (pytest.approx(4 / 6), 0.4)
+    assert metrics.precision_at_recall(marks * 0, probabilities) == (0.0, 0.0)
+
+
 def test_mean_errors_by_hand():
     got = metrics.regression([1.0, 2.0, 3.0], [1.0, 4.0, 2.0], ("mae", "rmse"))
     assert got == {"mae": pytest.approx(1.0), "rmse": pytest.approx(np.sqrt(5 / 3))}

@@ -9,6 +9,7 @@ import numpy as np
 from bert_tf.evaluation.abstention import interval
 from bert_tf.evaluation.error_reports import sections
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
+from bert_tf.evaluation.metrics import precision_at_recall
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import percent
 
@@ -200,6 +201,10 @@ class MultiLabelReport(ErrorReport):
         self._list_errors(page, whole)
         sections.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given))
         self._show_thresholds(page)
+        rows = [precision_at_recall(*pair) for pair in zip(self.gold.T, self.probabilities.T, strict=True)]
+        rows = [(name, percent(rate), f"{cut:.4f}") for name, (rate, cut) in zip(self.labels, rows, strict=True)]
+        with page.section("Precision at 90 % recall by label"):
+            page.table(None, rows, ("label", "precision", "threshold"))
         remark = f" Each example has {len(self.labels)} decisions, one for each label."
         sections.add_calibration(page, self.confidence.ravel(), right.ravel(), "decisions", remark)
         numbers = self.gold.sum(-1)

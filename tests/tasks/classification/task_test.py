@@ -197,6 +197,14 @@ def test_metrics_of_one_label():
     assert _task("single_label", metric_names=("ece", "accuracy")).metric_names == ("ece", "accuracy")
 
 
+def test_two_labels_have_a_precision_at_a_recall():
+    task = _task("single_label", 2)
+    assert task.metric_names == (*PROBLEMS["single_label"].default_metrics, "precision_at_recall_90", "ece")
+    logits = np.array([[0, 3], [0, 2], [0, 1], [0, -1]], np.float32)
+    scores = task.metrics(logits, tiny.rows(label_ids=np.array([1, 0, 1, 0])))
+    assert scores["precision_at_recall_90"] == pytest.approx(2 / 3) and set(scores) == set(task.metric_names)
+
+
 def test_metrics_of_several_labels_count_every_label():
     scores = _task("multi_label").metrics(np.where(MULTI == 1, 3.0, -3.0) * [1, 1, -1], tiny.rows(label_ids=MULTI))
     # 2 found, 1 wrong, 2 missed; all nine are as sure.
