@@ -91,7 +91,6 @@ Train         train classifier   text classification and regression
               train embedder     sentence embeddings
               tune               hyperparameter search
 Evaluate      compare            compare two runs, with significance tests
-              cross-validate     scores by k-fold cross-validation
               visualize          attention and attributions as an HTML page
 Predict       predict            batch inference over a file
               embed, search      sentence embeddings; semantic search

@@ -18,7 +18,6 @@ from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.metrics import precision_at_recall
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
@@ -189,9 +188,6 @@ def _text(windows):
 # Classification of one text or a pair: the whole of BERT's fine-tuning for GLUE (Devlin et al. 2018, section 4.1).
 
 
-_AT_RECALL = "precision_at_recall_90"  # of the last of two labels
-
-
 class ClassificationTask(Abstaining):
     """Text classification or regression: encoder and `ClassificationHead`; see `tasks/base.py` for the methods.
 
@@ -203,8 +199,7 @@ class ClassificationTask(Abstaining):
         problem: "single_label", "multi_label" or "regression". With multiple labels, those with a probability above
             their thresholds are predicted; all probabilities are served, and the most probable label as `label`.
         labels: names of the outputs, for predictions; by default "0", "1", ...
-        metric_names: metrics to report; by default those of the problem, and with two labels "precision_at_recall_90",
-            that of the last one. "ece" is always added for labels.
+        metric_names: metrics to report; by default those of the problem. "ece" is always added for labels.
         rematerialize: as in `Encoder`.
         class_weights: float > 0 per label: the weight of its examples in the training loss, which is divided by the sum
             of the weights (`balanced`: see `tasks/losses.py`). With multiple labels, the weight of the label's own
@@ -263,9 +258,7 @@ class ClassificationTask(Abstaining):
         self.problem_name = problem
         self.outputs = [str(i) for i in range(num_labels)] if labels is None else list(labels)
         assert len(self.outputs) == num_labels, (self.outputs, num_labels)
-        chosen = dict.fromkeys(metric_names or self.problem.default_metrics)
-        if metric_names is None and problem == "single_label" and num_labels == 2:
-            chosen[_AT_RECALL] = None
+        chosen = dict.fromkeys(metric_names or self.problem.metrics_of(num_labels))
         self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
         self.rematerialize = rematerialize
         self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
@@ -449,10 +442,8 @@ class ClassificationTask(Abstaining):
 
     def metrics(self, outputs, encoded):
         answers, target = self.answers(outputs), encoded.targets[self.problem.target]
-        chosen = [name for name in self.metric_names if name not in ("ece", _AT_RECALL)]
+        chosen = [name for name in self.metric_names if name != "ece"]
         scores = self.problem.score(answers, target, chosen, self.num_labels)
-        if _AT_RECALL in self.metric_names:
-            scores[_AT_RECALL], _ = precision_at_recall(target, answers[:, 1])
         if self.problem.has_labels:
             scores["ece"] = calibration.expected_calibration_error(answers, target)
         return scores

@@ -20,6 +20,7 @@ from bert_tf.utils.files import brief
 # of logits in numpy.
 
 
+_AT_RECALL = "precision_at_recall_90"  # of the last of two labels
 _WEIGHTED = {"weighted_f1": "mean over the labels, weighted by their numbers of examples"}
 
 
@@ -43,6 +44,10 @@ class Problem(abc.ABC):
     has_labels = True
     has_several_labels = False
     fitted_thresholds: Sequence[float] | None = None
+
+    def metrics_of(self, num_labels: int) -> tuple[str, ...]:
+        """Returns the metrics that are reported by default; `num_labels`: of the model."""
+        return self.default_metrics
 
     @abc.abstractmethod
     def losses(self, logits, target, weights: tf.Tensor | None, smoothing: float) -> tf.Tensor:
@@ -134,8 +139,15 @@ class SingleLabel(LabelProblem):
     def probabilities(self, logits):
         return tf.nn.softmax(logits)
 
+    def metrics_of(self, num_labels):
+        return (*self.default_metrics, _AT_RECALL) if num_labels == 2 else self.default_metrics
+
     def score(self, answers, target, names, num_labels):
-        return metrics.classification(target, answers.argmax(-1), names, num_labels)
+        chosen = [name for name in names if name != _AT_RECALL]
+        scores = metrics.classification(target, answers.argmax(-1), chosen, num_labels)
+        if _AT_RECALL in names:
+            scores[_AT_RECALL], _ = metrics.precision_at_recall(target, answers[:, 1])
+        return scores
 
     def choose(self, answers, labels):
         return [labels[i] for i in answers.argmax(-1)]
