@@ -284,7 +284,7 @@ GOOD = {
 FLAGS = {
     "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate"),
     "a value out of range": (_but("--warmup_proportion=2"), "--warmup_proportion must be a number from 0 to 1; got 2"),
-    "a value of the wrong kind": (_but("--precision=fp16"), "--precision must be one of float32, mixed_bfloat16, m"),
+    "a value of the wrong kind": (_but("--precision=fp16"), "--precision must be one of auto, float32, mixed_bf"),
 }  # fmt: skip
 
 
