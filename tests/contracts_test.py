@@ -271,13 +271,14 @@ FINE_TUNING_FLAGS = {
     "freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0,
     "lora_alpha": None, "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False,
     "lstm_units": None, "strict_data": False, "sort_predictions": "file", "distillation_weight": 0.5,
+    "test_file": None,
 }  # fmt: skip
 OUR_FLAGS = {
     **FINE_TUNING_FLAGS,
     "train_file": None, "predict_file": None, "header": True, "text_column": ["text"], "label_column": "label",
     "keep_best": None, "xnli_language": None, "problem_type": "single_label", "label_separator": ",",
     "class_weights": None, "label_smoothing": 0.0, "rename_labels": [], "early_stopping": 0, "fit_temperature": False,
-    "long_text": "truncate", "doc_stride": None, "max_windows": 32, "fit_abstention": None,
+    "fit_thresholds": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "fit_abstention": None,
     "separator": None, "encoding": None, "label_columns": None, "drop_empty": False,
 }  # fmt: skip
 

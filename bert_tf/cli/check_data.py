@@ -23,7 +23,7 @@ _PROGRAMS = {
     "question_answering": run_squad,
     "tagging": run_tagger,
 }
-_FILES = ("train_file", "eval_file", "predict_file")
+_FILES = ("train_file", "eval_file", "test_file", "predict_file")
 _TAKEN = (  # flags of these programs that say how examples are read and laid out
     "header", "separator", "encoding", "drop_empty", "text_column", "label_column", "problem_type", "label_separator",
     "label_columns", "task_name", "data_dir",
@@ -72,6 +72,7 @@ FLAGS = (
     ),
     Flag("train_file", None, "Training examples, as the command of --task reads them."),
     Flag("eval_file", None, "Evaluation examples."),
+    Flag("test_file", None, "Labeled examples that only the final model is evaluated on."),
     Flag("predict_file", None, "Examples to predict for."),
     *_taken(),
     Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool"),
@@ -104,7 +105,9 @@ def of_program(settings: Settings) -> Settings:
             f"`{strange[0]}` does not apply to `task={settings.task}`. Remove it, or choose a `task` that reads it."
         )
     if not any(settings.get(name) for name in (*_FILES, "task_name")):
-        raise ValueError("No files to check: pass at least one of `train_file`, `eval_file` and `predict_file`.")
+        raise ValueError(
+            "No files to check: pass at least one of `train_file`, `eval_file`, `test_file` and `predict_file`."
+        )
     values = {name: flag.default for name, flag in flags.items()}
     values |= {name: _as_kind(flags[name], settings.get(name)) for name in given}
     values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}

@@ -41,6 +41,7 @@ GROUPS = {
     ),
     "Evaluate": (
         CliCommand("compare", "compare", "guides/evaluation"),
+        CliCommand("cross_validate", "cross-validate", "guides/evaluation"),
         CliCommand("see", "visualize", "guides/interpretability"),
         CliCommand("probe", "inspect probe", "guides/interpretability"),
         CliCommand("run_glue", "benchmark glue", "guides/hyperparameter_search"),

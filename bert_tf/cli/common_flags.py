@@ -151,7 +151,12 @@ TRAINING = (
         "integer", low=1,
     ),
     Flag("rematerialize", False, "Recompute activations in the backward pass, to save memory.", "bool"),
-    Flag("precision", "float32", "Data type of the computation; weights stay float32.", choices=names.PRECISIONS),
+    Flag(
+        "precision", "float32",
+        "Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies "
+        "in it, otherwise float32; a resumed run keeps its own.",
+        choices=(names.AUTO, *names.PRECISIONS),
+    ),
     Flag("use_xla", "auto", "Compile with XLA. auto: only on a GPU or TPU.", choices=names.USE_XLA),
     Flag("seed", 0, "Random seed for new weights, example order and dropout.", "integer", low=0),
     Flag("deterministic", False, "Make the same command produce bit-identical weights; may be slower.", "bool"),
@@ -368,6 +373,12 @@ LOOK = (
 )
 
 SCORED = (
+    Flag(
+        "test_file", None,
+        "With --do_eval: labeled examples in the format of --eval_file, scored with the final model after "
+        "--eval_file. Their metrics are written to files with the test file's name; nothing is selected or fitted "
+        "by them.",
+    ),
     Flag(
         "sort_predictions", "file",
         "With --do_eval: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most "

@@ -125,7 +125,9 @@ def _probabilities(settings, found):
         return found.answer_folds(lambda folder: _train(settings, folder, len(folds.text_columns(found.examples)) > 1))
     import keras
 
-    keras.config.set_dtype_policy(settings.precision)
+    from bert_tf.cli.program import with_precision
+
+    keras.config.set_dtype_policy(with_precision(settings).precision)
     texts = [folds.texts_of(found.examples, i) for i in range(len(found.given))]
     vectors = folds.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
     return folds.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)

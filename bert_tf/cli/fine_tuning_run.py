@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import filecmp
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.options_from_flags import make_export_options, make_run_config
-from bert_tf.cli.program import in_flags
+from bert_tf.cli.program import in_flags, with_precision
 from bert_tf.cli.program import prepare_process as prepare_devices
 from bert_tf.cli.reporting import (
     check_showing,
@@ -82,8 +83,8 @@ def calibration_of(settings: Settings, form: ExportOptions, batching: BatchSetti
     return batching.sample(rows["train"], MOST_EXAMPLES, settings.seed, BATCH_SIZE)
 
 
-# === Int8 scores ===
-# Scores of a model in int8, compared with its scores before: neither unmeasured nor too little is exported.
+# === Scores of an export ===
+# Scores of a model in the precision of its export, compared with those before: int8 that scores too little is refused.
 
 
 def check_tolerance(settings: Settings):
@@ -95,12 +96,15 @@ def check_tolerance(settings: Settings):
             raise ValueError(f"`int8_tolerance` requires `{what}`. Add `{what}` or remove `int8_tolerance`.")
 
 
-def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
-    """Logs which metric changes most in int8.
+def log_largest_change(
+    before: Mapping[str, float], after: Mapping[str, float], tolerance: float | None, dtype: str = "int8"
+):
+    """Logs which metric changes most in the precision of an export.
 
     Args:
-        before, after: {name: score} of the same examples, after in int8.
-        tolerance: by what share of itself a score may be lower.
+        before, after: {name: score} of the same examples, after in `dtype`.
+        tolerance: by what share of itself a score may be lower; None: by any.
+        dtype: of the export.
 
     Raises:
         ValueError: one is lower by more.
@@ -109,13 +113,13 @@ def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], 
     if fall is None:
         return
     name, share = fall
-    told = f"{name} is {after[name]:.4f} in int8 and was {before[name]:.4f}"
-    if share > tolerance:
+    told = f"{name} is {after[name]:.4f} in {dtype} and was {before[name]:.4f}"
+    if tolerance is not None and share > tolerance:
         raise ValueError(
-            f"A metric dropped by more than the relative tolerance `int8_tolerance={tolerance}` in int8: {told}. "
+            f"A metric dropped by more than the relative tolerance `int8_tolerance={tolerance}` in {dtype}: {told}. "
             "Nothing was exported. Choose another `export_dtype`, or allow more."
         )
-    logging.info("Largest change in int8: %s.", told)
+    logging.info("Largest change in %s: %s.", dtype, told)
 
 
 # === Fine tuning ===
@@ -131,8 +135,9 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     Raises:
         ValueError: settings, files or checkpoints are not as they must be.
     """
-    settings = of_dry_run(settings)
+    settings = with_precision(of_dry_run(settings))
     check_stopping(settings)
+    check_test_file(settings)
     check_tracking(settings.tracking)
     check_showing(settings)
     check_tolerance(settings)
@@ -272,14 +277,12 @@ class FineTuning:
     def score_and_answer(self):
         """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
         settings, task, scores = self.settings, self.task, {}
-        files = self._scored_files()
+        files = self._scored_files("dev" if settings.do_eval else "test")
         if settings.do_eval:
-            description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
-            asked = settings.get("fit_temperature") or settings.get("fit_abstention")
+            description = task.to_dict()
+            asked = task.options != task.options.without_fits()
             learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
-            self.scores = scores = _with_prefix("eval_", learner.evaluate(outcomes))
-            by_chief(task.write_scored, settings.output_dir, outcomes, files.suffix)
-            by_chief(show_scored, task, outcomes, scores, self.trainer, settings, files.suffix)
+            self.scores = scores = self._score("dev", learner, files)
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
@@ -291,39 +294,59 @@ class FineTuning:
                     by_chief(show_answers, task, outcome, own, self.trainer)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
-            by_chief(write_results, settings.output_dir, scores, self.trainer.global_step, "", files.suffix)
-            by_chief(files.note)
+            self._write(scores, files)
+            if "final" in self.rows:
+                of_test = self._scored_files("final")
+                self._write(self._score("final", self._as_fitted(), of_test), of_test)
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
             self.trainer.history.concluded(self.trainer.global_step, {} if files.is_another else shown)
 
-    def _scored_files(self):
-        """Returns what is scored, or None: nothing is asked for that could be."""
-        kind = "dev" if self.settings.do_eval else "test" if self.settings.do_predict else None
+    def _score(self, kind, task, files):
+        """Returns the scores of a task on the files of a kind, once their answers are written and shown."""
+        settings, outcomes = self.settings, self._outcomes(kind, self.settings.eval_batch_size)
+        scores = _with_prefix("eval_", task.evaluate(outcomes))
+        by_chief(self.task.write_scored, settings.output_dir, outcomes, files.suffix)
+        by_chief(show_scored, self.task, outcomes, scores, self.trainer, settings, files.suffix)
+        return scores
+
+    def _as_fitted(self):
+        """Returns a copy of the task that fits nothing to what it scores."""
+        task = copy.copy(self.task)
+        task.options = task.options.without_fits()
+        return task
+
+    def _write(self, scores, files):
+        by_chief(write_results, self.settings.output_dir, scores, self.trainer.global_step, "", files.suffix)
+        by_chief(files.note)
+
+    def _scored_files(self, kind):
+        """Returns the names of what is written of a kind of splits; None: there are none."""
         read = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
         paths = [path for each in read for path in find_files(each)]
         return scored_files(self.settings.output_dir, paths, self.trainer.global_step) if paths else None
 
     def export(self, form: ExportOptions):
-        """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
+        """Exports the result, scored itself if it computes otherwise; in int8 only if that scores well enough."""
         settings = self.settings
-        score = self.score_in_int8 if settings.do_eval else None
+        score = self.score_export if settings.do_eval else None
         calibration = calibration_of(settings, form, self._batching(), self.rows)
         export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, calibration)
 
-    def score_in_int8(self, forward) -> dict[str, float]:
-        """Returns the scores of what is exported in int8, on the same files.
+    def score_export(self, forward) -> dict[str, float]:
+        """Returns the scores of what is exported in another precision than was scored, on the same files.
 
         Args:
             forward: {name: tensor} -> the model's outputs.
 
         Raises:
-            ValueError: one of them is lower by more than `int8_tolerance` allows.
+            ValueError: in int8, one of them is lower by more than `int8_tolerance` allows.
         """
-        settings, task = self.settings, copy.copy(self.task)  # which keeps what it learns from them to itself
+        settings, task = self.settings, self._as_fitted()
         scorer = Scorer(task, lambda features, training: forward(features))
         outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
-        log_largest_change(self.scores, scores, settings.int8_tolerance)
+        tolerance = settings.int8_tolerance if settings.export_dtype == "int8" else None
+        log_largest_change(self.scores, scores, tolerance, settings.export_dtype)
         return scores
 
     def _begin(self, model):
@@ -448,6 +471,20 @@ def _label_rows(task, model, settings):
     return None
 
 
+def check_test_file(settings: Settings):
+    """Raises ValueError where a test file would not be scored, or is the file to select and fit by."""
+    path, others = settings.get("test_file"), settings.get("eval_file")
+    if path is None:
+        return
+    if not settings.do_eval:
+        raise ValueError("`test_file` requires `do_eval`. Add `do_eval`, or remove `test_file`.")
+    if others and os.path.isfile(path) and os.path.isfile(others) and filecmp.cmp(path, others, shallow=False):
+        raise ValueError(
+            f"`test_file` and `eval_file` must be different files. Received {path} and {others}, which have the same "
+            "contents; remove `test_file`, or pass examples that nothing is selected by."
+        )
+
+
 def _identity(model):
     """Returns what of the model's files decides the result."""
     vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"
@@ -458,6 +495,7 @@ def _kinds(settings) -> list[str]:
     """Returns the kinds of splits that the run reads."""
     wanted = {kind: settings.get(f"do_{action}") for kind, action in ACTIONS.items()}
     wanted["dev"] = wanted["dev"] or bool(settings.get("keep_best"))
+    wanted["final"] = settings.do_eval and bool(settings.get("test_file"))
     return [kind for kind, is_wanted in wanted.items() if is_wanted]
 
 

@@ -15,7 +15,7 @@ from absl import flags, logging
 from bert_tf.cli import usage
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils.files import check_exists, find_files
-from bert_tf.utils.names import OF_TRAINING
+from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
 
@@ -29,7 +29,7 @@ _READ = {
     "eval_file": ("do_eval", "do_train", "dry_run"),
     "predict_file": ("do_predict",),
     **dict.fromkeys(
-        ("input_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
+        ("test_file", "input_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
          "bert_config_file", "vocab_file"),
         (),
     ),
@@ -90,6 +90,34 @@ def prepare_process(settings: Settings):
     if name == "tpu":
         return strategy, False  # everything on a TPU is compiled anyway, and as a whole
     return strategy, distribution.xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"
+
+
+def with_precision(settings: Settings) -> Settings:
+    """Returns the settings with the precision that `precision=auto` stands for, and logs it.
+
+    A run that was started before keeps its precision, on another machine too.
+
+    Raises:
+        ValueError: several machines would each choose their own.
+    """
+    if settings.precision != AUTO:
+        return settings
+    from bert_tf.training.distribution import fastest_precision
+    from bert_tf.training.run_record import recorded_settings
+
+    strategy = strategy_name(settings)
+    if strategy == "multi_worker":
+        raise ValueError(
+            f"`precision=auto` cannot be combined with `distribution_strategy={strategy}`, whose workers must agree. "
+            f"Pass one of {', '.join(PRECISIONS)}."
+        )
+    before = {} if settings.overwrite_output_dir else recorded_settings(settings.output_dir)
+    if before.get("precision") in PRECISIONS:
+        precision, reason = before["precision"], "as at the start of this run"
+    else:
+        precision, reason = fastest_precision(strategy == "tpu")
+    logging.info("`precision=auto`: %s, %s.", precision, reason)
+    return Settings({**settings.to_dict(), "precision": precision}, settings.given)
 
 
 # === Program ===

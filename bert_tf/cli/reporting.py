@@ -147,9 +147,10 @@ def show_scored(
         OSError: a table cannot be written.
     """
     judged = _judged(task, outcomes)
-    for split, each in judged.items():
-        name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
-        write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
+    for outcome in outcomes:
+        if outcome.split in judged:
+            path = os.path.join(settings.output_dir, f"eval_predictions{suffix}{outcome.suffix}.tsv")
+            write_table(path, judged[outcome.split], settings.get("sort_predictions", "file"))
     salt = f"{suffix[1:]} " if suffix else ""
     history = trainer.history
     history.show(f"{HEADLINE}{suffix}", lambda: render_headline(judged, scores, trainer.global_step))

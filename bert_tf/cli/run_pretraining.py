@@ -137,7 +137,7 @@ def main(settings):
     from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.training.distribution import is_chief
 
-    settings = complete(settings)
+    settings = program.with_precision(complete(settings))
     strategy, use_xla = program.prepare_process(settings)
     pretraining = Pretraining.of(settings)
     batches, scored = pretraining.streams()

@@ -20,12 +20,12 @@ _GROUPS = {
         tuning_metric trials stages search_seed demo_dir version
     """,
     "Data": """
-        *input_file *train_file *eval_file *predict_file data_file predictions_file null_odds_file words_file glue_dir
-        tables tasks search.index_dir header separator encoding *text_column *label_column *tag_column *problem_type
-        id_column keep_columns on_null label_separator label_columns drop_empty fix tag_scheme task_name data_dir
-        xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit
+        *input_file *train_file *eval_file test_file *predict_file data_file predictions_file null_odds_file words_file
+        glue_dir tables tasks search.index_dir header separator encoding *text_column *label_column *tag_column
+        *problem_type id_column keep_columns on_null label_separator label_columns drop_empty fix tag_scheme task_name
+        data_dir xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit
         max_train_examples max_eval_examples max_texts *folds input_format document_start language drop_junk_lines
-        split.seed probe.seed long_text doc_stride max_windows max_query_length *strict_data
+        split.seed cross_validate.seed probe.seed long_text doc_stride max_windows max_query_length *strict_data
     """,
     "Model": """
         *init_checkpoint *model from bert_config_file vocab_file do_lower_case *max_seq_length predict.signature
@@ -58,8 +58,8 @@ _GROUPS = {
         vocab_size unused_pieces num_words min_count max_words max_characters
     """,
     "Evaluation": """
-        eval_batch_size max_eval_steps eval_by sort_predictions fit_temperature fit_abstention null_score_diff_threshold
-        tolerance samples compare.seed
+        eval_batch_size max_eval_steps eval_by sort_predictions fit_temperature fit_thresholds fit_abstention
+        null_score_diff_threshold tolerance samples compare.seed
     """,
     "Prediction": """
         predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k probabilities pieces

@@ -188,7 +188,7 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     The cost is a few percent of tokenizing the examples, and depends only on the number of examples.
 
     Args:
-        samples: split -> its examples; splits are "train", and names that begin with "dev" or "test".
+        samples: split -> its examples; splits are "train", and names that begin with "dev", "final" or "test".
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
@@ -200,7 +200,7 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
             found += table_checks.check_training_labels(sample)
         if not split.startswith("test"):
             found += find_repeated_texts(sample)
-        if split.startswith("dev") and train:
+        if split.startswith(("dev", "final")) and train:
             found += table_checks.check_evaluation_labels(sample, train) if train.labels is not None else []
             found += find_overlap(train, sample)
     return found

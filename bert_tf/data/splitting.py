@@ -355,23 +355,65 @@ def split_table(
             f"{path} must be one file, because rows are copied byte for byte. Split each file, or join them first."
         )
     paths = _paths(path, folder)
+    examples, same, together = _read_groups(path, columns, len(shares))
+    labels = _labels(examples)
+    parts = assign_parts(together, _strata(labels, len(examples)), list(shares.values()), seed)
+    paths = {part: paths[part] for part in shares}
+    write_split_files(path, examples.lines, parts, list(paths.values()))
+    return SplitResult(paths, shares, parts, same, together, labels)
+
+
+def split_folds(
+    path: str, folder: str, folds: int, columns: Columns | None = None, seed: int = 0
+) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """Writes the folds of a table for cross-validation, in the table's format; files that exist are kept.
+
+    Rows with the same texts, or of one group, are in the same fold, and the folds have similar label counts. The same
+    seed gives the same folds.
+
+    Args:
+        path, columns, seed: as for `split_table`.
+        folder: output directory; fold k, from 1, is in its directory k.
+        folds: number of folds, at least 2.
+
+    Returns:
+        For each fold the file of all other rows, to train on, and that of its own rows; and int [n], the fold of each
+        row, from 0.
+
+    Raises:
+        ValueError: the table is not as described, or there are fewer groups than folds.
+    """
+    examples, _, together = _read_groups(path, columns or Columns(), folds)
+    fold_of = assign_parts(together, _strata(_labels(examples), len(examples)), [1 / folds] * folds, seed)
+    paths = [tuple(os.path.join(folder, str(k + 1), part + _ending(path)) for part in _PARTS[:2]) for k in range(folds)]
+    for fold, own in enumerate(paths):
+        if not all(map(os.path.exists, own)):
+            write_split_files(path, examples.lines, (fold_of == fold).astype(int), own)
+    return paths, fold_of
+
+
+def _read_groups(path, columns, parts):
+    """Returns the examples, and the groups of those with the same texts and of those that stay together."""
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
     same = group_by_texts(LintSample(path, examples.where, texts))
     together = join_groups(same, group_by_values(_groups(path, columns))) if columns.group else same
-    if (count := len(np.unique(together))) < len(shares):
+    if (count := len(np.unique(together))) < parts:
         raise ValueError(
-            f"{path} has too few groups of rows to split: {len(shares)} are needed, one for each file. Received "
+            f"{path} has too few groups of rows to split: {parts} are needed, one for each file. Received "
             f"{len(examples)} rows in {count}, grouped by text{' and `group_column`' if columns.group else ''}; add "
             "rows, or split into fewer files."
         )
-    labels = _labels(examples)
-    strata = group_by_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
-    strata = np.unique(strata, return_inverse=True)[1]
-    parts = assign_parts(together, strata, list(shares.values()), seed)
-    paths = {part: paths[part] for part in shares}
-    write_split_files(path, examples.lines, parts, list(paths.values()))
-    return SplitResult(paths, shares, parts, same, together, labels)
+    return examples, same, together
+
+
+def _strata(labels, count):
+    values = group_by_values([frozenset(names) for names in labels]) if labels else np.zeros(count, int)
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _ending(path):
+    return extension_of(path) + (".gz" if path.lower().endswith(".gz") else "")
 
 
 def _shares(eval_share, test_share):
@@ -386,8 +428,7 @@ def _shares(eval_share, test_share):
 
 def _paths(path, folder):
     """Returns part -> its file for all parts; checks for files of another split, which could be mistaken for these."""
-    ending = extension_of(path) + (".gz" if path.lower().endswith(".gz") else "")
-    paths = {part: os.path.join(folder, f"{part}{ending}") for part in _PARTS}
+    paths = {part: os.path.join(folder, part + _ending(path)) for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:
         raise ValueError(
             f"`output_dir` must not contain {', '.join(map(os.path.basename, paths.values()))} yet. Received "

@@ -1,5 +1,7 @@
-"""Calibration of probabilities: expected calibration error and temperature scaling (Guo et al. 2017); no TensorFlow."""
+"""Calibration of probabilities: expected calibration error, temperature scaling (Guo et al. 2017), thresholds; no
+TensorFlow."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -98,6 +100,33 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
         return float(np.mean((chances * logits).sum(-1) / chances.sum(-1)))
 
     return 1 / _root(slope, 1 / _HIGHEST, 1 / _LOWEST)
+
+
+def fit_thresholds(probabilities: np.ndarray, marks: np.ndarray, labels: Sequence[str]) -> list[float]:
+    """Fits each label's threshold, above which it is predicted, to the highest F1 of the label.
+
+    A threshold is halfway between two probabilities, so that rounding affects neither; 0 if all examples get the label.
+    Of equally good ones, the closest to 0.5 is chosen. A label that no example has keeps 0.5, with a warning.
+
+    Args:
+        probabilities: float [n, L], n > 0.
+        marks: int [n, L] of 0 and 1, the true labels.
+        labels: the names of the L, for the log.
+    """
+    thresholds = []
+    for label, values, own in zip(labels, np.asarray(probabilities, np.float64).T, np.asarray(marks).T, strict=True):
+        order = np.argsort(-values, kind="stable")
+        ordered, right = values[order], np.cumsum(own[order])
+        if not right[-1]:
+            logging.warning("No example has the label %r: its threshold stays 0.5.", label)
+            thresholds.append(0.5)
+            continue
+        last = np.append(ordered[1:] != ordered[:-1], True)  # of the examples of one probability
+        f1 = (2 * right / (np.arange(1, len(own) + 1) + right[-1]))[last]
+        cuts = np.append((ordered[last][:-1] + ordered[last][1:]) / 2, 0.0)
+        best = np.flatnonzero(f1 >= f1.max() - 1e-12)
+        thresholds.append(float(cuts[best[np.argmin(np.abs(cuts[best] - 0.5))]]))
+    return thresholds
 
 
 def _root(slope, low, high):

@@ -110,7 +110,7 @@ def classification(
     Args:
         labels: int [n], true classes.
         predictions: int [n], predicted classes.
-        names: which of "accuracy", "f1", "precision", "recall", "matthews" to compute.
+        names: which of "accuracy", "f1", "weighted_f1", "precision", "recall", "matthews" to compute.
         num_classes: number of classes of the model; by default one more than the highest class that occurs, which is
             wrong if the data do not contain the last class.
 
@@ -136,23 +136,44 @@ def averaging(names: Sequence[str]) -> str:
 def regression(
     labels: np.ndarray, scores: np.ndarray, names: Sequence[str] = ("pearson", "spearman")
 ) -> dict[str, float]:
-    """Computes correlations between predicted and true scores.
+    """Computes correlations between predicted and true scores, and mean errors.
 
     A constant column has correlation 0.0. A score that is not a number makes the result nan, so that it is noticed.
 
     Args:
         labels: float [n], true scores.
         scores: float [n], predicted scores.
-        names: which of "pearson", "spearman" to compute.
+        names: which of "pearson", "spearman", "mae", "rmse" to compute.
 
     Returns:
-        name -> correlation from -1.0 to 1.0, in the order of `names`.
+        name -> correlation from -1.0 to 1.0, or error from 0.0, the best; in the order of `names`.
 
     Raises:
         ValueError: an unknown name, or arrays that do not match.
     """
     labels, scores = _as_pair(labels, scores)
-    return {name: _lookup(name, REGRESSION)(labels, scores) for name in names}
+    return {name: _lookup(name, {**REGRESSION, **ERRORS})(labels, scores) for name in names}
+
+
+def precision_at_recall(marks: np.ndarray, probabilities: np.ndarray, recall: float = 0.9) -> tuple[float, float]:
+    """Computes the highest precision of a label at which at least this share of its examples is found.
+
+    Args:
+        marks: int or bool [n], whether each example has the label.
+        probabilities: float [n], of the label.
+        recall: the share to find, above 0.
+
+    Returns:
+        The precision, and the probability from which on the label must then be predicted; (0.0, 0.0) if no example has
+        the label.
+    """
+    from sklearn.metrics import precision_recall_curve
+
+    if not np.any(marks):
+        return 0.0, 0.0
+    precisions, recalls, thresholds = precision_recall_curve(marks, probabilities)
+    best = int(np.argmax(np.where(recalls[:-1] >= recall, precisions[:-1], -1)))
+    return float(precisions[best]), float(thresholds[best])
 
 
 def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
@@ -186,8 +207,8 @@ def higher_is_better(name: str) -> bool:
     Raises:
         ValueError: an unknown name.
     """
-    metric = name.removeprefix("eval_").partition("_")[0]  # f1_PER is f1, of the entities of one type
-    return _lookup(metric, {**dict.fromkeys(METRICS, True), **ELSEWHERE})
+    name = name.removeprefix("eval_")  # f1_PER is f1, of the entities of one type
+    return _lookup(name if name in _HIGHER_IS_BETTER else name.partition("_")[0], _HIGHER_IS_BETTER)
 
 
 def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, float] | None:
@@ -202,10 +223,9 @@ def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tup
     Returns:
         (name, drop), or None if there is no such metric; the drop is negative if all of them rose.
     """
-    known = {**dict.fromkeys(METRICS, True), **ELSEWHERE}
     metrics = {name: name.removeprefix("eval_") for name in before if name in after and before[name] > 0}
-    counted = (name for name, metric in metrics.items() if known.get(metric) and metric not in ("precision", "recall"))
-    falls = {name: 1 - after[name] / before[name] for name in counted}
+    counted = {metric for metric, is_better in _HIGHER_IS_BETTER.items() if is_better} - {"precision", "recall"}
+    falls = {name: 1 - after[name] / before[name] for name, metric in metrics.items() if metric in counted}
     worst = max(falls, key=falls.get, default=None)
     return worst and (worst, falls[worst])
 
@@ -220,6 +240,16 @@ def f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
     from sklearn.metrics import f1_score
 
     return _of_class_1_or_macro(f1_score, labels, predictions, num_classes)
+
+
+def weighted_f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """Computes the mean of all classes' F1 scores, weighted by their numbers of examples in `labels` (support).
+
+    Labels and predictions may also be [n, L] of 0 and 1, for examples with any number of labels.
+    """
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels, predictions, average="weighted", zero_division=0))
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
@@ -259,11 +289,23 @@ def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
     return _correlate(spearmanr, labels, scores)
 
 
-CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, precision, recall, matthews)}
+def mae(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Computes the mean absolute error."""
+    return float(np.abs(scores - labels).mean(dtype=np.float64))
+
+
+def rmse(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Computes the root of the mean squared error."""
+    return float(np.sqrt(np.square(scores - labels).mean(dtype=np.float64)))
+
+
+CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, weighted_f1, precision, recall, matthews)}
 REGRESSION = {f.__name__: f for f in (pearson, spearman)}
+ERRORS = {f.__name__: f for f in (mae, rmse)}
 METRICS = {**CLASSIFICATION, **REGRESSION}
 # Computed elsewhere: the training loss, `calibration.py`, `squad_scores.py`, `retrieval.py`; whether more is better.
 ELSEWHERE = {"loss": False, "ece": False, "exact": True, "mrr": True}
+_HIGHER_IS_BETTER = {**dict.fromkeys(METRICS, True), **dict.fromkeys(ERRORS, False), **ELSEWHERE}
 
 
 def _of_class_1_or_macro(score, labels, predictions, num_classes):

@@ -173,6 +173,7 @@ def _ratio(above, below):
 CLASS_SCORES = {
     "accuracy": lambda right, true, guesses: right.sum(1) / true.sum(1),
     "f1": lambda right, true, guesses: _of_class_1_or_macro(2 * right, true + guesses, true + guesses),
+    "weighted_f1": lambda right, true, guesses: (true * _ratio(2 * right, true + guesses)).sum(1) / true.sum(1),
     "precision": lambda right, true, guesses: _of_class_1_or_macro(right, guesses, true + guesses),
     "recall": lambda right, true, guesses: _of_class_1_or_macro(right, true, true + guesses),
     "matthews": _matthews,

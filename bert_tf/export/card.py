@@ -39,7 +39,7 @@ class RunFacts:
         scored_step: the step of the evaluated model.
         scored_data: the files of `data` that were evaluated.
         scored_precision: of the evaluation, one of `names.PRECISIONS`.
-        int8_scores: {name: score} of the int8 export on the same examples.
+        export_scores: {name: score} of the export itself on the same examples, if its precision is another.
     """
 
     checkpoint: str = ""
@@ -54,7 +54,11 @@ class RunFacts:
     scored_step: int | None = None
     scored_data: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     scored_precision: str | None = None
-    int8_scores: dict[str, float] = dataclasses.field(default_factory=dict)
+    export_scores: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def are_scores_in(self, dtype: str) -> bool:
+        """Returns whether `scores` were computed in an export's dtype; mixed precision computes the same."""
+        return (self.scored_precision or "").removeprefix("mixed_") == dtype
 
 
 def read_run(directory: str, checkpoint: str) -> RunFacts:
@@ -178,7 +182,7 @@ def _list_limits(served, facts):
     if served.task.config.is_decoder:
         yield "Its encoder is causal (left to right): the hidden state of a token depends only on the tokens up to it."
     yield "Bytes that are not UTF-8 are dropped."
-    if _weight_dtypes(served) & {"int8"} and not facts.int8_scores:
+    if _weight_dtypes(served) & {"int8"} and not facts.export_scores:
         yield "Its metrics in int8 were not measured."
 
 
@@ -250,17 +254,17 @@ def _describe_precision(facts, options):
     """Describes the precision of the evaluation, and how it relates to the export's."""
     if facts.scored_precision is None:
         return "The precision of the evaluation was not recorded."
-    if facts.scored_precision.removeprefix("mixed_") == options.dtype:
+    if facts.are_scores_in(options.dtype):
         return f"The metrics were computed in {options.dtype}, the precision of this export."
-    own = "" if facts.int8_scores else " Its own metrics were not measured."
+    own = "" if facts.export_scores else " Its own metrics were not measured."
     return f"The metrics were computed in {facts.scored_precision}; this export is in {options.dtype}.{own}"
 
 
 def _format_scores(facts, options):
     if not facts.scores:
         return ""
-    of_int8 = {f"{name}, in int8 as exported": value for name, value in facts.int8_scores.items()}
-    table = _format_table("Scores", (facts.scores | of_int8).items())
+    own = {f"{name}, in {options.dtype} as exported": value for name, value in facts.export_scores.items()}
+    table = _format_table("Scores", (facts.scores | own).items())
     of = ", ".join(_format_examples(each) for each in facts.scored_data.values())
     notes = [f"Evaluated on {of}." if of else "The evaluated examples were not recorded."]
     if facts.step != facts.scored_step:

@@ -355,8 +355,9 @@ def export_trained(
         export_dir: the model's directory, which a server is pointed at; by default `options.folder` in `directory`.
         options: of the export.
         trained: its task; None: as in task.json, config.json or modules.json.
-        score: computes the metrics of an int8 export, for its card, from a function of the model's outputs; raises
-            ValueError if they are too low. None: they are not measured.
+        score: computes the metrics of the export, for its card, from a function of the model's outputs; raises
+            ValueError if they are too low. It is called if the metrics in eval_results.txt are of another precision.
+            None: they are not measured.
         calibration: calibration examples, if the export uses them: a file of texts, or batches of the
             model's inputs. None: dynamic scales per row, which are slower.
 
@@ -375,10 +376,10 @@ def export_trained(
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)
-    if options.dtype == "int8" and score:
-        in_int8 = litert.computed_by_litert(served) if options.export_for == "litert" else None
-        in_int8 = in_int8 or functools.partial(fast_model(model, options, ranges), training=False)
-        facts = dataclasses.replace(facts, int8_scores=score(in_int8))
+    if score and not facts.are_scores_in(options.dtype):
+        forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
+        forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
+        facts = dataclasses.replace(facts, export_scores=score(forward))
     path = export(served, export_dir, task.to_dict(), facts)
     logging.info("Exported %s as %s", found.path, path)
     return path

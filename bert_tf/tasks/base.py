@@ -180,8 +180,8 @@ class TaskData:
     """The examples read by a task for a run.
 
     Attributes:
-        examples: split -> its examples; splits are "train", "dev" and "test", or "dev_<name>" if there are several of a
-            kind, whose files and metrics have names ending in `_<name>`.
+        examples: split -> its examples; splits are "train", "dev", "test" (without targets) and "final" (with them), or
+            "dev_<name>" if there are several of a kind, whose files and metrics have names ending in `_<name>`.
         text_inputs: names of the texts of an example in prediction requests, such as ("text",).
     """
 
@@ -209,7 +209,8 @@ class SplitPredictions(NamedTuple):
     @property
     def suffix(self) -> str:
         """The suffix of this split's files and metrics: "" or "_mismatched"."""
-        return self.split.removeprefix("dev").removeprefix("test")
+        _, _, name = self.split.partition("_")
+        return f"_{name}" if name else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,7 +266,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
         Args:
             options: options of the run, of the class of `cls.options`, as everywhere here.
-            kinds: kinds of splits: some of "train", "dev" and "test"; the last is read without targets.
+            kinds: kinds of splits: some of `options.ACTIONS`; "test" is read without targets.
             trained: the existing model, if it is not trained now. If None, there is none.
 
         Raises:
@@ -393,7 +394,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Computes the metrics over all evaluation files, and fits settings such as a threshold on them.
 
         Args:
-            outcomes: predictions for the "dev" splits, at least one.
+            outcomes: predictions for the "dev" splits, at least one, or for "final".
         """
         scores = {}
         for outcome in outcomes:

@@ -27,7 +27,7 @@ from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted,
 from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, read_lstm_units
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
-from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
+from bert_tf.tasks.classification_outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
@@ -161,6 +161,7 @@ def _check_labels(options, source):
         "class_weights": options.class_weights,
         "label_smoothing": options.label_smoothing,
         "fit_temperature": options.fit_temperature,
+        "fit_thresholds": options.fit_thresholds,
         "fit_abstention": options.fit_abstention,
     }
     if given := [name for name, value in about_labels.items() if value]:
@@ -194,6 +195,7 @@ def check_trained(options: ClassificationOptions, windows: Windowing | None):
             f"{_text(windows)}. Received: {_text(asked)}; omit them."
         )
     check_kept("fit_temperature", options.fit_temperature, options.output_dir)
+    check_kept("fit_thresholds", options.fit_thresholds, options.output_dir)
     check_kept("fit_abstention", options.fit_abstention, options.output_dir)
 
 
@@ -213,8 +215,8 @@ class ClassificationTask(Abstaining):
     Args:
         config: configuration of the encoder.
         num_labels: width of the head; 1 for regression.
-        problem: "single_label", "multi_label" or "regression". With multiple labels, those with a probability above 0.5
-            are predicted; all probabilities are served, and the most probable label as `label`.
+        problem: "single_label", "multi_label" or "regression". With multiple labels, those with a probability above
+            their thresholds are predicted; all probabilities are served, and the most probable label as `label`.
         labels: names of the outputs, for predictions; by default "0", "1", ...
         metric_names: metrics to report; by default those of the problem. "ece" is always added for labels.
         rematerialize: as in `Encoder`.
@@ -231,6 +233,8 @@ class ClassificationTask(Abstaining):
         abstention: an `evaluation.abstention.Abstention`, or the dict made by its `to_dict`: the probability from which
             a prediction is confident. With multiple labels, the least confident one counts. If None, predictions are
             not marked.
+        thresholds: float per label, for multiple labels: the probability above which it is predicted. If None, it is
+            0.5 for all. If given, predictions also say which labels are `predicted`.
 
     Weights and smoothing only affect training: `example_losses`, and thus the `loss` of an evaluation, ignores them, so
     that runs can be compared.
@@ -261,18 +265,19 @@ class ClassificationTask(Abstaining):
         every_window: bool = False,
         lstm_units: int | None = None,
         abstention: Abstention | dict | None = None,
+        thresholds: Sequence[float] | None = None,
     ):
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.temperature = float(temperature)
-        check_options(problem, num_labels, self.class_weights, self.label_smoothing, self.temperature)
+        check_options(problem, num_labels, self.class_weights, self.label_smoothing, self.temperature, thresholds)
         self.config = config
         self.num_labels = num_labels
-        self.problem = PROBLEMS[problem]
+        self.problem = MultiLabel(thresholds) if thresholds is not None else PROBLEMS[problem]
         self.problem_name = problem
         self.outputs = [str(i) for i in range(num_labels)] if labels is None else list(labels)
         assert len(self.outputs) == num_labels, (self.outputs, num_labels)
-        chosen = dict.fromkeys(metric_names or self.problem.default_metrics)
+        chosen = dict.fromkeys(metric_names or self.problem.metrics_of(num_labels))
         self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
         self.rematerialize = rematerialize
         self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
@@ -308,11 +313,13 @@ class ClassificationTask(Abstaining):
         source = _source(options, trained)
         _check_labels(options, source)
         check_fitted("fit_temperature", options.fit_temperature, options.do_eval)
+        check_fitted("fit_thresholds", options.fit_thresholds, options.do_eval)
         check_abstention(options)
-        if options.given_label_separator is not None and not source.has_several_labels:
+        several = {"label_separator": options.given_label_separator, "fit_thresholds": options.fit_thresholds or None}
+        given = [name for name, value in several.items() if value is not None and not source.has_several_labels]
+        if given:
             raise ValueError(
-                "`label_separator` requires `problem_type=multi_label`, but the problem is "
-                f"{source.problem}. Remove it."
+                f"`{given[0]}` requires `problem_type=multi_label`, but the problem is {source.problem}. Remove it."
             )
         return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
@@ -349,7 +356,8 @@ class ClassificationTask(Abstaining):
             labels,
             class_weights=weights,
             label_smoothing=options.label_smoothing,
-            temperature=before.task.temperature if before else 1.0,  # a finished run keeps the fitted value
+            temperature=before.task.temperature if before else 1.0,  # a finished run keeps the fitted values
+            thresholds=before.task.problem.fitted_thresholds if before else None,
             abstention=before.task.abstention if before else None,
             windows=windows_of(options),
             lstm_units=read_lstm_units(options),
@@ -377,6 +385,8 @@ class ClassificationTask(Abstaining):
         changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
         if self.windows is not None:
             changed["windows"] = dataclasses.asdict(self.windows)
+        if self.problem.fitted_thresholds:
+            changed["thresholds"] = list(self.problem.fitted_thresholds)
         return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.outputs, **changed,
                 **lstm_option(self.lstm_units), **self.abstention_as_option()}  # fmt: skip
 
@@ -452,14 +462,16 @@ class ClassificationTask(Abstaining):
     def answer(self, outputs, origin=None):
         logits = outputs if self.temperature == 1 else outputs / self.temperature
         served = self.problem.serve(logits, tf.constant(self.outputs))
-        return served | self._confident(served.get("probabilities"))
+        return served | self._judged(served.get("probabilities"))
 
     def certainty(self, outcome):
         answers, target = self.decode(outcome), outcome.encoded.targets[self.problem.target]
         return self.problem.confidence(answers).numpy(), self.problem.right(answers, target)
 
-    def _confident(self, probabilities):
-        return self.confident(self.problem.confidence(probabilities)) if self.abstention else {}
+    def _judged(self, probabilities):
+        """Returns what is served beside the probabilities, tensors or arrays, by the fitted thresholds."""
+        confident = self.confident(self.problem.confidence(probabilities)) if self.abstention else {}
+        return self.problem.predicted(probabilities) | confident
 
     def example_answer(self, outputs, origin=None):
         return self.problem.serve_example(self.answer(outputs))
@@ -488,12 +500,21 @@ class ClassificationTask(Abstaining):
             first = outcomes[0]
             temperature = self.fit_temperature(first.outputs, first.encoded.targets)
             logging.info("Temperature fitted on %s: %.4f", first.examples.path, temperature)
+        if self.options.fit_thresholds or self.problem.fitted_thresholds and self.options.fit_temperature:
+            self._fit_thresholds(outcomes[0])
         return super().evaluate(outcomes)
 
+    def _fit_thresholds(self, outcome):
+        target = outcome.encoded.targets[self.problem.target]
+        self.problem = MultiLabel(calibration.fit_thresholds(self.decode(outcome), target, self.outputs))
+        pairs = zip(self.outputs, self.problem.fitted_thresholds, strict=True)
+        shown = ", ".join(f"{label} {threshold:.4f}" for label, threshold in pairs)
+        logging.info("Thresholds fitted on %s: %s", outcome.examples.path, shown)
+
     def share_to_fit(self):
-        """A new temperature moves all probabilities, and the threshold must follow."""
-        kept = self.abstention.share if self.abstention and self.options.fit_temperature else None
-        return super().share_to_fit() or kept
+        """A new temperature moves all probabilities, new thresholds change predictions, and this threshold follows."""
+        moved = self.options.fit_temperature or self.options.fit_thresholds
+        return super().share_to_fit() or (self.abstention.share if self.abstention and moved else None)
 
     def error_report(self, outcome):
         target, separator = outcome.encoded.targets[self.problem.target], self.options.label_separator
@@ -506,7 +527,7 @@ class ClassificationTask(Abstaining):
 
     def write_answers(self, directory, outcome, answers):
         examples = outcome.examples
-        more = {name: each.numpy().tolist() for name, each in self._confident(answers).items()}
+        more = {name: np.asarray(each).tolist() for name, each in self._judged(answers).items()}
         write_class_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
         if wanted := leaderboard(self.options.task_name, outcome.split):
             name, scale = wanted

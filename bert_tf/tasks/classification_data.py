@@ -27,7 +27,7 @@ class Source:
         task: GLUE task; None for files.
         data_dir: directory of the task.
         language: language, for a task with several.
-        files: "train", "dev" and "test" -> path or None.
+        files: kind of split, such as "train" -> path or None.
         problem: "single_label", "multi_label" or "regression".
         separator: separator of several labels of an example.
         header, text_columns, label_column: settings of the files, as for `tables.read_table`.
@@ -71,7 +71,7 @@ class Source:
         return ("text",) if len(columns) == 1 else ("text_a", "text_b")
 
     def read(self, kinds: list[str]) -> dict[str, LabeledTexts]:
-        """Reads all splits of these kinds, "train", "dev" and "test"; the last without labels.
+        """Reads all splits of these kinds, of `options.ACTIONS`; "test" without labels.
 
         Returns:
             {split: examples}; a task with several dev or test files has "dev", "dev_mismatched" and so on.
@@ -142,7 +142,7 @@ def make_source(
 
     Args:
         task_name, data_dir: a GLUE task and its directory, or None.
-        files: "train", "dev" and "test" -> path or None.
+        files: kind of split, such as "train" -> path or None.
         problem: type of the labels. If None, that of the task, or "single_label".
         language: language of the task. If None, English.
         columns: `separator`, `header`, `text_columns`, `label_column` and so on of `Source`, for files.

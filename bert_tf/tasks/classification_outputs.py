@@ -20,6 +20,10 @@ from bert_tf.utils.files import brief
 # of logits in numpy.
 
 
+_AT_RECALL = "precision_at_recall_90"  # of the last of two labels
+_WEIGHTED = {"weighted_f1": "mean over the labels, weighted by their numbers of examples"}
+
+
 class Problem(abc.ABC):
     """A type of classification problem: its losses, metrics and predictions.
 
@@ -31,6 +35,7 @@ class Problem(abc.ABC):
         has_labels: whether outputs are logits of labels, which can be weighted, smoothed and calibrated, rather than a
             value.
         has_several_labels: whether an example may have any number of labels.
+        fitted_thresholds: the probability above which each of several labels is predicted. If None, none were fitted.
     """
 
     target = "label_ids"
@@ -38,6 +43,11 @@ class Problem(abc.ABC):
     example_method = "classify"
     has_labels = True
     has_several_labels = False
+    fitted_thresholds: Sequence[float] | None = None
+
+    def metrics_of(self, num_labels: int) -> tuple[str, ...]:
+        """Returns the metrics that are reported by default; `num_labels`: of the model."""
+        return self.default_metrics
 
     @abc.abstractmethod
     def losses(self, logits, target, weights: tf.Tensor | None, smoothing: float) -> tf.Tensor:
@@ -72,6 +82,11 @@ class Problem(abc.ABC):
         """Returns the report of targets and predictions; `separator` separates several labels."""
 
 
+    def predicted(self, probabilities: tf.Tensor | np.ndarray) -> dict:
+        """Returns {"predicted": bool [n, L]}, which labels are predicted; {} if the probabilities alone say it."""
+        return {}
+
+
 class LabelProblem(Problem):
     """Outputs that are logits of labels."""
 
@@ -92,7 +107,7 @@ class LabelProblem(Problem):
         """Returns whether each prediction is correct, bool [n]."""
 
     def serve(self, logits, labels):
-        """Returns the most probable label and all probabilities; if multi-label, those above 0.5 are predicted."""
+        """Returns the most probable label and all probabilities."""
         return {
             "label": tf.gather(labels, tf.argmax(logits, -1)),
             "probabilities": self.probabilities(logits),
@@ -106,7 +121,7 @@ class LabelProblem(Problem):
 class SingleLabel(LabelProblem):
     """Single-label classification; probabilities are a softmax."""
 
-    default_metrics = ("accuracy", "f1", "precision", "recall", "matthews")
+    default_metrics = ("accuracy", "f1", "weighted_f1", "precision", "recall", "matthews")
 
     def losses(self, logits, target, weights, smoothing):
         return cross_entropy(logits, target, weights, smoothing)
@@ -124,8 +139,15 @@ class SingleLabel(LabelProblem):
     def probabilities(self, logits):
         return tf.nn.softmax(logits)
 
+    def metrics_of(self, num_labels):
+        return (*self.default_metrics, _AT_RECALL) if num_labels == 2 else self.default_metrics
+
     def score(self, answers, target, names, num_labels):
-        return metrics.classification(target, answers.argmax(-1), names, num_labels)
+        chosen = [name for name in names if name != _AT_RECALL]
+        scores = metrics.classification(target, answers.argmax(-1), chosen, num_labels)
+        if _AT_RECALL in names:
+            scores[_AT_RECALL], _ = metrics.precision_at_recall(target, answers[:, 1])
+        return scores
 
     def choose(self, answers, labels):
         return [labels[i] for i in answers.argmax(-1)]
@@ -137,7 +159,7 @@ class SingleLabel(LabelProblem):
         return answers.argmax(-1) == target
 
     def error_report(self, examples, target, answers, labels, separator):
-        remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(labels))
+        remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(labels)) | _WEIGHTED
         return SingleLabelReport(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=labels)
 
 
@@ -145,10 +167,18 @@ class MultiLabel(LabelProblem):
     """Multi-label classification: n * L independent yes/no decisions.
 
     They are evaluated as one list: accuracy is the share of correct decisions; f1, precision and recall are those of
-    yes, the micro average over the labels.
+    yes, the micro average over the labels. weighted_f1 is the mean over the labels, weighted by their examples.
+
+    Args:
+        thresholds: float [L], the probability above which each label is predicted; the metrics are then also computed
+            at 0.5, as `f1_at_0.5`. If None, it is 0.5 for all.
     """
 
-    default_metrics = ("accuracy", "f1", "precision", "recall")
+    def __init__(self, thresholds: Sequence[float] | None = None):
+        self.fitted_thresholds = thresholds
+        self.thresholds = np.asarray(0.5 if thresholds is None else thresholds, np.float32)
+
+    default_metrics = ("accuracy", "f1", "weighted_f1", "precision", "recall")
     has_several_labels = True
 
     def losses(self, logits, target, weights, smoothing):
@@ -173,21 +203,33 @@ class MultiLabel(LabelProblem):
         return tf.sigmoid(logits)
 
     def score(self, answers, target, names, num_labels):
-        return metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2)
+        scores = self._score(answers > self.thresholds, target, names, num_labels)
+        if self.fitted_thresholds:
+            at_half = self._score(answers > 0.5, target, names, num_labels)
+            scores |= {f"{name}_at_0.5": value for name, value in at_half.items()}
+        return scores
+
+    def _score(self, given, target, names, num_labels):
+        pooled = metrics.classification(target.ravel(), given.ravel(), [n for n in names if n != "weighted_f1"], 2)
+        own = {"weighted_f1": metrics.weighted_f1(target, given, num_labels)}
+        return {name: (pooled | own)[name] for name in names}
 
     def choose(self, answers, labels):
-        return [tuple(np.asarray(labels, object)[row > 0.5]) for row in answers]
+        return [tuple(np.asarray(labels, object)[row]) for row in answers > self.thresholds]
+
+    def predicted(self, probabilities):
+        return {"predicted": probabilities > self.thresholds} if self.fitted_thresholds else {}
 
     def confidence(self, probabilities):
         """Returns the confidence of a set of labels: that of its least confident label."""
-        return tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1)
+        return tf.reduce_min(tf.where(probabilities > self.thresholds, probabilities, 1 - probabilities), -1)
 
     def right(self, answers, target):
-        return ((answers > 0.5) == (target > 0)).all(-1)
+        return ((answers > self.thresholds) == (target > 0)).all(-1)
 
     def error_report(self, examples, target, answers, labels, separator):
         remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
-        remarks |= {"accuracy": "the share of right decisions between yes and no"}
+        remarks |= {"accuracy": "the share of right decisions between yes and no"} | _WEIGHTED
         return MultiLabelReport(
             examples=examples,
             remarks=remarks,
@@ -195,6 +237,7 @@ class MultiLabel(LabelProblem):
             probabilities=answers,
             labels=labels,
             separator=separator,
+            thresholds=self.thresholds,
         )
 
 
@@ -202,7 +245,7 @@ class Regression(Problem):
     """Regression: one value per example."""
 
     target = "label_values"
-    default_metrics = ("pearson", "spearman")
+    default_metrics = ("pearson", "spearman", "mae", "rmse")
     example_method = "regress"
     has_labels = False
 
@@ -239,7 +282,7 @@ PROBLEMS: dict[str, Problem] = {
 }
 
 
-def check_options(problem, num_labels, class_weights, label_smoothing, temperature):
+def check_options(problem, num_labels, class_weights, label_smoothing, temperature, thresholds):
     """Checks that these arguments of `ClassificationTask` are consistent.
 
     Raises:
@@ -263,6 +306,15 @@ def check_options(problem, num_labels, class_weights, label_smoothing, temperatu
         raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is a common choice.")
     if not 0 < temperature < np.inf:
         raise ValueError(f"The temperature must be above 0. Received {temperature}; 1 leaves probabilities unchanged.")
+    if thresholds is None:
+        return
+    if not PROBLEMS[problem].has_several_labels:
+        raise ValueError(f"Thresholds require several labels per example, but the problem is {problem}. Remove them.")
+    if len(thresholds) != num_labels or not all(0 <= threshold < 1 for threshold in thresholds):
+        raise ValueError(
+            f"Thresholds must be {num_labels} numbers from 0 to below 1, one per label. Received {list(thresholds)}; "
+            "fit them again with `fit_thresholds`."
+        )
 
 
 # === Foreign classifiers ===

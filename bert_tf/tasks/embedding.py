@@ -135,6 +135,7 @@ def _check(options, kinds):
     for kind, numbers, what in (
         ("train", LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
         ("dev", (2, 3), "`do_eval`"),
+        ("final", (2, 3), "`test_file`"),
         ("test", (1, 2), "`do_predict`"),
     ):
         if kind in kinds and len(columns) not in numbers:
@@ -333,7 +334,8 @@ class EmbeddingTask(FineTuningTask):
     def read_data(cls, options, kinds, trained):
         _check(options, kinds)
         read, loss = _read_glue if options.task_name else _read_file, LOSS_FUNCTIONS[options.loss]
-        scores = {"train": loss.scores, "dev": evaluates_by_score(options), "test": False}
+        by_score = evaluates_by_score(options)
+        scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
         examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
         if "train" in examples and loss.binary:
             _check_binary(examples["train"], options.loss)

@@ -7,7 +7,7 @@ that programs share. A field `given_x` holds the value of flag `x` where the use
 import dataclasses
 import types
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
@@ -45,7 +45,8 @@ def _flag_kind(annotation):
 # Options that several tasks have.
 
 
-ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the options do_X and X_file
+# Kind of split -> the options do_X and X_file; a `test_file` has no action of its own: `do_eval` scores it last.
+ACTIONS = {"train": "train", "dev": "eval", "test": "predict", "final": "test"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +54,14 @@ class RunOptions:
     """The actions and files of a run of any task, and how long sequences are.
 
     Attributes:
+        test_file: labeled examples that are scored with the final model, by which nothing is selected or fitted.
         skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.
     """
 
     train_file: str | None = None
     eval_file: str | None = None
     predict_file: str | None = None
+    test_file: str | None = None
     output_dir: str | None = None
     init_checkpoint: str | None = None
     do_train: bool = False
@@ -71,7 +74,12 @@ class RunOptions:
     @property
     def files(self) -> dict[str, str | None]:
         """The file of each kind of split."""
-        return {"train": self.train_file, "dev": self.eval_file, "test": self.predict_file}
+        return {kind: getattr(self, f"{action}_file") for kind, action in ACTIONS.items()}
+
+    def without_fits(self) -> Self:
+        """Returns the options of a run that fits nothing on the examples that it scores."""
+        fits = {field.name: field.default for field in dataclasses.fields(self) if field.name.startswith("fit_")}
+        return dataclasses.replace(self, **fits)
 
     def file_of(self, kind: str, examples: str) -> str:
         """Returns the file of a kind of split; `examples` is a noun for its contents, for the message.
@@ -183,6 +191,11 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
         False,
         "With --do_eval: fit on --eval_file the temperature that calibrates the probabilities best, and store it "
         "with the model.",
+    )
+    fit_thresholds: bool = option(
+        False,
+        "With --do_eval and --problem_type=multi_label: fit on --eval_file the probability above which each label is "
+        "predicted, by the label's F1, and store it with the model. Otherwise it is 0.5.",
     )
     long_text: str = option(
         "truncate",

@@ -9,6 +9,9 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.utils.names import STRATEGIES, number_of
+from bert_tf.utils.resources import best_precision
+
+_BFLOAT16_GPU = (8, 0)  # the lowest compute capability of an NVIDIA GPU that multiplies in bfloat16 (Ampere)
 
 # === Strategy ===
 # Strategy names and the devices that each needs.
@@ -48,6 +51,24 @@ def xla_by_default() -> bool:
     Call it after `make_strategy`, which must be the first to use TensorFlow.
     """
     return bool(tf.config.list_logical_devices("GPU"))
+
+
+def fastest_precision(is_tpu: bool = False) -> tuple[str, str]:
+    """Returns the precision that is fastest on this machine's devices without scaling the loss, and the reason.
+
+    It is "mixed_bfloat16" where the devices multiply in bfloat16, otherwise "float32". That depends on the hardware
+    alone, so that the same command computes the same on the same machine.
+    """
+    if is_tpu:
+        return "mixed_bfloat16", "because a TPU multiplies in bfloat16"
+    if not (gpus := tf.config.list_physical_devices("GPU")):
+        best = best_precision()
+        return best, f"because the CPU {'multiplies' if best != 'float32' else 'does not multiply'} in bfloat16"
+    details = tf.config.experimental.get_device_details
+    oldest = min(details(gpu).get("compute_capability") or (0, 0) for gpu in gpus)
+    if oldest >= _BFLOAT16_GPU:
+        return "mixed_bfloat16", "because the GPU multiplies in bfloat16"
+    return "float32", "because the GPU does not multiply in bfloat16; `precision=mixed_float16` may be faster"
 
 
 def check_batch_size(batch_size: int, parts: int, flag: str):

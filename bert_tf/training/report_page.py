@@ -57,7 +57,7 @@ _HEADINGS = {
 }
 _ABBREVIATIONS = {"lm": "LM"}  # words of names that are written in capitals
 _LATEST = {"loss", "examples_per_second"}  # values of training whose last one is on the first screen
-_SPLITS = {"train": "Training data", "dev": "Evaluation data", "test": "Prediction data"}
+_SPLITS = {"train": "Training data", "dev": "Evaluation data", "final": "Test data", "test": "Prediction data"}
 _TRAIN, _HELD_OUT, _BASELINE = "training", "evaluation", "majority baseline"
 _COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _BASELINE: INK}
 _LINES = {_TRAIN: "-", _HELD_OUT: "--", _BASELINE: ":"}  # the curves can be distinguished without colours too

@@ -221,7 +221,7 @@ def test_rows_without_a_text_are_found_all_at_once(results):
 
 
 @pytest.mark.parametrize("name, message", [
-    ("no file", "No files to check: pass at least one of --train_file, --eval_file and --predict_file."),
+    ("no file", "No files to check: pass at least one of --train_file, --eval_file, --test_file and --predict_file."),
     ("a flag of another task", "--tag_column does not apply to --task=classification. Remove it"),
     ("a name for a number", "--text_column must be a single number for this task; got word."),
     ("columns of tags", "tags.txt:1: a tag must be O, or a prefix"),

@@ -18,7 +18,7 @@ ALIASES = {
     "pretrain quick": "pretrain_small", "pretrain run": "run_pretraining",
     "pretrain data": "create_pretraining_data", "vocab train": "train_vocabulary",
     "vocab extend": "extend_vocabulary", "model edit": "surgery", "client ask": "ask",
-    "client load-test": "load_test",
+    "client load-test": "load_test", "cross-validate": "cross_validate",
 }  # fmt: skip
 
 

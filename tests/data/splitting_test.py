@@ -12,7 +12,7 @@ import pytest
 from bert_tf.data import example_checks, splitting
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.data.splitting import Columns, split_table
+from bert_tf.data.splitting import Columns, split_folds, split_table
 
 WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
 
@@ -228,3 +228,24 @@ def test_refuses_bytes_that_cannot_be_copied_and_several_files(tmp_path):
     (tmp_path / "b.csv").write_text("text,label\na,x\n")
     with pytest.raises(ValueError, match="b.csv must be one file, because rows are copied"):
         split_table(f"{tmp_path}/a.csv,{tmp_path}/b.csv", f"{tmp_path}/p", 0.2)
+
+
+def test_folds_share_no_text_and_are_stratified(tmp_path):
+    rows = _rows(300)
+    path = _write(tmp_path / "all.csv", rows)
+    paths, fold_of = split_folds(path, str(tmp_path / "folds"), 5)
+    assert np.bincount(fold_of).tolist() == [60] * 5 and paths[1][1].endswith("folds/2/eval.csv")
+    for fold, (train, held_out) in enumerate([map(_read, pair) for pair in paths]):
+        assert held_out == [row for row, own in zip(rows, fold_of, strict=True) if own == fold]
+        assert train == [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
+        assert not list(example_checks.find_overlap(_sample(train), _sample(held_out)))
+        for label in ("good", "bad", "odd"):
+            assert abs(sum(row[1] == label for row in held_out) - sum(row[1] == label for row in rows) / 5) <= 2
+    assert np.array_equal(split_folds(path, str(tmp_path / "folds"), 5)[1], fold_of)  # the files are there already
+    assert not np.array_equal(split_folds(path, str(tmp_path / "others"), 5, seed=1)[1], fold_of)
+    of_users = _write(tmp_path / "users.csv", [(f"text {i}", "good", f"u{i % 7}") for i in range(40)])
+    grouped = split_folds(of_users, str(tmp_path / "users"), 2, Columns(group="user"))[0]
+    users = [{row[2] for row in _read(held_out)} for _, held_out in grouped]
+    assert users[0] and not users[0] & users[1]
+    with pytest.raises(ValueError, match="too few groups of rows to split: 3 are needed"):
+        split_folds(_write(tmp_path / "few.csv", rows[:2]), str(tmp_path / "few"), 3)

@@ -74,8 +74,8 @@ def check_program(command):
     settings, rest = read(name, command.arguments, command.is_cut)
     if name == "tune":
         _check_tuned(settings, *rest)
-    elif name == "run_glue":
-        check_passed_flags(rest, (), "run_glue")
+    elif name in ("run_glue", "cross_validate"):
+        check_passed_flags(rest, (), name)
         read("run_classifier", rest, is_cut=True)
 
 

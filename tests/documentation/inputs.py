@@ -18,8 +18,9 @@ _DEEP = (r"surgery|--teacher", 6), (r"extract_features|--features=", 4)  # comma
 _SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_tagger", "embedder": "run_embedder"}
 _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
 _OF_TEXT = ("train_vocabulary", "extend_vocabulary", "create_pretraining_data", "pretrain_small")
-_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "surgery", "tune")  # each time into a folder of its own
-_TUNED = ("tune", "run_glue")
+_TUNED = ("tune", "run_glue", "cross_validate")
+# Each time into a folder of its own.
+_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "surgery", "tune", "cross_validate")
 
 
 class Library:

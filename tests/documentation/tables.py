@@ -12,7 +12,7 @@ from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
 ROWS = 40  # more than a batch
-TABLE_FLAGS = ("train_file", "eval_file", "predict_file", "input_file")
+TABLE_FLAGS = ("train_file", "eval_file", "predict_file", "input_file", "test_file")
 
 
 def vocabulary(path):

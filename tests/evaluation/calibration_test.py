@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.calibration import expected_calibration_error, fit_temperature
+from bert_tf.evaluation.calibration import expected_calibration_error, fit_temperature, fit_thresholds
 from tests.evaluation.metrics_test import REPOSITORY
 
 
@@ -142,3 +142,32 @@ def test_importing_loads_no_heavy_library():
     code = "import sys, bert_tf.evaluation.calibration; print([m for m in ('tensorflow', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_thresholds_have_the_highest_f1(caplog):
+    probabilities = np.array([[0.9, 0.2, 0.8, 0.6], [0.4, 0.3, 0.7, 0.6], [0.3, 0.1, 0.6, 0.1], [0.1, 0.05, 0.2, 0.7]])
+    marks = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]])
+    found = fit_thresholds(probabilities, marks, ["two", "low", "all", "none"])
+    # All four are the third label's best: 3 of 4 with recall 1.
+    assert found == pytest.approx([0.35, 0.15, 0.0, 0.5])
+    assert [record.getMessage() for record in caplog.records] == [
+        "No example has the label 'none': its threshold stays 0.5."]  # fmt: skip
+
+
+def test_equal_probabilities_are_predicted_together_and_ties_stay_close_to_a_half():
+    probabilities, marks = np.array([[0.9], [0.6], [0.6], [0.2]]), np.array([[1], [1], [0], [0]])
+    assert fit_thresholds(probabilities, marks, ["a"]) == pytest.approx([0.4])  # 2 of 3: 4 / 5; 1 of 1: 2 / 3
+    probabilities, marks = np.array([[0.9], [0.4], [0.2]]), np.array([[1], [0], [1]])
+    assert fit_thresholds(probabilities, marks, ["a"]) == [0.0]  # 2 of 3: 4 / 5
+    probabilities, marks = np.array([[0.9], [0.8], [0.4], [0.3]]), np.array([[1], [0], [0], [1]])
+    # 1 of 1 and 2 of 4 have the same F1, 2 / 3: 0.85 is closer to a half than 0.
+    assert fit_thresholds(probabilities, marks, ["a"]) == pytest.approx([0.85])
+
+
+def test_thresholds_against_all_others():
+    rng = np.random.default_rng(0)
+    marks = (rng.random((300, 3)) < [0.5, 0.1, 0.02]).astype(int)
+    probabilities = 1 / (1 + np.exp(-(rng.normal(size=marks.shape) + 2 * marks - 2)))
+    for threshold, p, y in zip(fit_thresholds(probabilities, marks, "abc"), probabilities.T, marks.T, strict=True):
+        f1 = [2 * (y & (p > cut)).sum() / (y.sum() + (p > cut).sum()) for cut in (threshold, 0.0, *p)]
+        assert f1[0] == pytest.approx(max(f1)) and abs(p - threshold).min() > 0

@@ -62,6 +62,33 @@ def test_against_the_confusion_matrix(classes):
     assert score(labels, predictions) == pytest.approx(dict(zip(ALL, expected, strict=True)))
 
 
+def test_the_weighted_f1_counts_each_label_by_its_examples():
+    # class 0: f1 2/3, of 1 example.  class 1: 2/3, of 2.  class 2: 1, of 1.  class 3 is only predicted: it counts 0.
+    labels, predictions = np.array([0, 1, 1, 2, 0]), np.array([0, 0, 1, 2, 3])
+    f1 = [2 / 4, 2 / 3, 1, 0]
+    got = metrics.classification(labels, predictions, ["weighted_f1"])
+    assert got == {"weighted_f1": pytest.approx((2 * f1[0] + 2 * f1[1] + f1[2]) / 5)}
+    several = np.array([[1, 0], [1, 1], [0, 0]]), np.array([[1, 0], [0, 0], [0, 1]])  # f1 2/3 of 2, 0 of 1
+    assert metrics.weighted_f1(*several, 2) == pytest.approx(2 / 3 * 2 / 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metrics.weighted_f1(np.zeros((2, 2), int), np.zeros((2, 2), int), 2) == 0.0
+
+
+def test_the_precision_at_a_recall():
+    marks, probabilities = np.array([1, 1, 0, 1, 0, 1]), np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    assert metrics.precision_at_recall(marks, probabilities, 0.5) == (1.0, 0.8)
+    assert metrics.precision_at_recall(marks, probabilities, 0.75) == (0.75, 0.6)
+    assert metrics.precision_at_recall(marks, probabilities) == (pytest.approx(4 / 6), 0.4)
+    assert metrics.precision_at_recall(marks * 0, probabilities) == (0.0, 0.0)
+
+
+def test_mean_errors_by_hand():
+    got = metrics.regression([1.0, 2.0, 3.0], [1.0, 4.0, 2.0], ("mae", "rmse"))
+    assert got == {"mae": pytest.approx(1.0), "rmse": pytest.approx(np.sqrt(5 / 3))}
+    assert all(np.isnan(value) for value in metrics.regression([1.0, 2.0], [np.nan, 2.0], ("mae", "rmse")).values())
+
+
 @pytest.mark.parametrize(
     "labels, predictions, expected",
     [
@@ -106,9 +133,13 @@ def test_correlations_at_the_edge():
 
 
 def test_the_table_names_every_metric_and_its_direction():
-    assert sorted(metrics.METRICS) == ["accuracy", "f1", "matthews", "pearson", "precision", "recall", "spearman"]
+    assert sorted(metrics.METRICS) == [
+        "accuracy", "f1", "matthews", "pearson", "precision", "recall", "spearman", "weighted_f1",
+    ]  # fmt: skip
     assert all(metrics.higher_is_better(name) and metrics.higher_is_better(f"eval_{name}") for name in metrics.METRICS)
-    assert not any(metrics.higher_is_better(name) for name in ("loss", "eval_loss", "ece", "eval_ece"))
+    lower = ("loss", "eval_loss", "ece", "eval_ece", "mae", "eval_rmse")
+    assert not any(metrics.higher_is_better(name) for name in lower)
+    assert metrics.higher_is_better("eval_weighted_f1") and metrics.higher_is_better("eval_f1_at_0.5")
     assert metrics.higher_is_better("eval_exact")
 
 

@@ -102,9 +102,12 @@ def test_a_card_says_what_is_known(card, tmp_path):
     assert card(_run(tmp_path, [START, *TRAIN, EVAL])) == text
 
 
-def test_scores_in_int8_stand_beside_the_others(card):
-    text = card(RunFacts("model.ckpt-9", 9, scores={"eval_f1": 0.5}, scored_step=9, int8_scores={"eval_f1": 0.25}))
-    assert "| eval_f1 | 0.5 |\n| eval_f1, in int8 as exported | 0.25 |" in text
+def test_scores_of_the_export_stand_beside_the_others(card):
+    scored = {"scores": {"eval_f1": 0.5}, "scored_step": 9, "scored_precision": "mixed_bfloat16"}
+    text = card(RunFacts("model.ckpt-9", 9, **scored, export_scores={"eval_f1": 0.25}))
+    assert "| eval_f1 | 0.5 |\n| eval_f1, in float32 as exported | 0.25 |" in text
+    assert "The metrics were computed in mixed_bfloat16; this export is in float32." in text
+    assert "not measured" not in text
 
 
 def test_a_card_leaves_out_what_is_not(card):

@@ -22,6 +22,7 @@ from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
+from bert_tf.serving.client.results import split_answer, to_dataclass
 from bert_tf.serving.verification import open_export
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -83,6 +84,18 @@ def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch,
         assert difference(answers, answers_of_saved_model(exported(name), feeds)) < TOLERANCES["float32"]
     assert sorted(os.listdir(small)) == ["MODEL_CARD.md", "model.tflite"]
     assert os.listdir(tmp_path) == ["1"]  # nothing for servers next to it
+
+
+def test_fitted_thresholds_say_which_labels_are_predicted(tmp_path):
+    write_trained(tmp_path / "trained", "thresholds")
+    paths = [export_trained(str(tmp_path / "trained"), str(tmp_path / form), options)
+             for form, options in (("litert", LITERT), ("saved_model", ExportOptions()))]  # fmt: skip
+    answers = interpreter_of(paths[0]).get_signature_runner("ids")(**row(LENGTH))
+    wanted = answers_of_saved_model(paths[1], row(LENGTH))
+    assert difference(answers, wanted) < TOLERANCES["float32"]
+    assert answers["predicted"].tolist() == (answers["probabilities"] > [0.1, 0.9]).tolist() == [[True, False]]
+    (answer,) = split_answer(wanted, 1)
+    assert answer["predicted"] == ["film"] and to_dataclass(answer).predicted == ("film",)
 
 
 @pytest.mark.slow

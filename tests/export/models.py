@@ -38,6 +38,9 @@ OTHERS = {
         lambda config: ClassificationTask(config, 1, "regression", windows={"stride": 5, "max_windows": 8}),
         ("text_a", "text_b"),
     ),
+    "thresholds": (
+        lambda config: ClassificationTask(config, 2, "multi_label", ["film", "good"], thresholds=[0.1, 0.9]), ("text",)
+    ),
 }  # for single tests
 
 

@@ -162,6 +162,21 @@ BAD = {
         [*TRAIN, "--do_export", "--int8_tolerance=0.02", "--export_dtype=int8"],
         r"--int8_tolerance requires --do_eval\. Add",
     ),
+    "a test file that is not scored": (
+        [*TRAIN, "--test_file=HOME/ask.tsv"], r"--test_file requires --do_eval\. Add --do_eval, or remove --test_file",
+    ),
+    "the evaluation file as the test file": (
+        [*TRAIN, "--do_eval", "--eval_file=HOME/train.tsv", "--test_file=HOME/train.tsv"],
+        r"--test_file and --eval_file must be different files\. Received .*train\.tsv",
+    ),
+    "a test file with a label that training did not see": (
+        [*TRAIN, "--do_eval", "--eval_file=HOME/train.tsv", "--test_file=HOME/stranger.tsv"],
+        r"stranger\.tsv:5: the label must be one of those in the training data: \['0', '1'\]\. Received: 'perhaps'",
+    ),
+    "thresholds of labels that are one": (
+        [*TRAIN, "--do_eval", "--eval_file=HOME/stranger.tsv", "--fit_thresholds"],
+        r"--fit_thresholds requires --problem_type=multi_label, but the problem is single_label\. Remove it",
+    ),
     "a separator of labels that are one": (
         [*TRAIN, "--label_separator=;"], r"--label_separator requires --problem_type=multi_label",
     ),
@@ -269,7 +284,7 @@ GOOD = {
 FLAGS = {
     "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate"),
     "a value out of range": (_but("--warmup_proportion=2"), "--warmup_proportion must be a number from 0 to 1; got 2"),
-    "a value of the wrong kind": (_but("--precision=fp16"), "--precision must be one of float32, mixed_bfloat16, m"),
+    "a value of the wrong kind": (_but("--precision=fp16"), "--precision must be one of auto, float32, mixed_bf"),
 }  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def test_the_names_of_tasks_differ():
 
 
 def test_splits_and_what_is_done_with_them():
-    assert ACTIONS == {"train": "train", "dev": "eval", "test": "predict"}
+    assert ACTIONS == {"train": "train", "dev": "eval", "test": "predict", "final": "test"}
 
 
 def test_where_there_is_no_text_at_all_a_row_has_one_piece():

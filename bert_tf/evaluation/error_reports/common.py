@@ -207,9 +207,11 @@ _ELSEWHERE = {"ece", "abstention_threshold"}  # metrics in sections of their own
 _TITLES = {
     "exact": "exact match",
     "f1": "F1",
+    "mae": "mean absolute error (MAE)",
     "matthews": "Matthews correlation",
     "mrr": "mean reciprocal rank (MRR)",
     "pearson": "Pearson correlation",
+    "rmse": "root mean squared error (RMSE)",
     "spearman": "Spearman correlation",
 }
 
@@ -280,9 +282,8 @@ def _main_metric(report, scores):
 
 
 def _title(name):
-    """Returns a metric's name as people write it; what follows it, such as the split, stays."""
-    name, _, rest = name.removeprefix("eval_").partition("_")
-    return f"{_TITLES.get(name, name)} {rest.replace('_', ' ')}".rstrip()
+    """Returns a metric's name as people write it; what else the name says, such as the split, stays."""
+    return " ".join(_TITLES.get(word, word) for word in name.removeprefix("eval_").split("_"))
 
 
 def _remark(name, reports):

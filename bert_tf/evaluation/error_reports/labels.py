@@ -9,7 +9,9 @@ import numpy as np
 from bert_tf.evaluation.abstention import interval
 from bert_tf.evaluation.error_reports import sections
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
+from bert_tf.evaluation.metrics import precision_at_recall
 from bert_tf.utils.html_report import Page
+from bert_tf.utils.names import percent
 
 # === Single label ===
 # One label for each example: a class, or one of the choices of a question.
@@ -140,15 +142,17 @@ class MultiLabelReport(ErrorReport):
 
     Attributes:
         gold: bool [n, L].
-        probabilities: float [n, L]; labels with over 0.5 are predicted.
+        probabilities: float [n, L].
         labels: the names of the L.
         separator: between the labels of an example in a table.
+        thresholds: probabilities above which the labels are predicted: float [L], or one for all.
     """
 
     gold: np.ndarray
     probabilities: np.ndarray
     labels: Sequence[str]
     separator: str = ","
+    thresholds: np.ndarray | float = 0.5
     task_name = "Multi-label text classification"
     main_metrics = ("f1", "accuracy")
     overview_name = "F1 by label"
@@ -156,7 +160,7 @@ class MultiLabelReport(ErrorReport):
     @property
     def given(self) -> np.ndarray:
         """bool [n, L], the predicted labels."""
-        return self.probabilities > 0.5
+        return self.probabilities > self.thresholds
 
     @property
     def warning(self):
@@ -168,7 +172,7 @@ class MultiLabelReport(ErrorReport):
     @property
     def confidence(self) -> np.ndarray:
         """float [n, L], the probability of each decision."""
-        return np.maximum(self.probabilities, 1 - self.probabilities)
+        return np.where(self.given, self.probabilities, 1 - self.probabilities)
 
     @property
     def severity(self):
@@ -196,6 +200,11 @@ class MultiLabelReport(ErrorReport):
         whole = right.all(-1)
         self._list_errors(page, whole)
         sections.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given))
+        self._show_thresholds(page)
+        rows = [precision_at_recall(*pair) for pair in zip(self.gold.T, self.probabilities.T, strict=True)]
+        rows = [(name, percent(rate), f"{cut:.4f}") for name, (rate, cut) in zip(self.labels, rows, strict=True)]
+        with page.section("Precision at 90 % recall by label"):
+            page.table(None, rows, ("label", "precision", "threshold"))
         remark = f" Each example has {len(self.labels)} decisions, one for each label."
         sections.add_calibration(page, self.confidence.ravel(), right.ravel(), "decisions", remark)
         numbers = self.gold.sum(-1)
@@ -203,6 +212,15 @@ class MultiLabelReport(ErrorReport):
         with page.section("Results by number of labels"):
             sections.add_group_means(page, "true labels", {f"{n}": numbers == n for n in np.unique(numbers)}, shares)
         sections.add_means_by_length(page, self.examples, shares)
+
+    def _show_thresholds(self, page):
+        if not np.ndim(self.thresholds):
+            return
+        f1 = [Counts.of_marks(self.gold, self.probabilities > cut).rates().f1 for cut in (self.thresholds, 0.5)]
+        rows = [(name, f"{cut:.4f}", *map(percent, each))
+                for name, cut, *each in zip(self.labels, self.thresholds, *f1, strict=True)]  # fmt: skip
+        with page.section("Thresholds by label"):
+            page.table(None, rows, ("label", "threshold", "F1", "F1 at 0.5"))
 
     def _list_errors(self, page, whole):
         missed, wrong = (

@@ -1,6 +1,7 @@
 """Converts output arrays into one prediction per text: dictionaries of Python values, or typed results."""
 
 import dataclasses
+import itertools
 import types
 import typing
 from collections.abc import Sequence
@@ -15,12 +16,13 @@ from bert_tf.serving.client.requests import clean, join_names
 
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a classifier
+PREDICTED = "predicted"  # of a multi-label classifier with fitted thresholds, bool [n, k]
 COUNT = "entity_count"
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of an NER model, [n, E] each
 CHOICE = ("choice", "probabilities")  # those of a multiple-choice model, [n] and [n, k]
 _PART = 2**16  # numbers that are converted to text at a time
 _ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
-          "confident")  # fmt: skip
+          "predicted", "confident")  # fmt: skip
 
 
 def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
@@ -34,9 +36,9 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
 
     Returns:
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a classifier have no
-        `labels`, but `probabilities` as {label: float}; those of an NER model have `entities`, a list of
-        {"text", "type", "start", "end", "score"}; those of a multiple-choice model have one probability per
-        choice. Outputs have a fixed order, independent of that of `outputs`.
+        `labels`, but `probabilities` as {label: float}, and `predicted`, if any, as a list of labels; those of an
+        NER model have `entities`, a list of {"text", "type", "start", "end", "score"}; those of a multiple-choice
+        model have one probability per choice. Outputs have a fixed order, independent of that of `outputs`.
 
     Raises:
         ValueError: an output does not have n rows, or related outputs do not match.
@@ -53,6 +55,9 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
         columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
+        if PREDICTED in columns:
+            pairs = zip(names, columns[PREDICTED], strict=True)
+            columns[PREDICTED] = [list(itertools.compress(*pair)) for pair in pairs]
     if {*ENTITIES, COUNT} <= set(columns):
         columns["entities"] = entities(columns.pop(COUNT), [columns.pop(name) for name in ENTITIES])
     if counts is not None and set(CHOICE) <= set(columns):
@@ -66,6 +71,9 @@ def _check_fit(outputs, counts):
         labels, probabilities = outputs["labels"], outputs["probabilities"]
         good = labels.ndim == 2 and labels.shape == probabilities.shape and probabilities.dtype.kind in "fiu"
         _require(good and labels.dtype.kind not in "fiub", outputs, CLASSES, "labels and probabilities [n, k]")
+        marks = outputs.get(PREDICTED)
+        good = marks is None or marks.shape == labels.shape and marks.dtype == bool
+        _require(good, outputs, (*CLASSES, PREDICTED), "labels [n, k] and booleans of that shape")
     elif counts is not None and set(CHOICE) <= set(outputs):
         probabilities, most = outputs["probabilities"], max(counts, default=0)
         good = probabilities.ndim == 2 and probabilities.shape[1] >= most and probabilities.dtype.kind in "fiu"
@@ -123,10 +131,12 @@ def _decoded(value):
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """The label of a text, every label's probability, and whether the model is confident; None: unknown."""
+    """The most probable label of a text, every label's probability, the predicted ones of several labels, and whether
+    the model is confident; None: unknown."""
 
     label: str
     probabilities: dict[str, float]
+    predicted: tuple[str, ...] | None = None
     confident: bool | None = None
 
 
@@ -194,9 +204,12 @@ class Embedding:
 Result = Classification | Score | Answer | Entities | Choice | Blank | Embedding
 _KINDS = {}  # names of a row -> its class; those with a default may be missing
 for _kind in Result.__args__:
-    _fields = dataclasses.fields(_kind)
-    _KINDS[frozenset(field.name for field in _fields if field.default is dataclasses.MISSING)] = _kind
-    _KINDS[frozenset(field.name for field in _fields)] = _kind
+    _needed, _others = (
+        [field.name for field in dataclasses.fields(_kind) if (field.default is dataclasses.MISSING) == is_needed]
+        for is_needed in (True, False)
+    )
+    for _count in range(len(_others) + 1):
+        _KINDS |= {frozenset((*_needed, *some)): _kind for some in itertools.combinations(_others, _count)}
 
 
 def to_dataclass(row: dict[str, Any]) -> Result:

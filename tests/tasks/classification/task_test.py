@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.windowed import Windowing
+from bert_tf.evaluation import metrics
 from bert_tf.tasks import classification
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
@@ -170,7 +171,7 @@ def test_a_tiny_model_learns(problem, tmp_path):
     after = job.scores(scoring)
     assert after["loss"] < 0.5 * before["loss"]
     assert set(after) == {*task.metric_names, "loss"}
-    assert min(after[name] for name in task.metric_names if name != "ece") > 0.8
+    assert min(after[name] for name in task.metric_names if metrics.higher_is_better(name)) > 0.8
     assert after.get("ece", 0) < 0.2
     logits = job.outputs(scoring)
     assert logits.shape == (64, task.num_labels)
@@ -197,12 +198,21 @@ def test_metrics_of_one_label():
     assert _task("single_label", metric_names=("ece", "accuracy")).metric_names == ("ece", "accuracy")
 
 
+def test_two_labels_have_a_precision_at_a_recall():
+    task = _task("single_label", 2)
+    assert task.metric_names == (*PROBLEMS["single_label"].default_metrics, "precision_at_recall_90", "ece")
+    logits = np.array([[0, 3], [0, 2], [0, 1], [0, -1]], np.float32)
+    scores = task.metrics(logits, tiny.rows(label_ids=np.array([1, 0, 1, 0])))
+    assert scores["precision_at_recall_90"] == pytest.approx(2 / 3) and set(scores) == set(task.metric_names)
+
+
 def test_metrics_of_several_labels_count_every_label():
     scores = _task("multi_label").metrics(np.where(MULTI == 1, 3.0, -3.0) * [1, 1, -1], tiny.rows(label_ids=MULTI))
     # 2 found, 1 wrong, 2 missed; all nine are as sure.
     expected = {
         "accuracy": 6 / 9,
         "f1": 4 / 7,
+        "weighted_f1": (1 * 1 + 1 * 1 + 2 * 0) / 4,
         "precision": 2 / 3,
         "recall": 2 / 4,
         "ece": 1 / (1 + np.exp(-3)) - 6 / 9,
@@ -213,7 +223,7 @@ def test_metrics_of_several_labels_count_every_label():
 def test_metrics_of_regression():
     rows = tiny.rows(label_values=np.array([0.0, 1.0, 3.0]))
     scores = _task("regression").metrics(np.array([[1.0], [2.0], [4.0]]), rows)
-    assert scores == {"pearson": pytest.approx(1), "spearman": pytest.approx(1)}
+    assert scores == pytest.approx({"pearson": 1, "spearman": 1, "mae": 1, "rmse": 1})
 
 
 def test_an_unknown_problem_is_refused():
@@ -322,6 +332,8 @@ def path(tmp_path):
             {"label_columns": ["a"], "label_column": "b"},
             "`label_columns` and `label_column` cannot be combined",
         ),
+        ("single_label", {"fit_thresholds": True, "do_eval": True}, "`fit_thresholds` requires `problem_type=multi"),
+        ("multi_label", {"fit_thresholds": True}, "`fit_thresholds` requires `do_eval`"),
     ],
 )
 def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):

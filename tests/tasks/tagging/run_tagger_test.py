@@ -23,7 +23,8 @@ TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.txt", "--do_tra
 DEEP = ["--init_checkpoint=HOME/deep", *TRAIN[1:]]  # of two layers
 ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_file=HOME/ask.jsonl"]
 CASES = {
-    "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
+    "whole": [*TRAIN, *ASK, "--test_file=HOME/test.txt", "--do_export", "--save_checkpoints_steps=30",
+              "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
     "spans": ["--init_checkpoint=HOME/whole", "--do_eval", "--eval_file=HOME/spans-*.jsonl", "--do_predict",
               "--predict_file=HOME/spans-1.jsonl,HOME/spans-2.jsonl", "--output_dir=HOME/spans"],
@@ -86,6 +87,7 @@ def home(tmp_path_factory):
     support.write_spans(folder / "spans-1.jsonl", support.sentences(30, 1)[:20])
     support.write_spans(folder / "spans-2.jsonl", support.sentences(30, 1)[20:])
     (folder / "overlap.jsonl").write_text('{"text": "a b", "label": [[0, 3, "X"], [2, 3, "Y"]]}\n')
+    support.write_columns(folder / "test.txt", support.sentences(20, 3))
     texts = ["a 😀 good film", "the people, cold bad", "people see good!", "the film is good ."]
     extra = [[(word, "O") for word in text.split(" ")] for text in texts]
     support.write_jsonl(folder / "ask.jsonl", [*support.sentences(20, 2), *extra])
@@ -108,9 +110,11 @@ def more(home, deep):
     return run_named("run_tagger", home, MORE)
 
 
-def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
-    scores = scores_of(home / "whole")
-    rows = [block.splitlines() for block in (home / "whole" / "eval_predictions.txt").read_text().split("\n\n")]
+@pytest.mark.parametrize("suffix", ["", "_test"])
+def test_scores_are_conllevals_of_the_columns_that_are_written(home, results, suffix):
+    scores = scores_of(home / "whole", f"eval_results{suffix}.txt")
+    text = (home / "whole" / f"eval_predictions{suffix}.txt").read_text()
+    rows = [block.splitlines() for block in text.split("\n\n")]
     golds, predictions = ([[line.split()[side] for line in block] for block in rows] for side in (1, 2))
     for name, value in entities.score_entities(golds, predictions).items():
         assert scores[f"eval_{name}"] == pytest.approx(value), name

@@ -1,0 +1,76 @@
+"""Evaluate a classifier by k-fold cross-validation.
+
+    bert-tf cross_validate --folds=5 --output_dir=folds -- \\
+        --train_file=reviews.tsv --init_checkpoint=uncased_L-12_H-768_A-12
+
+Trains run_classifier once for each fold, on the rows of the other folds, and
+evaluates it on the fold. Flags after `--` are those of run_classifier. Writes
+mean and standard deviation of each metric, and out-of-fold predictions, to
+--output_dir. Run the same command again to resume.
+"""
+
+import os
+import pathlib
+
+from absl import logging
+
+from bert_tf.cli import run_classifier
+from bert_tf.cli.program import parse_flags
+from bert_tf.utils.files import check_exists
+from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import check_manifest, contents
+from bert_tf.utils.settings import Flag
+from bert_tf.utils.subprocesses import check_passed_flags, name_of_flag, resumable
+
+FLAGS = (
+    Flag(
+        "folds", 5,
+        "Number of folds of the rows; each is evaluated with a model that was trained on the others.",
+        "integer", low=2,
+    ),
+    Flag("output_dir", None, "Directory for the folds and the report.", required=True),
+    Flag(
+        "group_column", None,
+        "Column, by name or by number from 0, whose equal values stay in one fold, such as a user.",
+    ),
+    Flag(
+        "seed", 0,
+        "Random seed of the folds; the seed of training is a flag after `--`.",
+        "integer", low=0,
+    ),
+)  # fmt: skip
+TAKES_TEXTS = True  # the flags of run_classifier, after `--`
+WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
+
+_FITS = ("keep_best", "early_stopping", "fit_temperature", "fit_thresholds", "fit_abstention")
+_NOTE_FILE = "cross_validation.json"
+
+
+def main(settings, words):
+    """Trains and evaluates the folds, and prints their metrics."""
+    from bert_tf.data.splitting import Columns, split_folds
+    from bert_tf.evaluation.results import RESULTS_FILE
+    from bert_tf.experiments import cross_validation
+
+    check_passed_flags(words, cross_validation.OURS, "cross_validate")
+    asked = parse_flags("run_classifier", run_classifier.FLAGS, ["--output_dir=.", *words])
+    if fits := sorted(asked.given & set(_FITS)):
+        raise ValueError(f"--{fits[0]} would fit the models to the folds that they are evaluated on. Remove it.")
+    if not asked.train_file:
+        raise ValueError("--train_file is required: pass it after `--`.")
+    check_exists(asked.train_file, "train_file")
+    columns = Columns(
+        asked.text_column, asked.label_column, settings.group_column, asked.header, asked.problem_type,
+        asked.label_separator,
+    )  # fmt: skip
+    out = pathlib.Path(settings.output_dir)
+    out.mkdir(parents=True, exist_ok=True)
+    with resumable(), alone_in(out, wait=True) as claim:
+        made_with = {**contents([asked.train_file]), "flags": " ".join(words)}
+        made_with |= {name: settings.get(name) for name in ("folds", "group_column", "seed")}
+        check_manifest(out / _NOTE_FILE, made_with, "Name another `output_dir`.")
+        files, fold_of = split_folds(asked.train_file, os.fspath(out / "folds"), settings.folds, columns, settings.seed)
+        others = [word for word in words if name_of_flag(word) != "train_file"]
+        cross_validation.CrossValidation(out, files, fold_of, others, claim).run()
+    print((out / cross_validation.TABLE_FILE).read_text(), end="")
+    logging.info("Means: %s; report: %s", out / RESULTS_FILE, out / cross_validation.PAGE_FILE)

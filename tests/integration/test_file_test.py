@@ -1,0 +1,95 @@
+"""A third labeled file: the final model is scored on it, and it decides nothing."""
+
+import json
+
+import pytest
+
+from bert_tf.cli.fine_tuning_run import run_task
+from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.evaluation.results import read_results
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.utils.settings import Settings
+from tests import tiny
+
+
+def _run(**given):
+    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+
+
+def _write(path, n, seed, labels=("film", "film,good")):
+    """Writes texts; `labels` are those of a text with a bad and with a good word."""
+    return str(tiny.write_tsv(path, tiny.texts(n, seed, labels)))
+
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a run that was fitted on dev.tsv and scored on test.tsv too."""
+    folder = tmp_path_factory.mktemp("test_file")
+    files = {name: _write(folder / f"{name}.tsv", n, seed) for name, n, seed in (("train", 96, 0), ("dev", 30, 1))}
+    files["test"] = _write(folder / "test.tsv", 20, 2, ("film,good", "film"))  # another threshold would fit it
+    _run(train_file=files["train"], eval_file=files["dev"], test_file=files["test"],
+         init_checkpoint=str(tiny.checkpoint(folder / "start", dropout=0.0)), output_dir=str(folder / "out"),
+         problem_type="multi_label", do_train=True, do_eval=True, fit_thresholds=True, fit_temperature=True,
+         max_seq_length=20, train_batch_size=16, num_train_epochs=8.0, learning_rate=2e-3, seed=1,
+         precision="auto")  # fmt: skip
+    return folder
+
+
+def test_its_scores_stand_beside_those_of_the_evaluation_file(home):
+    out = home / "out"
+    dev, test = read_results(out), read_results(out, "_test")
+    assert dev["eval_f1"] > 0.8 > test["eval_f1"] and dev.keys() == test.keys()
+    assert dev["global_step"] == test["global_step"] == 48
+    assert len((out / "eval_predictions_test.tsv").read_text().splitlines()) == 21
+    note = json.loads((out / "eval_files.json").read_text())
+    assert {suffix: each["files"][0]["file"] for suffix, each in note.items()} == {
+        "": str((home / "dev.tsv").resolve()), "_test": str((home / "test.tsv").resolve())}  # fmt: skip
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Error analysis: test.tsv" in page and "Test data" in page and "Thresholds by label" in page
+    last = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()][-1]
+    assert last["kind"] == "eval" and last["f1"] == dev["eval_f1"]
+
+
+def test_nothing_is_fitted_to_it(home):
+    out = home / "out"
+    fitted = json.loads((out / "task.json").read_text())
+    assert set(fitted) >= {"temperature", "thresholds"}
+    scores = read_results(out), read_results(out, "_test")
+    _run(output_dir=str(out), eval_file=str(home / "test.tsv"), do_eval=True, precision="auto")
+    assert read_results(out, "_test") == scores[1]  # alone, it gets the same scores
+    assert read_results(out) == scores[0] and json.loads((out / "task.json").read_text()) == fitted
+
+
+def test_it_is_not_the_file_to_select_by(home):
+    given = {"output_dir": str(home / "out"), "test_file": str(home / "test.tsv")}
+    with pytest.raises(ValueError, match="`test_file` requires `do_eval`"):
+        _run(**given, predict_file=str(home / "dev.tsv"), do_predict=True)
+    (home / "copy.tsv").write_bytes((home / "test.tsv").read_bytes())
+    with pytest.raises(ValueError, match=r"`test_file` and `eval_file` must be different files\. Received .*copy\.tsv"):
+        _run(**given, eval_file=str(home / "copy.tsv"), do_eval=True)
+
+
+def test_the_precision_of_the_start_is_kept(home, monkeypatch, caplog):
+    record = json.loads((home / "out" / "run.json").read_text())
+    precision = record["settings"]["precision"]
+    assert precision == record["identity"]["precision"] == record["machine"]["precision"] != "auto"
+    other = {"float32": "mixed_bfloat16", "mixed_bfloat16": "float32"}[precision]
+    monkeypatch.setattr("bert_tf.training.distribution.best_precision", lambda: other)  # as on another machine
+    with caplog.at_level("INFO", "absl"):
+        _run(output_dir=str(home / "out"), eval_file=str(home / "dev.tsv"), do_eval=True, precision="auto")
+    assert f"`precision=auto`: {precision}, as at the start of this run." in caplog.messages
+
+
+def test_the_export_in_another_precision_is_scored_itself(home, caplog):
+    scored = {"eval_file": str(home / "dev.tsv"), "do_eval": True, "precision": "float32"}
+    with caplog.at_level("INFO", "absl"):
+        _run(output_dir=str(home / "out"), **scored, do_export=True, export_dtype="bfloat16")
+    assert "Largest change in bfloat16: eval_" in caplog.text
+    card = (home / "out" / "export" / "1" / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
+    assert float(rows["eval_loss, in bfloat16 as exported"]) == pytest.approx(float(rows["eval_loss"]), abs=0.01)
+    assert rows["eval_loss, in bfloat16 as exported"] != rows["eval_loss"]
+    assert "The metrics were computed in float32; this export is in bfloat16." in card and "not measured" not in card
