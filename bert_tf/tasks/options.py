@@ -7,7 +7,7 @@ that programs share. A field `given_x` holds the value of flag `x` where the use
 import dataclasses
 import types
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
@@ -26,9 +26,9 @@ def option(default: Any, help_text: str, **of_flag) -> Any:
 
 def flags_of(kind: type) -> tuple[Flag, ...]:
     """Returns the flags of an options class, one for each field that `option` made."""
-    defaults = vars(kind())
+    defaults, annotations = vars(kind()), get_type_hints(kind)
     return tuple(
-        Flag(field.name, defaults[field.name], kind=_flag_kind(field.type), **field.metadata["flag"])
+        Flag(field.name, defaults[field.name], kind=_flag_kind(annotations[field.name]), **field.metadata["flag"])
         for field in dataclasses.fields(kind)
         if "flag" in field.metadata
     )
@@ -55,9 +55,9 @@ class RunOptions:
         skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.
     """
 
-    train_file: str | None = None
-    eval_file: str | None = None
-    predict_file: str | None = None
+    train_file: str | None = option(None, "Training examples.")
+    eval_file: str | None = option(None, "Evaluation examples.")
+    predict_file: str | None = option(None, "Examples to predict for.")
     output_dir: str | None = None
     init_checkpoint: str | None = None
     do_train: bool = False
