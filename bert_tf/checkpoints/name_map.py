@@ -248,7 +248,8 @@ class NameMap:
         row, parts = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have an entry in the name tables, checkpoints/name_maps.py. Received: {path!r}."
+                f"A variable must have an entry in the name tables, checkpoints/name_maps.py, or be in the `head` of a "
+                f"custom task. Received: {path!r}."
             )
         return _filled(row.theirs, parts)
 

@@ -8,6 +8,13 @@ from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import flags_of
 from bert_tf.tasks.registry import load_custom_task
+from bert_tf.utils.settings import Flag
+
+_FILES = (  # where the task's options do not describe them
+    Flag("train_file", None, "Training examples."),
+    Flag("eval_file", None, "Evaluation examples."),
+    Flag("predict_file", None, "Examples to predict for."),
+)
 
 
 class CustomTaskCommand:
@@ -25,7 +32,9 @@ class CustomTaskCommand:
         teacher = self._kind.distillation_losses is not FineTuningTask.distillation_losses
         shared = (*FINE_TUNING, *STOPPING, *(TEACHER if teacher else ()))
         options = type(self._kind.options)
-        self.FLAGS = (*shared, *flags_of(options))
+        own = flags_of(options)
+        files = (flag for flag in _FILES if flag.name not in {each.name for each in own})
+        self.FLAGS = (*shared, *files, *own)
         names = [flag.name for flag in self.FLAGS]
         fields = {field.name for field in dataclasses.fields(options) if "has_no_flag" not in field.metadata}
         if twice := sorted({name for name in names if names.count(name) > 1}):

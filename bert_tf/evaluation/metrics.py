@@ -183,11 +183,16 @@ def share_below(values: np.ndarray) -> np.ndarray:
 def higher_is_better(name: str) -> bool:
     """Returns whether higher values of a metric are better; accepts "accuracy" and "eval_accuracy".
 
+    A custom task's own metric ends in `_error` or `_loss`, or in `_score`, where higher is better.
+
     Raises:
         ValueError: an unknown name.
     """
     metric = name.removeprefix("eval_").partition("_")[0]  # f1_PER is f1, of the entities of one type
-    return _lookup(metric, {**dict.fromkeys(METRICS, True), **ELSEWHERE})
+    known = {**dict.fromkeys(METRICS, True), **ELSEWHERE}
+    if metric not in known and name.endswith(("_error", "_loss", "_score")):
+        return name.endswith("_score")
+    return _lookup(metric, known)
 
 
 def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, float] | None:

@@ -37,6 +37,8 @@ def flags_of(kind: type) -> tuple[Flag, ...]:
 def _flag_kind(annotation):
     alternatives = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     (kind,) = (each for each in alternatives if each is not types.NoneType)
+    if kind not in _FLAG_KINDS:
+        raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]. Received: {kind}.")
     return _FLAG_KINDS[kind]
 
 
@@ -55,9 +57,9 @@ class RunOptions:
         skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.
     """
 
-    train_file: str | None = option(None, "Training examples.")
-    eval_file: str | None = option(None, "Evaluation examples.")
-    predict_file: str | None = option(None, "Examples to predict for.")
+    train_file: str | None = None
+    eval_file: str | None = None
+    predict_file: str | None = None
     output_dir: str | None = None
     init_checkpoint: str | None = None
     do_train: bool = False

@@ -26,9 +26,10 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.families import Family, InputTemplate
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from tests import custom_task, tiny
+from tests import tiny
 from tests.run_cases import run_here
 from tests.scripts import assert_same_tensors
+from tests.tasks import custom_task
 
 ROW = Family(
     name_map="strange",
