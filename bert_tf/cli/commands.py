@@ -50,7 +50,8 @@ GROUPS = {
     "Predict": (
         CliCommand("predict", "predict", "guides/batch_inference"),
         CliCommand("embed", "embed", "guides/sentence_embeddings"),
-        CliCommand("search", "search", "guides/sentence_embeddings"),
+        CliCommand("search", "search", "guides/semantic_search"),
+        CliCommand("delete_texts", "index delete", "guides/semantic_search"),
         CliCommand("fill_mask", "fill-mask", "guides/fill_mask"),
         CliCommand("score_text", "score-text", "guides/fill_mask"),
         CliCommand("extract_features", "inspect features", "guides/feature_extraction"),

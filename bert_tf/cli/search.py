@@ -25,14 +25,13 @@ def main(settings, texts):
     """Prints the nearest texts of each query, the best first."""
     from bert_tf.inference.search import SearchIndex, read_queries
 
-    queries, index = read_queries(texts), SearchIndex(settings.index_dir)
-    encoder = index.encoder(settings.model, settings.prompt, settings.prompt_name)
-    for query, scores, rows in zip(queries, *index.search(encoder(queries), settings.top_k), strict=True):
-        found = [{"id": int(row), "score": float(str(score)), "text": index.text(row)}
-                 for score, row in zip(scores, rows, strict=True)]  # fmt: skip
+    queries, index = read_queries(texts), SearchIndex(settings.index_dir, settings.model)
+    vectors = index.encoder(settings.prompt, settings.prompt_name)(queries)
+    for query, hits in zip(queries, index.search(vectors, settings.top_k), strict=True):
         if settings.json:
-            print(json_text({"query": query, "results": found}, ensure_ascii=False), flush=True)
+            results = [hit._asdict() for hit in hits]
+            print(json_text({"query": query, "results": results}, ensure_ascii=False), flush=True)
             continue
         print(query)
-        for each in found:
-            print(f"  {each['score']:.4f}  {each['id']:>8}  {each['text']}", flush=True)
+        for hit in hits:
+            print(f"  {hit.score:.4f}  {hit.id:>8}  {hit.text}", flush=True)

@@ -17,7 +17,7 @@ ALIASES = {
     "pretrain quick": "pretrain_small", "pretrain run": "run_pretraining",
     "pretrain data": "create_pretraining_data", "vocab train": "train_vocabulary",
     "vocab extend": "extend_vocabulary", "model edit": "surgery", "client ask": "ask",
-    "client load-test": "load_test",
+    "client load-test": "load_test", "index delete": "delete_texts",
 }  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def printed(capsys, *words):
 
 def test_commands_have_their_aliases():
     assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 34
+    assert len(commands.PROGRAMS) == 35
 
 
 @pytest.mark.parametrize(
