@@ -63,7 +63,7 @@ _GROUPS = {
     """,
     "Prediction": """
         predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k pieces views target
-        see.layers
+        see.layers reader
     """,
     "Export": """
         *export_dir export_dtype export_for export_threads calibration_file int8_tolerance export_explanations

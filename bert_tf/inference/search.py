@@ -271,7 +271,7 @@ class SearchIndex:
                 block = block if len(live) == len(block) else block[live - start]
                 rows = np.broadcast_to(first + live, [len(queries), len(live)])
                 scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
-                order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+                order = _order(scores, top_k)
                 best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
             first += len(segment)
         return best
@@ -410,6 +410,17 @@ class SearchIndex:
             for file in os.listdir(os.path.join(self.directory, name)):
                 if _OURS.fullmatch(file) and file != deleted:
                     os.remove(os.path.join(self.directory, name, file))
+
+
+def _order(scores, k):
+    """Returns the places of the k highest scores of each row, the first of equal ones first, int64 [q, k]."""
+    if scores.shape[1] <= k:
+        return np.argsort(-scores, axis=1, kind="stable")
+    order = np.empty([len(scores), k], np.int64)
+    for row, lowest in enumerate(np.partition(scores, -k, axis=1)[:, -k]):
+        places = np.flatnonzero(scores[row] >= lowest)  # few: sorting all would take most of the search's time
+        order[row] = places[np.argsort(-scores[row, places], kind="stable")[:k]]
+    return order
 
 
 def _is_sparse(segment):
