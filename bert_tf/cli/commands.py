@@ -5,8 +5,6 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.tasks.entry_points import custom_tasks, package_of
-
 
 class CliCommand(NamedTuple):
     """One command.
@@ -110,6 +108,8 @@ Pretrain      pretrain quick     small encoder from your text in N minutes
 
 def custom_commands() -> list[CliCommand]:
     """Returns the commands of the tasks that other packages provide: `bert-tf train NAME`."""
+    from bert_tf.tasks.entry_points import custom_tasks  # here: most commands do without
+
     names = [f"train {name}" for name in custom_tasks()]
     return [CliCommand(name, name, _CUSTOM_GUIDE) for name in names if _plain(name) not in _NAMES]
 
@@ -178,6 +178,8 @@ def described(several: Sequence[CliCommand]) -> list[str]:
 def summary(name: str) -> str:
     """Returns the first line of a command's docstring; read and not imported, because some bring in TensorFlow."""
     if name not in COMMANDS:
+        from bert_tf.tasks.entry_points import custom_tasks, package_of
+
         packages = [package_of(each) for each in custom_tasks()[name.removeprefix("train ")]]
         return f"Train a model for a custom task of the package {', '.join(packages)}."
     source = pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")

@@ -107,7 +107,7 @@ _ROWS = "rows.npz"
 _BLOCK, _COSINES = 2**16, 2**22  # embeddings compared at a time with all queries, and maximum number of cosines
 _ATTEMPTS = 5  # to open an index that is being changed
 _REMEDY = "create the index again with `bert-tf embed`"
-_OURS = re.compile(r"segment-\d{6}|deleted-\d{6}\.npy")
+_OURS = re.compile(r"segment-\d{6,}|deleted-\d{6,}\.npy")
 
 
 class Hit(NamedTuple):
@@ -243,9 +243,14 @@ class SearchIndex:
 
         Returns:
             For each query its hits, the highest cosine first; for equal cosines, the document that was added first.
+
+        Raises:
+            ValueError: the vectors have another width than those of the index, or as `encoder`.
         """
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
         vectors = queries if is_vectors else self._query_encoder(text_list(queries))
+        if self._segments and vectors.shape[1:] != (width := self._segments[0].vectors.shape[1:]):
+            raise ValueError(f"`queries` must be vectors of shape [q, {width[0]}]. Received: {list(vectors.shape)}.")
         return [
             [self._hit(score, row) for score, row in zip(*each, strict=True)]
             for each in zip(*self._nearest(vectors, top_k), strict=True)

@@ -200,6 +200,8 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
         changed.add(["a"], ["good"], vectors=np.eye(3)[:1])
     with pytest.raises(ValueError, match="`vectors` must be finite"):
         changed.add(["a"], ["good"], vectors=np.full([1, 32], np.nan))
+    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]. Received: \[1, 3\]"):
+        changed.search(np.eye(3)[:1])
     with pytest.raises(ValueError, match="`ids`"):
         changed.add([1], ["good"])
     with alone_in(changed.directory), pytest.raises(ValueError, match="Another run is already writing to .*`index_"):
