@@ -43,17 +43,7 @@ class SearchReader:
     """
 
     def __init__(self, path: str | os.PathLike):
-        try:
-            model = find_model(os.fspath(path))
-        except ValueError as error:
-            raise ValueError(str(error).replace("`model`", "`reader`")) from error
-        names = [each.name for each in model.inputs]
-        if names != _INPUTS:
-            raise ValueError(
-                f"`reader` must be an exported question-answering model, with the inputs {', '.join(_INPUTS)}. "
-                f"{os.fspath(path)} has {', '.join(names)}."
-            )
-        self._predict = model()
+        self._predict = _load_model(os.fspath(path))
 
     def __call__(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[FoundAnswer]]:
         """Returns the answers to each question, the highest score first; documents without an answer are left out.
@@ -62,15 +52,36 @@ class SearchReader:
             questions: the queries of the search.
             hits: what it found for each.
         """
-        pairs = [(number, question, hit) for number, question in enumerate(questions) for hit in hits[number]]
+        read = [(number, hit) for number, found in enumerate(hits) for hit in found]
+        predictions = self._predict([{"question": questions[number], "context": hit.text} for number, hit in read])
         answers = [[] for _ in questions]
-        if not pairs:
-            return answers
-        numbers, asked, found = zip(*pairs, strict=True)
-        rows = TableRows(list(map(str, numbers)), (list(asked), [hit.text for hit in found]))
-        predicted = self._predict(rows)
-        columns = (predicted[name].tolist() for name in ("answer", "score", "start", "end"))
-        for number, hit, *values in zip(numbers, found, *columns, strict=True):
-            if values[0]:
+        for (number, hit), each in zip(read, predictions, strict=True):
+            if each["answer"]:
+                values = (each[name] for name in ("answer", "score", "start", "end"))
                 answers[number].append(FoundAnswer(*values, hit.id))
         return [sorted(each, key=lambda answer: -answer.score) for each in answers]
+
+
+def _load_model(path):
+    """Returns the function from examples, {input: text} each, to the predictions, {output: value} each."""
+    try:
+        model = find_model(path)
+    except ValueError as error:
+        raise ValueError(str(error).replace("`model`", "`reader`")) from error
+    names = [each.name for each in model.inputs]
+    if names != _INPUTS:
+        raise ValueError(
+            f"`reader` must be an exported question-answering model, with the inputs {', '.join(_INPUTS)}. {path} has "
+            f"{', '.join(names)}."
+        )
+    predict = model()
+
+    def predictions(examples):
+        if not examples:
+            return []
+        texts = tuple([example[name] for example in examples] for name in _INPUTS)
+        columns = predict(TableRows([str(number) for number in range(len(examples))], texts))
+        outputs = {name: values.tolist() for name, values in columns.items() if name != "id"}
+        return [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
+
+    return predictions

@@ -257,6 +257,36 @@ def test_a_change_that_is_killed_leaves_the_index(changed, change):
     assert not [name for _, _, names in os.walk(changed.directory) for name in names if "deleted" in name]
 
 
+class _FailingIndexer(Indexer):
+    """Fails at a text; the identity is that of an `Indexer`."""
+
+    def __call__(self):
+        answer = super().__call__()
+
+        def fail(rows):
+            if "bad" in rows.texts[0]:
+                raise OSError("The disk is gone.")
+            return answer(rows)
+
+        return fail
+
+
+def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), ("bad",)], ["text"])
+    before, indexer = changed.search(["a film"]), changed.indexer()
+
+    def add(maker):
+        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, maker, rows_per_part=1)))
+
+    with pytest.raises(OSError, match="The disk is gone"):
+        add(_FailingIndexer(indexer.path, indexer.options))
+    assert SearchIndex(changed.directory).search(["a film"]) == before
+    with caplog.at_level("INFO", "absl"):
+        add(indexer)
+    assert "Resuming: 1 of 2 parts exist." in caplog.text
+    assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
 # === Commands ===
 
 
