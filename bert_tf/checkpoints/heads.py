@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# By our paths, and by the file's names for unknown weights. A new head needs a line here.
+# By our paths, and by the file's names for unknown weights. A new head needs a line here, except custom tasks' `head`.
 HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
     r"classifier[/.].*",
     r"generator/.*",  # a whole network: what was trained with a model that tells replaced tokens
     r"tagger[/.].*",  # of a frozen encoder's features
     r"recurrent[/.].*",  # a BiLSTM and what is on it, for any task
+    r"head/.*",  # a custom task's
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
 )
 POOLER = "bert/pooler/dense/.*"

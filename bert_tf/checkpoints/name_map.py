@@ -59,7 +59,11 @@ BEHIND_PADDING = Transform(_behind_two_rows, lambda array, heads: array[2:], lam
 
 WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
 
-_HOLES = {r"\{n\}": r"(?P<n>0|[1-9][0-9]*)", r"\{any\}": ".*"}
+_HOLES = {
+    r"\{n\}": r"(?P<n>0|[1-9][0-9]*)",
+    r"\{own\}": r"(?P<own>(?:(?!/adam_[mv]$).)+)",  # a custom task's weight, not its optimizer state
+    r"\{any\}": ".*",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +71,8 @@ class WeightName:
     """The names of one weight.
 
     Attributes:
-        ours, theirs: our path and the format's name; `{n}` stands for the layer's index.
+        ours, theirs: our path and the format's name; `{n}` stands for the layer's index, `{own}` for the rest of the
+            name of a custom task's weight.
         transform: transformation from their array to ours and back.
         requires: our path of a weight that a model must have for this row to apply; otherwise another row for our path
             applies. "" if the row always applies.
@@ -227,8 +232,8 @@ class NameMap:
 
     def to_ours(self, name: str) -> str | None:
         """Returns our path for a full name, or None if it is unknown."""
-        row, n = _find(self._by_name, name)
-        return row and row.ours.replace("{n}", n)
+        row, parts = _find(self._by_name, name)
+        return row and _filled(row.ours, parts)
 
     def from_ours(self, path: str, among: Container[str] | None = None) -> str:
         """Returns the format's name for our `path`.
@@ -240,12 +245,13 @@ class NameMap:
         Raises:
             ValueError: the path is unknown.
         """
-        row, n = self._row_of(path, among)
+        row, parts = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have an entry in the name tables, checkpoints/name_maps.py. Received: {path!r}."
+                f"A variable must have an entry in the name tables, checkpoints/name_maps.py, or be in the `head` of a "
+                f"custom task. Received: {path!r}."
             )
-        return row.theirs.replace("{n}", n)
+        return _filled(row.theirs, parts)
 
     def knows(self, path: str) -> bool:
         """Returns whether our `path` has a name in this format."""
@@ -346,5 +352,11 @@ def _holds(row, among):
 def _find(table, name):
     for regex, row in table:
         if match := regex.fullmatch(name):
-            return row, match.groupdict().get("n", "")
-    return None, ""
+            return row, match.groupdict()
+    return None, {}
+
+
+def _filled(pattern, parts):
+    for hole, text in parts.items():
+        pattern = pattern.replace(f"{{{hole}}}", text)
+    return pattern

@@ -335,6 +335,7 @@ _PATHS = [
     *_tf1_head("tagger/classifier"),
     *_tf1("recurrent/lstm_{n}", "kernel", "recurrent_kernel", "bias"),  # on an encoder that was trained with it
     *_tf1_head("recurrent/classifier"),
+    "head/{own}",  # a custom task's
     *(path for part in lora.TARGETS.values() for path in _tf1(f"{_OURS}/{part}", *lora.NAMES)),  # ours alone
 ]
 

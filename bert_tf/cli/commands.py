@@ -50,7 +50,8 @@ GROUPS = {
     "Predict": (
         CliCommand("predict", "predict", "guides/batch_inference"),
         CliCommand("embed", "embed", "guides/sentence_embeddings"),
-        CliCommand("search", "search", "guides/sentence_embeddings"),
+        CliCommand("search", "search", "guides/semantic_search"),
+        CliCommand("delete_texts", "index delete", "guides/semantic_search"),
         CliCommand("fill_mask", "fill-mask", "guides/fill_mask"),
         CliCommand("score_text", "score-text", "guides/fill_mask"),
         CliCommand("extract_features", "inspect features", "guides/feature_extraction"),
@@ -76,6 +77,7 @@ GROUPS = {
 }
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
 PROGRAMS = tuple(COMMANDS)
+_CUSTOM_GUIDE = "guides/custom_tasks"
 
 _SHORT = """\
 Usage: bert-tf COMMAND [--flags]
@@ -106,11 +108,19 @@ Pretrain      pretrain quick     small encoder from your text in N minutes
 `bert-tf COMMAND --help` shows a command's flags, `bert-tf --all` all commands."""
 
 
+def custom_commands() -> list[CliCommand]:
+    """Returns the commands of the tasks that other packages provide: `bert-tf train NAME`."""
+    from bert_tf.tasks.entry_points import custom_tasks  # here: most commands do without
+
+    names = [f"train {name}" for name in custom_tasks()]
+    return [CliCommand(name, name, _CUSTOM_GUIDE) for name in names if _plain(name) not in _NAMES]
+
+
 class Found(NamedTuple):
     """What the words of a command line name.
 
     Attributes:
-        name: the command, one of `PROGRAMS`; "" if the words name none.
+        name: the command, one of `PROGRAMS`, or "train NAME" of a custom task; "" if the words name none.
         typed: the words that name it, as they were typed.
         rest: the words after them.
     """
@@ -125,6 +135,10 @@ def find(words: Sequence[str]) -> Found:
     for count in (2, 1):
         if len(words) >= count and (name := _NAMES.get(_plain(" ".join(words[:count])))):
             return Found(name, " ".join(words[:count]), list(words[count:]))
+    typed = " ".join(words[:2])
+    for each in custom_commands() if typed.startswith("train ") else ():
+        if _plain(each.alias) == _plain(typed):
+            return Found(each.name, typed, list(words[2:]))
     return Found("", " ".join(words[:1]), list(words[1:]))
 
 
@@ -137,7 +151,8 @@ _NAMES = {_plain(text): each.name for each in COMMANDS.values() for text in (eac
 
 def starting_with(word: str) -> list[CliCommand]:
     """Returns the commands whose alias has two words, the first of which is `word`: "train" has five."""
-    return [each for each in COMMANDS.values() if each.alias.startswith(f"{word} ")]
+    every = [*COMMANDS.values(), *(custom_commands() if word == "train" else ())]
+    return [each for each in every if each.alias.startswith(f"{word} ")]
 
 
 def short_list() -> str:
@@ -164,6 +179,11 @@ def described(several: Sequence[CliCommand]) -> list[str]:
 
 def summary(name: str) -> str:
     """Returns the first line of a command's docstring; read and not imported, because some bring in TensorFlow."""
+    if name not in COMMANDS:
+        from bert_tf.tasks.entry_points import custom_tasks, package_of
+
+        packages = [package_of(each) for each in custom_tasks()[name.removeprefix("train ")]]
+        return f"Train a model for a custom task of the package {', '.join(packages)}."
     source = pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
     return ast.get_docstring(ast.parse(source)).splitlines()[0]
 

@@ -5,7 +5,7 @@
 
 A sentence-transformers directory needs no further flags: its modules, pooling,
 maximum length and prompts are used. --index_dir writes an index for
-`bert-tf search`.
+`bert-tf search`; with --update, it adds to one.
 """
 
 from absl import logging
@@ -23,6 +23,21 @@ FLAGS = (
     ),
     *with_attributes(BATCH_PREDICTION, "output_file", required=False),
     Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
+    Flag(
+        "update", False,
+        "With --index_dir: add the texts to the index in this directory; texts whose id is in the index are replaced.",
+        "bool",
+    ),
+    Flag(
+        "id_column", None,
+        "With --index_dir: column that names each text, by name or by number from 0. Default: texts are numbered from "
+        "0.",
+    ),
+    Flag(
+        "keep_columns", [],
+        "With --index_dir: columns of the table to store with each text, by name or by number from 0.",
+        "list",
+    ),
     Flag(
         "layers", None,
         "Encoder layers to pool, by name. Default: as the model's directory says, otherwise last.",
@@ -53,22 +68,48 @@ FLAGS = (
 def main(settings):
     """Writes the vectors of all texts, or an index of them."""
     from bert_tf.cli.batch_prediction import run_batch_prediction
-    from bert_tf.inference.search import Embedder, Indexer, make_index
+    from bert_tf.inference.search import Embedder
     from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
         raise ValueError(f"Pass either `output_file` or `index_dir`; got {received}.")
-    options = options_of(EncodeOptions, settings)
-    make = Embedder if settings.output_file else Indexer
-    maker = make(settings.model, options)
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
         raise ValueError(f"`text_column` must name a single column here; got {received}. Embed one column at a time.")
-    if settings.output_file:
-        run_batch_prediction(settings, maker)
+    if settings.index_dir:
+        _index(settings)
         return
+    for name in ("update", "id_column", "keep_columns"):
+        if name in settings.given:
+            raise ValueError(f"`{name}` requires `index_dir`. Remove it, or write an index.")
+    run_batch_prediction(settings, Embedder(settings.model, options_of(EncodeOptions, settings)))
+
+
+def _index(settings):
+    """Writes a new index, or adds to one."""
+    from bert_tf.cli.batch_prediction import run_batch_prediction
+    from bert_tf.inference.search import Indexer, SearchIndex, make_index
+    from bert_tf.inference.sentence_encoder import EncodeOptions
+
     if settings.num_shards:
         raise ValueError(f"`num_shards` requires `output_file`. Remove `num_shards={settings.num_shards}`.")
-    make_index(settings.index_dir, maker, lambda path: run_batch_prediction(settings, maker, output_file=path))
-    logging.info("Wrote the index %s.", settings.index_dir)
+    columns = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
+
+    def write_rows(path):
+        run_batch_prediction(settings, indexer, output_file=path, **columns)
+
+    options = options_of(EncodeOptions, settings)
+    if not settings.update:
+        indexer = Indexer(settings.model, options)
+        make_index(settings.index_dir, indexer, write_rows)
+        logging.info("Wrote the index %s.", settings.index_dir)
+        return
+    if given := [name for name in vars(options) if name in settings.given]:
+        raise ValueError(f"`{given[0]}` cannot be combined with `update`: the index has its own settings. Remove it.")
+    if settings.id_column is None:
+        raise ValueError("`update` requires `id_column`, which tells new texts from those to replace.")
+    index = SearchIndex(settings.index_dir, settings.model)
+    indexer = index.indexer()
+    index.add_rows(write_rows)
+    logging.info("Updated the index %s, which has %d texts.", settings.index_dir, len(index))

@@ -11,6 +11,7 @@ from absl import logging
 
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.checkpoints.tf1 import named
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.options_from_flags import make_export_options, make_run_config
@@ -351,6 +352,7 @@ class FineTuning:
 
     def _begin(self, model):
         settings, directory = self.settings, self.settings.output_dir
+        named(model.variables)  # a custom head's weights may have no name in checkpoints
         check_formats(settings, self.model, model, self.task)
         files = [pattern for task in {*TASKS, type(self.task)} for pattern in task.files]
         prepare_output(directory, settings.overwrite_output_dir, files)

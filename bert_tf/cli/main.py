@@ -99,7 +99,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
     """Runs one program to its end.
 
     Args:
-        name: one of `PROGRAMS`.
+        name: one of `PROGRAMS`, or "train NAME" of a custom task.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
         typed: the words that named it, if they were others.
     """
@@ -115,13 +115,23 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
 
         if words is not None:
             sys.argv = [f"bert-tf {typed or name}", *words]
-        module = importlib.import_module(f"bert_tf.cli.{name}")
+        module = importlib.import_module(f"bert_tf.cli.{name}") if name in PROGRAMS else _custom_task(name)
         if extent := usage.asked_for(sys.argv[1:]):
             print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))
             sys.exit(0)
         with program.defined_flags(module):
             parse = functools.partial(program.parse_command_line, module)
             app.run(functools.partial(program.run_program, module), flags_parser=parse)
+
+
+def _custom_task(name):
+    """Returns the command of a task that another package provides, or ends with a message."""
+    from bert_tf.cli.custom_task import CustomTaskCommand
+
+    try:
+        return CustomTaskCommand(name.removeprefix("train "))
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
 
 
 def _start_without(package, name, words):

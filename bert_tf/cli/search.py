@@ -4,7 +4,8 @@
         --index_dir=news.index
     bert-tf search --index_dir=news.index "floods in spring" "a new museum"
 
-Prints the texts that are most similar to each query, by cosine similarity.
+Prints the texts that are most similar to each query, by cosine similarity. With
+--reader, prints the answers that a question-answering model finds in them.
 """
 
 from bert_tf.cli.common_flags import PROMPT
@@ -16,23 +17,31 @@ FLAGS = (
     Flag("model", None, "Model that the index was made with. Default: its path at that time."),
     Flag("top_k", 10, "Number of texts to return per query.", "integer", low=1),
     *PROMPT,
+    Flag(
+        "reader", None,
+        "Question-answering model, exported or trained, that reads the texts found, if the queries are questions.",
+    ),
     Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
 )
 TAKES_TEXTS = True
 
 
 def main(settings, texts):
-    """Prints the nearest texts of each query, the best first."""
+    """Prints the nearest texts of each query, or the answers in them, the best first."""
     from bert_tf.inference.search import SearchIndex, read_queries
+    from bert_tf.inference.search_reader import SearchReader
 
-    queries, index = read_queries(texts), SearchIndex(settings.index_dir)
-    encoder = index.encoder(settings.model, settings.prompt, settings.prompt_name)
-    for query, scores, rows in zip(queries, *index.search(encoder(queries), settings.top_k), strict=True):
-        found = [{"id": int(row), "score": float(str(score)), "text": index.text(row)}
-                 for score, row in zip(scores, rows, strict=True)]  # fmt: skip
+    queries, index = read_queries(texts), SearchIndex(settings.index_dir, settings.model)
+    reader = SearchReader(settings.reader) if settings.reader else None
+    hits = index.search(index.encoder(settings.prompt, settings.prompt_name)(queries), settings.top_k)
+    answers = reader(queries, hits) if reader else [None] * len(queries)
+    for query, found, read in zip(queries, hits, answers, strict=True):
         if settings.json:
-            print(json_text({"query": query, "results": found}, ensure_ascii=False), flush=True)
+            of_reader = {} if read is None else {"answers": [each._asdict() for each in read]}
+            results = [hit._asdict() for hit in found]
+            print(json_text({"query": query, **of_reader, "results": results}, ensure_ascii=False), flush=True)
             continue
         print(query)
-        for each in found:
-            print(f"  {each['score']:.4f}  {each['id']:>8}  {each['text']}", flush=True)
+        for each in found if read is None else read:
+            shown = each.text if read is None else f"{each.start}:{each.end}  {each.answer}"
+            print(f"  {each.score:.4f}  {each.id:>8}  {shown}", flush=True)

@@ -26,6 +26,7 @@ _GROUPS = {
         data_dir xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit
         max_train_examples max_eval_examples max_texts *folds input_format document_start language drop_junk_lines
         split.seed cross_validate.seed probe.seed long_text doc_stride max_windows max_query_length *strict_data
+        delete_texts.index_dir
     """,
     "Model": """
         *init_checkpoint *model from bert_config_file vocab_file do_lower_case *max_seq_length predict.signature
@@ -63,7 +64,7 @@ _GROUPS = {
     """,
     "Prediction": """
         predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k probabilities pieces
-        views target see.layers
+        views target see.layers reader
     """,
     "Export": """
         *export_dir export_dtype export_for export_threads calibration_file int8_tolerance export_explanations
@@ -102,7 +103,7 @@ _GROUPS = {
         *precision use_xla distribution_strategy worker_hosts task_index use_tpu tpu_name tpu_zone gcp_project master
     """,
     "Output": """
-        *output_dir *output_file output to index_dir *overwrite_output_dir overwrite *num_shards quote_formulas
+        *output_dir *output_file output to index_dir update *overwrite_output_dir overwrite *num_shards quote_formulas
         keep_models examples *json
     """,
 }

@@ -204,11 +204,16 @@ def share_below(values: np.ndarray) -> np.ndarray:
 def higher_is_better(name: str) -> bool:
     """Returns whether higher values of a metric are better; accepts "accuracy" and "eval_accuracy".
 
+    A custom task's own metric ends in `_error` or `_loss`, or in `_score`, where higher is better.
+
     Raises:
         ValueError: an unknown name.
     """
-    name = name.removeprefix("eval_")  # f1_PER is f1, of the entities of one type
-    return _lookup(name if name in _HIGHER_IS_BETTER else name.partition("_")[0], _HIGHER_IS_BETTER)
+    name = name.removeprefix("eval_")
+    metric = name if name in _HIGHER_IS_BETTER else name.partition("_")[0]  # f1_PER is f1, of entities of one type
+    if metric not in _HIGHER_IS_BETTER and name.endswith(("_error", "_loss", "_score")):
+        return name.endswith("_score")
+    return _lookup(metric, _HIGHER_IS_BETTER)
 
 
 def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, float] | None:

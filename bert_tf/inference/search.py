@@ -1,29 +1,27 @@
-"""Semantic search: exact cosine search over an index of embeddings, block by block, in memory-mapped files."""
+"""Semantic search: an index of documents on disk that can be changed, exact cosine search, and a reader of its hits."""
 
+import contextlib
 import dataclasses
 import functools
 import json
 import os
+import re
 import shutil
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.data.features import Ragged
 from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.index_segments import EMBEDDINGS, Segment, joined, merge_segments, unpack_segment, write_segment
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, prompt_of, recipe_of
-from bert_tf.utils.files import check_free, whole_directory, write_text
-from bert_tf.utils.json_files import read_object
+from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
+from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.json_files import json_text, read_object
+from bert_tf.utils.text_lists import text_list
 
 # === Embedding ===
-# Creating embeddings for rows of a table, and the index for `search.py`.
-
-
-COLUMN = "embeddings"
-INDEX_FILE = "index.json"
-_ROWS = "rows.npz"
+# Creating embeddings for rows of a table, and the documents of an index.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,17 +37,23 @@ class Embedder:
 
     @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
-        prompt = prompt_of(recipe_of(self.path, self.options), self.options)
-        return {**identity_of(self.path, self.options), "prompt": prompt}
+        return {**identity_of(self.path, self.options), "prompt": self.prompt}
+
+    @property
+    def prompt(self) -> str:
+        """The prompt that is put before each text."""
+        return prompt_of(recipe_of(self.path, self.options), self.options)
 
     def __call__(self) -> Callable:
         encoder = SentenceEncoder(self.path, **dataclasses.asdict(self.options))
-        return lambda rows: {COLUMN: encoder(rows.texts[0])}
+        return lambda rows: {EMBEDDINGS: encoder(rows.texts[0])}
 
 
 @dataclasses.dataclass(frozen=True)
 class Indexer(Embedder):
-    """Creates embeddings of length 1 for an index, and the bytes of their texts."""
+    """Creates the columns of an index's segment: embeddings of length 1, ids, texts, and kept columns as payload."""
+
+    takes_kept = True
 
     @functools.cached_property
     def identity(self):
@@ -59,23 +63,28 @@ class Indexer(Embedder):
         embed = super().__call__()
 
         def answer(rows):
-            texts = [text.encode("utf-8") for text in rows.texts[0]]
-            joined = Ragged.of_lengths(np.frombuffer(b"".join(texts), np.uint8), list(map(len, texts)))
-            return {COLUMN: unit(embed(rows)[COLUMN]), "text": joined}
+            payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
+            return {
+                EMBEDDINGS: unit(embed(rows)[EMBEDDINGS]),
+                "ids": joined(list(map(str, rows.ids))),
+                "text": joined(rows.texts[0]),
+                "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
+            }
 
         return answer
 
 
-def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any]):
-    """Writes an index atomically.
+def _to_json(payload):
+    return json_text(payload, ensure_ascii=False, default=str) if payload else ""
 
-        embeddings.npy, text.npy, text_splits.npy      the embeddings, and the concatenated texts; memory-mapped
-        index.json                                     the model that they are from
+
+def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any] | None = None):
+    """Writes a new index atomically.
 
     Args:
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
-        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path.
+        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path. None: there are none.
 
     Raises:
         ValueError: `directory` is not empty, or the model or the rows are invalid.
@@ -83,114 +92,348 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     """
     check_free(directory, parameter="index_dir")
     with whole_directory(directory) as aside:
-        rows = os.path.join(aside, _ROWS)
-        write_rows(rows)
-        with zipfile.ZipFile(rows) as archive:  # an array in an archive cannot be memory-mapped
-            for name in archive.namelist():
-                with archive.open(name) as source, open(os.path.join(aside, name), "wb") as target:
-                    shutil.copyfileobj(source, target)
-        os.remove(rows)
+        options = dataclasses.asdict(dataclasses.replace(indexer.options, prompt=indexer.prompt, prompt_name=None))
         described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
-        described["options"] = {name: value for name, value in dataclasses.asdict(indexer.options).items()
-                                if not name.startswith("prompt")}  # fmt: skip
-        write_text(os.path.join(aside, INDEX_FILE), json.dumps(described, indent=2, ensure_ascii=False) + "\n")
+        _write_description(aside, described | {"options": options, "version": 0, "segments": []})
+        if write_rows:
+            SearchIndex(aside).add_rows(write_rows)
 
 
 # === Search ===
 
 
+INDEX_FILE = "index.json"
+_ROWS = "rows.npz"
 _BLOCK, _COSINES = 2**16, 2**22  # embeddings compared at a time with all queries, and maximum number of cosines
+_ATTEMPTS = 5  # to open an index that is being changed
 _REMEDY = "create the index again with `bert-tf embed`"
+_OURS = re.compile(r"segment-\d{6,}|deleted-\d{6,}\.npy")
+
+
+class Hit(NamedTuple):
+    """A document that was found.
+
+    Attributes:
+        id: its id.
+        score: cosine similarity to the query.
+        text: its text.
+        payload: further values, JSON.
+    """
+
+    id: str
+    score: float
+    text: str
+    payload: dict[str, Any]
 
 
 class SearchIndex:
-    """Semantic search over an index of texts and embeddings, as written by `make_index`.
+    """Semantic search over documents on disk, which can be added, replaced and deleted by id.
 
         index = SearchIndex("news.index")
-        encoder = index.encoder()
-        scores, rows = index.search(encoder(["floods in spring"]), top_k=5)
-        print(index.text(rows[0, 0]))
+        index.add(["17"], ["Floods close the valley road."], [{"source": "radio"}])
+        [hits] = index.search(["floods in spring"], top_k=5)
+        print(hits[0].id, hits[0].score, hits[0].text, hits[0].payload)
+        index.delete(["17"])
+
+    Vectors and texts are memory-mapped. An object keeps the documents of the moment when it was opened, or last
+    changed, whatever other processes change. One process changes an index at a time; a change that is interrupted
+    leaves the index as it was.
 
     Args:
         directory: directory of the index.
+        model: the model that embeds texts. If None, its path when the index was created.
 
     Raises:
         ValueError: there is no index, or it is damaged.
     """
 
-    def __init__(self, directory: str | os.PathLike):
-        self.directory = os.fspath(directory)
-        path = os.path.join(self.directory, INDEX_FILE)
-        described = read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
-        try:
-            self._model, self._identity = described["model"], described["identity"]
-            self._options = described["options"]
-            self._vectors, self._bytes, self._splits = (
-                np.load(os.path.join(self.directory, f"{name}.npy"), mmap_mode="r")
-                for name in (COLUMN, "text", "text_splits")
-            )
-            sizes = len(self._vectors), len(self._bytes)
-            whole = sizes == (len(self._splits) - 1, self._splits[-1]) and self._vectors.ndim == 2
-        except (KeyError, OSError, ValueError, TypeError) as error:
-            raise ValueError(
-                f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
-            ) from error
-        if not whole:
-            raise ValueError(f"{self.directory} is not a complete index: files of {sizes}. To fix this, {_REMEDY}.")
+    def __init__(self, directory: str | os.PathLike, model: str | os.PathLike | None = None):
+        self.directory, self._path = os.fspath(directory), model and os.fspath(model)
+        self._open()
 
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    def encoder(self, path: str | None = None, prompt: str | None = None, prompt_name: str | None = None):
-        """Returns the `SentenceEncoder` for queries.
+    @classmethod
+    def create(cls, directory: str | os.PathLike, model: str | os.PathLike, **options) -> "SearchIndex":
+        """Creates an empty index in a new directory.
 
         Args:
-            path: the model; None: its path when the index was created.
+            directory: the directory.
+            model: the model that embeds texts.
+            options: fields of `EncodeOptions`; a prompt is put before documents, not before queries.
+
+        Raises:
+            ValueError: the directory is not empty, or as `SentenceEncoder`.
+        """
+        make_index(os.fspath(directory), Indexer(os.fspath(model), EncodeOptions(**options)))
+        return cls(directory, model)
+
+    def _open(self):
+        """Reads the newest version; another process may remove files of an older one at the same time."""
+        path = os.path.join(self.directory, INDEX_FILE)
+        for attempt in range(_ATTEMPTS):
+            described = read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
+            try:
+                self._options = EncodeOptions(**described["options"])
+                self._model, self._identity = self._path or described["model"], described["identity"]
+                self._described, self._segments = described, list(map(self._segment, described["segments"]))
+                return
+            except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
+                if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS - 1:
+                    raise ValueError(
+                        f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
+                    ) from error
+
+    def _segment(self, entry):
+        name, deleted = entry["name"], entry["deleted"]
+        if not all(map(_OURS.fullmatch, filter(None, (name, deleted)))):
+            raise ValueError(f"a segment {entry}")
+        return Segment(os.path.join(self.directory, name), deleted)
+
+    def __len__(self) -> int:
+        return sum(each.num_live for each in self._segments)
+
+    def encoder(self, prompt: str | None = None, prompt_name: str | None = None) -> SentenceEncoder:
+        """Returns the encoder for queries.
+
+        Args:
             prompt, prompt_name: prompt for queries; None: the model's default prompt.
 
         Raises:
             ValueError: the model is not that of the index, or pools differently.
         """
-        path = self._model if path is None else os.fspath(path)
+        return self._encoder(dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name))
+
+    def _encoder(self, options):
+        self._check_model()
+        return SentenceEncoder(self._model, **vars(options))
+
+    @functools.cached_property
+    def _query_encoder(self):
+        return self.encoder()
+
+    @functools.cached_property
+    def _document_encoder(self):
+        return self._encoder(self._options)
+
+    def indexer(self) -> Indexer:
+        """Returns what creates documents for `add_rows`; raises as `encoder`."""
+        self._check_model()
+        return Indexer(self._model, self._options)
+
+    def _check_model(self):
+        """Raises ValueError if the model is not that of the index, or pools differently."""
+        path = self._model
         if not os.path.exists(path) and not os.path.exists(f"{path}.index"):
             raise ValueError(
                 f"Model not found: {path}, the model that {self.directory} was created with. "
                 "Pass its current path as `model`."
             )
-        options = EncodeOptions(**self._options, prompt=prompt, prompt_name=prompt_name)
-        there = identity_of(path, options)
+        there = identity_of(path, self._options)
         if differ := [name for name, value in self._identity.items() if there.get(name) != value]:
             raise ValueError(
                 f"`model` must be the model that {self.directory} was created with; {path} has different "
                 f"{' and '.join(differ)}. Pass that model, or {_REMEDY}."
             )
-        return SentenceEncoder(path, **vars(options))
 
-    def search(self, queries: np.ndarray, top_k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the texts nearest to each query.
+    def search(self, queries: Sequence[str] | np.ndarray, top_k: int = 10) -> list[list[Hit]]:
+        """Finds the documents nearest to each query.
 
         Args:
-            queries: query embeddings, float [q, D].
-            top_k: number of texts per query; all texts if there are fewer.
+            queries: texts, or their embeddings, float [q, D].
+            top_k: number of documents per query; all documents if there are fewer.
 
         Returns:
-            cosines float32 [q, k], the highest first, and the texts' rows, int64 [q, k]. For equal cosines, the first
-            row comes first.
+            For each query its hits, the highest cosine first; for equal cosines, the document that was added first.
+
+        Raises:
+            ValueError: the vectors have another width than those of the index, or as `encoder`.
         """
-        queries = unit(np.asarray(queries, np.float32))
-        best = np.full([len(queries), 0], 0, np.float32), np.zeros([len(queries), 0], np.int64)
+        is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
+        vectors = queries if is_vectors else self._query_encoder(text_list(queries))
+        if self._segments and vectors.shape[1:] != (width := self._segments[0].vectors.shape[1:]):
+            raise ValueError(f"`queries` must be vectors of shape [q, {width[0]}]. Received: {list(vectors.shape)}.")
+        return [
+            [self._hit(score, row) for score, row in zip(*each, strict=True)]
+            for each in zip(*self._nearest(vectors, top_k), strict=True)
+        ]
+
+    def _hit(self, score, row):
+        for segment in self._segments:
+            if row < len(segment):
+                name, text, payload = (segment.value(column, row) for column in ("ids", "text", "payload"))
+                return Hit(name, float(str(score)), text, json.loads(payload or "{}"))
+            row -= len(segment)
+        raise AssertionError(row)
+
+    def _nearest(self, queries, top_k):
+        """Returns cosines float32 [q, k], and the documents' rows over all segments, int64 [q, k]."""
+        queries, first = unit(np.asarray(queries, np.float32)), 0
+        best = np.zeros([len(queries), 0], np.float32), np.zeros([len(queries), 0], np.int64)
         size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
-        for start in range(0, len(self), size):
-            block = np.asarray(self._vectors[start : start + size])
-            rows = np.broadcast_to(np.arange(start, start + len(block)), [len(queries), len(block)])
-            scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
-            order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-            best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+        for segment in self._segments:
+            for start in range(0, len(segment), size):
+                live = segment.live_rows(start, start + size)
+                block = np.asarray(segment.vectors[start : start + size])
+                block = block if len(live) == len(block) else block[live - start]
+                rows = np.broadcast_to(first + live, [len(queries), len(live)])
+                scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
+                order = _order(scores, top_k)
+                best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+            first += len(segment)
         return best
 
-    def text(self, row: int) -> str:
-        """Returns the text of a row."""
-        return bytes(self._bytes[self._splits[row] : self._splits[row + 1]]).decode("utf-8")
+    # Changes. Each writes files under new names, and then one new index.json, which makes them count.
+
+    def add(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        payload: Sequence[Mapping[str, Any]] | None = None,
+        vectors: np.ndarray | None = None,
+    ):
+        """Adds documents; those whose id is in the index are replaced.
+
+        Args:
+            ids: their ids, each once.
+            texts: their texts.
+            payload: further values of each, JSON. If None, there are none.
+            vectors: their embeddings by the index's model, float [n, D]. If None, they are computed.
+
+        Raises:
+            ValueError: the arguments do not match, or another process is changing the index.
+            OSError: a file cannot be written.
+        """
+        ids, texts = text_list(ids, "ids"), text_list(texts)
+        payload = [{}] * len(ids) if payload is None else list(payload)
+        vectors = self._document_encoder(texts) if vectors is None else np.asarray(vectors, np.float32)
+        width = self._segments[0].vectors.shape[1] if self._segments else vectors.shape[-1]
+        if not len(ids) == len(texts) == len(payload) or vectors.shape != (len(ids), width):
+            raise ValueError(
+                f"`ids`, `texts`, `payload` and `vectors` must match. Received {len(ids)} ids, {len(texts)} texts, "
+                f"{len(payload)} payloads and vectors of shape {list(vectors.shape)}, where the index has {width} "
+                "dimensions."
+            )
+        if not np.isfinite(vectors).all():
+            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
+        if ids:
+            with self._change():
+                self._add(lambda folder: write_segment(folder, vectors, ids, texts, list(map(_to_json, payload))))
+
+    def add_rows(self, write_rows: Callable[[str], Any]):
+        """Adds the documents of a table, as `add` does; argument and errors as in `make_index`."""
+        with self._change():
+            rows = os.path.join(self.directory, _ROWS)
+            write_rows(rows)  # an interrupted job resumes there
+            self._add(lambda folder: unpack_segment(folder, rows))
+            os.remove(rows)
+
+    def delete(self, ids: Sequence[str]):
+        """Deletes documents.
+
+        Raises:
+            ValueError: an id is not in the index, which is unchanged, or another process is changing it.
+            OSError: a file cannot be written.
+        """
+        ids = text_list(ids, "ids")
+        with self._change():
+            entries, found = self._without(lambda: [ids])
+            if missing := [name for name, is_there in zip(ids, found, strict=True) if not is_there]:
+                raise ValueError(
+                    f"`ids` must be in {self.directory}. Not there: {', '.join(map(repr, missing[:5]))}"
+                    f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}. Nothing was deleted."
+                )
+            self._commit(entries)
+
+    @contextlib.contextmanager
+    def _change(self):
+        """Holds the index's lock, starts from its newest version, and removes files that no version has."""
+        with alone_in(self.directory, "index_dir"):
+            self._open()
+            self._clean()
+            try:
+                yield
+                self._merge()
+            finally:
+                self._clean()
+
+    def _add(self, write: Callable[[str], Any]):
+        name = f"segment-{self._described['version'] + 1:06d}"
+        write(os.path.join(self.directory, name))
+        new = Segment(os.path.join(self.directory, name))
+        entries = self._described["segments"]
+        if entries:
+            entries, _ = self._without(new.id_blocks)
+        self._commit([*entries, {"name": name, "deleted": None}])
+
+    def _without(self, id_blocks):
+        """Returns the segments' entries without some documents, and which of them were there, bool [k]."""
+        entries, there = [], False
+        for entry, segment in zip(self._described["segments"], self._segments, strict=True):
+            rows = np.concatenate([segment.find(ids) for ids in id_blocks()])
+            there |= rows >= 0
+            if (rows >= 0).any():
+                deleted = np.zeros(len(segment), bool) if segment.deleted is None else np.array(segment.deleted)
+                deleted[rows[rows >= 0]] = True
+                entry = {**entry, "deleted": f"deleted-{self._described['version'] + 1:06d}.npy"}
+                np.save(os.path.join(segment.folder, entry["deleted"]), deleted)
+            entries.append(entry)
+        return entries, np.broadcast_to(there, sum(map(len, id_blocks())))
+
+    def _commit(self, entries):
+        _write_description(
+            self.directory, self._described | {"version": self._described["version"] + 1, "segments": entries}
+        )
+        self._open()
+
+    def _merge(self):
+        """Merges the last segments if they are not much smaller than the one before, so that there are few.
+
+        A segment with more deleted rows than others is written again.
+        """
+        entries, live = self._described["segments"], [each.num_live for each in self._segments]
+        start, size = len(live) - 1, sum(live[-1:])
+        while start > 0 and live[start - 1] <= 2 * size:
+            start, size = start - 1, size + live[start - 1]
+        start = min([start, *(number for number, each in enumerate(self._segments) if _is_sparse(each))])
+        if start == len(live) - 1 and not any(map(_is_sparse, self._segments)):
+            return
+        merged, name = self._segments[start:], f"segment-{self._described['version'] + 1:06d}"
+        if any(live[start:]):
+            merge_segments(os.path.join(self.directory, name), merged)
+        self._commit([*entries[:start], *([{"name": name, "deleted": None}] if any(live[start:]) else [])])
+
+    def _clean(self):
+        """Removes the files of interrupted changes and of older versions; readers that have opened them keep them."""
+        described = read_object(os.path.join(self.directory, INDEX_FILE), "the description of an index", _REMEDY)
+        known = {each["name"]: each["deleted"] for each in described["segments"]}
+        for name in os.listdir(self.directory):
+            path = os.path.join(self.directory, name)
+            if _OURS.fullmatch(name) and name not in known:
+                shutil.rmtree(path)
+            elif name == _ROWS or is_temporary(name):
+                os.remove(path)
+        for name, deleted in known.items():
+            for file in os.listdir(os.path.join(self.directory, name)):
+                if _OURS.fullmatch(file) and file != deleted:
+                    os.remove(os.path.join(self.directory, name, file))
+
+
+def _order(scores, k):
+    """Returns the places of the k highest scores of each row, the first of equal ones first, int64 [q, k]."""
+    if scores.shape[1] <= k:
+        return np.argsort(-scores, axis=1, kind="stable")
+    order = np.empty([len(scores), k], np.int64)
+    for row, lowest in enumerate(np.partition(scores, -k, axis=1)[:, -k]):
+        places = np.flatnonzero(scores[row] >= lowest)  # few: sorting all would take most of the search's time
+        order[row] = places[np.argsort(-scores[row, places], kind="stable")[:k]]
+    return order
+
+
+def _is_sparse(segment):
+    return segment.num_live < len(segment) / 2
+
+
+def _write_description(directory, described):
+    write_text(os.path.join(directory, INDEX_FILE), json.dumps(described, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_queries(arguments: Sequence[str]) -> list[str]:

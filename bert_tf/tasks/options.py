@@ -7,7 +7,7 @@ that programs share. A field `given_x` holds the value of flag `x` where the use
 import dataclasses
 import types
 from collections.abc import Sequence
-from typing import Any, Self, get_args
+from typing import Any, Self, get_args, get_type_hints
 
 from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
@@ -27,9 +27,9 @@ def option(default: Any, help_text: str, **of_flag) -> Any:
 
 def flags_of(kind: type) -> tuple[Flag, ...]:
     """Returns the flags of an options class, one for each field that `option` made."""
-    defaults = vars(kind())
+    defaults, annotations = vars(kind()), get_type_hints(kind)
     return tuple(
-        Flag(field.name, defaults[field.name], kind=_flag_kind(field.type), **field.metadata["flag"])
+        Flag(field.name, defaults[field.name], kind=_flag_kind(annotations[field.name]), **field.metadata["flag"])
         for field in dataclasses.fields(kind)
         if "flag" in field.metadata
     )
@@ -38,6 +38,8 @@ def flags_of(kind: type) -> tuple[Flag, ...]:
 def _flag_kind(annotation):
     alternatives = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     (kind,) = (each for each in alternatives if each is not types.NoneType)
+    if kind not in _FLAG_KINDS:
+        raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]. Received: {kind}.")
     return _FLAG_KINDS[kind]
 
 

@@ -1,4 +1,4 @@
-"""The list of tasks, and task.json, which records the task that a model was trained for."""
+"""The tasks by name, ours and those of other packages, and task.json, which records the task of a trained model."""
 
 import json
 import os
@@ -10,10 +10,11 @@ from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.entry_points import GROUP, custom_tasks, package_of
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
-from bert_tf.utils.files import write_text
+from bert_tf.utils.files import brief, write_text
 
 TASKS: tuple[type[FineTuningTask], ...] = (
     ClassificationTask,
@@ -24,10 +25,50 @@ TASKS: tuple[type[FineTuningTask], ...] = (
 )
 
 
+_BY_NAME = {kind.name: kind for kind in TASKS}
+
+
+def load_custom_task(name: str, package: str | None = None) -> type[FineTuningTask]:
+    """Imports and returns the class of another package's task; nothing is imported for any other name.
+
+    Args:
+        name: name of the task.
+        package: the package that provided it when the model was trained, for the message. If None, it is unknown.
+
+    Raises:
+        ValueError: not exactly one installed package provides it, or the class cannot be imported or used.
+    """
+    found = custom_tasks()
+    if name not in found:
+        source = f"the package {package}" if package else "the package that provides it"
+        raise ValueError(
+            f"No installed package provides the task {brief(name)}. Install {source}, which must have an entry point "
+            f"of this name in the group {GROUP}. Known tasks: {', '.join([*_BY_NAME, *found])}."
+        )
+    packages = list(map(package_of, found[name]))
+    if len(packages) > 1:
+        raise ValueError(f"Several packages provide the task {name!r}: {', '.join(packages)}. Uninstall all but one.")
+    (entry_point,), (package,) = found[name], packages
+    if name in _BY_NAME:
+        raise ValueError(f"The task {name!r} of the package {package} has the name of a task of bert_tf. Rename it.")
+    where = f"The task {name!r} of the package {package}, {entry_point.value},"
+    try:
+        kind = entry_point.load()
+    except Exception as error:  # of code that is not ours
+        raise ValueError(f"{where} cannot be imported: {error!r}. Correct or reinstall the package.") from error
+    if not (isinstance(kind, type) and issubclass(kind, FineTuningTask) and getattr(kind, "name", None) == name):
+        received = f"{brief(kind)} with the name {brief(getattr(kind, 'name', None))}"
+        raise ValueError(f"{where} must be a subclass of FineTuningTask with `name` {name!r}. Received: {received}.")
+    return kind
+
+
 def save_task(directory: str, trained: TrainedTask):
     """Writes task.json, for `read_task`."""
+    name = trained.task.name
+    packages = [package_of(each) for each in custom_tasks().get(name, [])] if name not in _BY_NAME else []
     values = {
-        "task": trained.task.name,
+        "task": name,
+        **({"package": packages[0]} if packages else {}),
         **trained.task.to_dict(),
         "text_inputs": list(trained.text_inputs),
         "max_seq_length": trained.max_seq_length,
@@ -35,29 +76,35 @@ def save_task(directory: str, trained: TrainedTask):
     write_text(os.path.join(directory, TASK_FILE), json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTuningTask]] = TASKS) -> TrainedTask:
+def read_task(directory: str, config: EncoderConfig) -> TrainedTask:
     """Reads the task of a trained model from its task.json.
 
     Args:
         directory: the model directory.
         config: configuration of its encoder.
-        kinds: the classes of all tasks.
 
     Raises:
-        ValueError: the directory has no task.json, or an invalid one.
+        ValueError: the directory has no task.json, or an invalid one, or the task is not available.
     """
-    path, classes = os.path.join(directory, TASK_FILE), {kind.name: kind for kind in kinds}
+    path = os.path.join(directory, TASK_FILE)
     values = task_in(directory)
     if values is None:
         raise ValueError(
             f"A trained model must have {TASK_FILE}, which the fine-tuning commands write with `do_train`. "
             f"{directory} has none."
         )
+    name, package = values.pop("task", None), values.pop("package", None)
+    custom, what = None, f"a task, one of {sorted(_BY_NAME)}"
+    if isinstance(name, str) and name not in _BY_NAME:
+        try:
+            custom, what = load_custom_task(name, package), f"the task {name!r} as its package defines it"
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
     try:
-        name, inputs, length = (values.pop(key) for key in ("task", "text_inputs", "max_seq_length"))
-        return TrainedTask(classes[name](config, **values), tuple(inputs), length)
+        kind, inputs, length = custom or _BY_NAME[name], values.pop("text_inputs"), values.pop("max_seq_length")
+        return TrainedTask(kind(config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} must describe a task, one of {sorted(classes)}. Received: {error!r}.") from error
+        raise ValueError(f"{path} must describe {what}. Received: {error!r}.") from error
 
 
 def stated_task(directory: str, model: Any) -> TrainedTask | None:
@@ -95,7 +142,7 @@ def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuning
     here = next((d for d in directories if task_in(d) is not None), None)
     if here is None:
         return None
-    trained = read_task(here, config, dict.fromkeys((*TASKS, kind)))
+    trained = read_task(here, config)
     if not isinstance(trained.task, kind):
         raise ValueError(
             f"This requires a model for {kind.name}. {here} holds one for "

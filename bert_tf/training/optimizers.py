@@ -19,6 +19,8 @@ DECAY_RULES = (
     (r".*/layer_sum/(layer_weights|gamma)", False),
     (r".*(/|_)bias", False),
     (r".*/(kernel|recurrent_kernel|output_weights|\w+_embeddings|lora_[AB])", True),
+    (r"head/(.*/)?(gamma|beta)", False),  # of a custom task's head
+    (r"head/.*", True),
 )
 
 

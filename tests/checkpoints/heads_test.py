@@ -12,8 +12,9 @@ from bert_tf.tasks.squad import QuestionAnsweringTask
 from tests import tiny
 
 POOLER, CLASSIFIER, SQUAD = "bert/pooler/dense/bias", "classifier/output_bias", "cls/squad/output_bias"
+CUSTOM = "head/dense/kernel"
 MASKED, NEXT = "cls/predictions/transform/dense/kernel", "cls/seq_relationship/output_bias"
-THEIRS = {"cls.predictions.extra", "classifier.dense.weight", "task_heads.ner.bias", "lm_head.bias"}  # unknown
+THEIRS = {CUSTOM, "cls.predictions.extra", "classifier.dense.weight", "task_heads.ner.bias", "lm_head.bias"}  # unknown
 ENCODER = "bert/encoder/layer_0/output/dense/kernel"
 CASES = [
     (ClassificationTask(tiny.config(), 2), {CLASSIFIER, POOLER}, {MASKED, NEXT, SQUAD, *THEIRS}),

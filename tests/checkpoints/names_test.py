@@ -108,6 +108,15 @@ def test_the_name_of_a_part_is_peeled_off(outer):
     }
 
 
+def test_the_head_of_a_custom_task_keeps_its_names_and_not_its_optimizer_state():
+    found = TF1.sort(["bert/pooler/dense/bias", "head/kernel", "head/dense/n", "head/kernel/adam_m", "other/kernel"])
+    assert found.known.keys() == {"bert/pooler/dense/bias", "head/kernel", "head/dense/n"}
+    assert (found.left_out, found.unknown) == (["head/kernel/adam_m"], ["other/kernel"])
+    assert TF1.from_ours("head/dense/n") == "head/dense/n"
+    with pytest.raises(ValueError, match="or be in the `head` of a custom task. Received: 'my_head/kernel'"):
+        TF1.from_ours("my_head/kernel")
+
+
 def test_a_module_of_tensorflow_hub():
     """As run_classifier_with_tfhub.py saves it: the encoder is a part, the head and the step are not."""
     names_there = ["module/bert/embeddings/word_embeddings", "module/bert/pooler/dense/bias", "output_bias"]

@@ -18,7 +18,7 @@ ALIASES = {
     "pretrain quick": "pretrain_small", "pretrain run": "run_pretraining",
     "pretrain data": "create_pretraining_data", "vocab train": "train_vocabulary",
     "vocab extend": "extend_vocabulary", "model edit": "surgery", "client ask": "ask",
-    "client load-test": "load_test", "cross-validate": "cross_validate",
+    "client load-test": "load_test", "cross-validate": "cross_validate", "index delete": "delete_texts",
 }  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def printed(capsys, *words):
 
 def test_commands_have_their_aliases():
     assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 35
+    assert len(commands.PROGRAMS) == 37
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ class Inputs:
             "data_dir": lambda path: tables.write_glue(path, settings.task_name),
             "glue_dir": lambda path: tables.write_all_of_glue(path, settings.tasks),
             "tables": self._tables,
+            "reader": lambda path: self._export(path, "squad"),
             "model_config_file": self._model_config,
         }.get(name)
 

@@ -38,6 +38,7 @@ NOT_RUN = {
     "kubectl": "needs a cluster",
     "tensorflow_model_server": "is another program; `make test-serving` asks it",
     "bert-tf demo": "fetches weights and texts",
+    "bert-tf train rating": "tests/integration/frame_test.py runs the page's task",
 }
 
 

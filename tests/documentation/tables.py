@@ -40,7 +40,9 @@ def texts(path, settings):
         path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     else:
         columns = settings.get("text_column") or ["text"]
-        write_table(path, columns, None, [(text,) * len(columns) for text in texts])
+        more = [*filter(None, [settings.get("id_column")]), *settings.get("keep_columns", ())]
+        rows = [(text,) * len(columns) + (str(number),) * len(more) for number, text in enumerate(texts)]
+        write_table(path, [*columns, *more], None, rows)
 
 
 def rows_for(columns, name, scores=False):

@@ -141,6 +141,8 @@ def test_the_table_names_every_metric_and_its_direction():
     assert not any(metrics.higher_is_better(name) for name in lower)
     assert metrics.higher_is_better("eval_weighted_f1") and metrics.higher_is_better("eval_f1_at_0.5")
     assert metrics.higher_is_better("eval_exact")
+    assert metrics.higher_is_better("brier_score") and metrics.higher_is_better("f1_type_error")
+    assert not metrics.higher_is_better("eval_mean_absolute_error")
 
 
 def test_the_largest_fall_is_a_share_of_what_there_was():

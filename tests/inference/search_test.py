@@ -1,17 +1,21 @@
-"""An index on disk: exact cosines whatever the blocks, and the model that it was made with."""
+"""An index on disk: exact cosines whatever the blocks, the model that it was made with, and changes by id."""
 
 import json
+import os
 import pickle
 import shutil
+import signal
 
 import numpy as np
 import pytest
 
-from bert_tf.cli import main
+from bert_tf.inference import index_segments, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
-from tests import tiny
+from bert_tf.utils.folder_lock import alone_in
+from tests import processes, tiny
+from tests.run_cases import run_here
 
 TEXTS = ["good film", "", "a warm story of people — 音楽", "good film", "it is dull , cold and empty ."]
 
@@ -23,15 +27,26 @@ def model(tmp_path_factory):
 
 def index_of(model, folder, texts=TEXTS, **options):
     path = folder / "texts.jsonl"
-    tiny.write_jsonl(path, [(text,) for text in texts], ["text"])
+    tiny.write_jsonl(path, [(text, f"page {n}") for n, text in enumerate(texts)], ["text", "from"])
     maker = Indexer(model, EncodeOptions(**options))
-    make_index(str(folder / "index"), maker, lambda file: run_table_job(TableJob(str(path), file, maker)))
+
+    def write_rows(file):
+        run_table_job(TableJob(str(path), file, maker, keep_columns=("from",)))
+
+    make_index(str(folder / "index"), maker, write_rows)
     return folder / "index"
 
 
 @pytest.fixture(scope="module")
 def path(model, tmp_path_factory):
     return index_of(model, tmp_path_factory.mktemp("max"), pooling="max")
+
+
+@pytest.fixture
+def changed(path, tmp_path):
+    """A copy of the index, to be changed."""
+    shutil.copytree(path, tmp_path / "index")
+    return SearchIndex(tmp_path / "index")
 
 
 @pytest.fixture(scope="module")
@@ -41,34 +56,47 @@ def vectors(model):
     return found[:-2], found[-2:]
 
 
+def found_in(index, queries, top_k=99):
+    return [[(hit.id, hit.text) for hit in hits] for hits in index.search(queries, top_k)]
+
+
 @pytest.mark.parametrize("block", [2, 100])
 def test_the_nearest_come_first(block, path, vectors, monkeypatch):
-    monkeypatch.setattr("bert_tf.inference.search._BLOCK", block)
+    monkeypatch.setattr(search, "_BLOCK", block)
     index, (texts, queries) = SearchIndex(path), vectors
-    scores, rows = index.search(queries, top_k=3)
+    hits = index.search(queries, top_k=3)
     cosines = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in texts] for a in queries])
+    scores = [[hit.score for hit in each] for each in hits]
     np.testing.assert_allclose(scores, -np.sort(-cosines, axis=1)[:, :3], atol=1e-5)
-    np.testing.assert_allclose(np.take_along_axis(cosines, rows, 1), scores, atol=1e-5)
-    assert sorted(rows[1, :2].tolist()) == [0, 3] and scores[1, 0] == pytest.approx(1, abs=1e-5)
-    assert [index.text(n) for n in range(len(index))] == TEXTS
-    assert index.search(queries, top_k=99)[1].shape == (2, len(TEXTS))
+    np.testing.assert_allclose(
+        scores, [[row[int(hit.id)] for hit in each] for row, each in zip(cosines, hits, strict=True)], atol=1e-5
+    )
+    assert [hit.id for hit in hits[1][:2]] == ["0", "3"] and hits[1][0].score == pytest.approx(1, abs=1e-5)
+    assert hits[1][1] == ("3", hits[1][1].score, "good film", {"from": "page 3"})
+    whole = index.search(queries, top_k=99)
+    assert [len(each) for each in whole] == [len(TEXTS)] * 2 and len(index) == len(TEXTS)
+    assert {(hit.id, hit.text) for hit in whole[0]} == {(str(n), text) for n, text in enumerate(TEXTS)}
+
+
+def test_texts_are_queries_too(path, vectors):
+    index = SearchIndex(path)
+    assert found_in(index, ["a film", "good film"]) == found_in(index, vectors[1])
 
 
 def test_it_knows_its_model(model, path, tmp_path):
-    index = SearchIndex(path)
     other = tiny.checkpoint(tmp_path / "other", num_hidden_layers=2)
     message = "was created with; .*other has different weights and tokenizer or configuration. Pass that model"
     with pytest.raises(ValueError, match=message):
-        index.encoder(str(other))
+        SearchIndex(path, other).encoder()
     with pytest.raises(ValueError, match=r"was created with\. Pass its current path as `model`\."):
-        index.encoder(str(tmp_path / "gone"))
-    assert index.encoder(model).recipe.poolings == ("max",)
+        SearchIndex(path, tmp_path / "gone").search(["a"])
+    assert SearchIndex(path, model).encoder().recipe.poolings == ("max",)
     shutil.copytree(path, tmp_path / "index")
     described = json.loads((path / "index.json").read_text())
     described["identity"]["poolings"] = ["mean"]
     (tmp_path / "index" / "index.json").write_text(json.dumps(described))
     with pytest.raises(ValueError, match="has different poolings. Pass that model, or create the index again"):
-        SearchIndex(tmp_path / "index").encoder(model)
+        SearchIndex(tmp_path / "index", model).encoder()
 
 
 def test_whole_or_not_at_all(model, path, tmp_path):
@@ -78,11 +106,188 @@ def test_whole_or_not_at_all(model, path, tmp_path):
     with pytest.raises(ValueError, match="`index_dir` must not exist yet"):
         index_of(model, path.parent)
     shutil.copytree(path, tmp_path / "index")
-    np.save(tmp_path / "index" / "text_splits.npy", np.arange(3))
+    np.save(tmp_path / "index" / "segment-000001" / "text_splits.npy", np.arange(3))
     with pytest.raises(ValueError, match="is not a complete index"):
+        SearchIndex(tmp_path / "index")
+    os.remove(tmp_path / "index" / "segment-000001" / "text_splits.npy")
+    with pytest.raises(ValueError, match="is not a complete index: FileNotFoundError"):
         SearchIndex(tmp_path / "index")
     with pytest.raises(ValueError, match="index.json must be the description of an index"):
         SearchIndex(tmp_path)
+    described = json.loads((path / "index.json").read_text()) | {"segments": [{"name": "../x", "deleted": None}]}
+    (tmp_path / "index" / "index.json").write_text(json.dumps(described))
+    with pytest.raises(ValueError, match="is not a complete index: .*a segment"):
+        SearchIndex(tmp_path / "index")
+
+
+# === Changes ===
+
+
+def test_documents_are_added_replaced_and_deleted(changed, vectors):
+    changed.add(["new", "0"], ["a film", "to see"], [{"year": 2026, "tags": ["a"]}, {}])
+    assert len(changed) == len(TEXTS) + 1
+    [[best, *others]] = changed.search(["a film"], top_k=99)
+    assert best[0] == "new" and best[2:] == ("a film", {"year": 2026, "tags": ["a"]})
+    assert {(hit.id, hit.text) for hit in others} == {("0", "to see"), *((str(n), TEXTS[n]) for n in range(1, 5))}
+    changed.delete(["3", "new"])
+    assert {hit.id for hit in changed.search(["a film"], top_k=99)[0]} == {"0", "1", "2", "4"}
+    changed.add(["3"], [TEXTS[3]], vectors=vectors[0][3:4] * 7)
+    assert changed.search(["good film"], top_k=1)[0][0][:1] == ("3",)
+    assert SearchIndex(changed.directory).search(["a film"]) == changed.search(["a film"])
+
+
+def test_a_new_index_grows_from_nothing(model, tmp_path):
+    index = SearchIndex.create(tmp_path / "index", model, prompt="see ")
+    assert len(index) == 0 and index.search(["a film"]) == [[]]
+    index.add([], [])
+    index.add(["a", "b"], TEXTS[:2])
+    with_prompt = SentenceEncoder(model, prompt="see ")
+    hits = SearchIndex(tmp_path / "index").search(with_prompt(["good film"]), 1)
+    assert hits[0][0].id == "a" and hits[0][0].score == pytest.approx(1, abs=1e-5)  # documents have the prompt
+    assert index.search(["good film"], 1)[0][0].score < 0.999  # queries have not
+    index.delete(["a", "b"])
+    assert len(index) == 0 and index.search(["a film"]) == [[]] and os.listdir(index.directory) == ["index.json"]
+    index.add(["a"], ["good film"])
+    assert len(index) == 1
+
+
+def test_it_is_as_if_made_at_once_after_any_changes(model, tmp_path, monkeypatch):
+    """Many small changes leave few segments, and the same documents with the same scores."""
+    monkeypatch.setattr(index_segments, "_BLOCK", 3)
+    rng, index, expected = np.random.default_rng(0), SearchIndex.create(tmp_path / "index", model), {}
+    for step in range(40):
+        ids = [f"doc {n}" for n in rng.choice(30, rng.integers(1, 6), replace=False)]
+        if step % 3 == 2:
+            gone = [name for name in ids if name in expected]
+            index.delete(gone)
+            expected = {name: value for name, value in expected.items() if name not in gone}
+            continue
+        rows = rng.normal(size=(len(ids), 8)).astype(np.float32)
+        index.add(ids, [f"{name}, {step}" for name in ids], [{"step": step}] * len(ids), rows)
+        expected = {name: value for name, value in expected.items() if name not in ids}
+        expected |= {name: (step, row / np.linalg.norm(row)) for name, row in zip(ids, rows, strict=True)}
+    assert len(index) == len(expected) and len(index._segments) < 8
+    query = rng.normal(size=(1, 8)).astype(np.float32)
+    [hits] = SearchIndex(index.directory).search(query, 99)
+    scores = {name: float(row @ query[0] / np.linalg.norm(query)) for name, (_, row) in expected.items()}
+    assert [hit.id for hit in hits] == sorted(scores, key=lambda name: -scores[name])
+    for hit in hits:
+        step = expected[hit.id][0]
+        assert (hit.text, hit.payload) == (f"{hit.id}, {step}", {"step": step})
+        assert hit.score == pytest.approx(scores[hit.id], abs=1e-6)
+
+
+def test_ids_of_one_hash_are_told_apart(changed, model, monkeypatch):
+    monkeypatch.setattr(index_segments, "_hash", lambda name: 7)
+    index = SearchIndex.create(os.path.join(changed.directory, "other"), model)
+    index.add(["a", "b", "c"], TEXTS[:3], vectors=np.eye(3))
+    index.delete(["b"])
+    assert [hit.id for hit in index.search(np.eye(3)[:1])[0]] == ["a", "c"]
+    with pytest.raises(ValueError, match=r"Each id must be unique. Received 'd' twice, in rows 0 and 2\."):
+        index.add(["d", "e", "d"], TEXTS[:3], vectors=np.eye(3))
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
+    before = changed.search(["a film"])
+    files = sorted(map(str, os.walk(changed.directory)))
+    with pytest.raises(ValueError, match=r"`ids` must be in .*index. Not there: '7', 'x'. Nothing was deleted."):
+        changed.delete(["0", "7", "x"])
+    with pytest.raises(ValueError, match="Each id must be unique. Received 'a' twice, in rows 0 and 1"):
+        changed.add(["a", "a"], ["good", "bad"])
+    with pytest.raises(ValueError, match=r"must match. Received 1 ids, 2 texts, 1 payloads and vectors of shape \[2,"):
+        changed.add(["a"], ["good", "bad"])
+    with pytest.raises(ValueError, match=r"must match.* shape \[1, 3\], where the index has 32 dim"):
+        changed.add(["a"], ["good"], vectors=np.eye(3)[:1])
+    with pytest.raises(ValueError, match="`vectors` must be finite"):
+        changed.add(["a"], ["good"], vectors=np.full([1, 32], np.nan))
+    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]. Received: \[1, 3\]"):
+        changed.search(np.eye(3)[:1])
+    with pytest.raises(ValueError, match="`ids`"):
+        changed.add([1], ["good"])
+    with alone_in(changed.directory), pytest.raises(ValueError, match="Another run is already writing to .*`index_"):
+        changed.delete(["0"])
+    assert changed.search(["a film"]) == before and sorted(map(str, os.walk(changed.directory))) == files
+
+
+def test_readers_keep_what_they_have_opened(changed):
+    reader = SearchIndex(changed.directory)
+    before = reader.search(["a film"])
+    changed.delete(["0", "1", "2", "3"])  # the segment is written again
+    assert not os.path.exists(os.path.join(changed.directory, "segment-000001"))
+    assert reader.search(["a film"]) == before and len(SearchIndex(changed.directory)) == 1
+
+
+def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monkeypatch):
+    """It has read the description when another process removes what that names."""
+    read, writer = search.read_object, SearchIndex(changed.directory)
+
+    def read_and_change(*args):
+        described = read(*args)
+        monkeypatch.setattr(search, "read_object", read)
+        writer.delete(["0", "1", "2"])
+        return described
+
+    monkeypatch.setattr(search, "read_object", read_and_change)
+    assert len(SearchIndex(changed.directory)) == 2
+
+
+def _end_before_it_counts(directory, change):
+    search._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    change(SearchIndex(directory))
+
+
+def _add(index):
+    index.add(["0", "9"], ["a", "b"], vectors=np.eye(32)[:2])
+
+
+def _delete(index):
+    index.delete(["0", "1", "2"])
+
+
+@pytest.mark.parametrize("change", [_add, _delete])
+def test_a_change_that_is_killed_leaves_the_index(changed, change):
+    before, files = changed.search(["a film"]), sorted(os.listdir(changed.directory))
+    process = processes.start(_end_before_it_counts, changed.directory, change)
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    assert SearchIndex(changed.directory).search(["a film"]) == before
+    changed.add(["new"], ["bad"])  # removes what is left
+    changed.delete(["new"])
+    assert changed.search(["a film"]) == before and len(os.listdir(changed.directory)) == len(files)
+    assert not [name for _, _, names in os.walk(changed.directory) for name in names if "deleted" in name]
+
+
+class _FailingIndexer(Indexer):
+    """Fails at a text; the identity is that of an `Indexer`."""
+
+    def __call__(self):
+        answer = super().__call__()
+
+        def fail(rows):
+            if "bad" in rows.texts[0]:
+                raise OSError("The disk is gone.")
+            return answer(rows)
+
+        return fail
+
+
+def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), ("bad",)], ["text"])
+    before, indexer = changed.search(["a film"]), changed.indexer()
+
+    def add(maker):
+        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, maker, rows_per_part=1)))
+
+    with pytest.raises(OSError, match="The disk is gone"):
+        add(_FailingIndexer(indexer.path, indexer.options))
+    assert SearchIndex(changed.directory).search(["a film"]) == before
+    with caplog.at_level("INFO", "absl"):
+        add(indexer)
+    assert "Resuming: 1 of 2 parts exist." in caplog.text
+    assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
+# === Commands ===
 
 
 def test_makers_go_to_other_processes_and_say_what_decides(model):
@@ -100,11 +305,55 @@ def test_blank_queries_are_refused():
             read_queries(words)
 
 
-def test_search_prints_json(path, capsys):
-    with pytest.raises(SystemExit) as end:
-        main.start_program("search", [f"--index_dir={path}", "good film", "--json", "--top_k=1"])
-    assert not end.value.code
-    assert json.loads(capsys.readouterr().out) == {
-        "query": "good film",
-        "results": [{"id": 0, "score": pytest.approx(1, abs=1e-5), "text": "good film"}],
-    }
+def run(name, *words):
+    """Returns what a command printed, which must succeed, or the error of one that must not."""
+    ended = run_here(name, list(words))
+    return ended["status"], ended["log"]
+
+
+def results(index, query, *words):
+    status, log = run("search", f"--index_dir={index}", query, "--json", *words)
+    assert status == 0, log
+    return json.loads(log.splitlines()[-1])
+
+
+def test_commands_make_change_and_search_an_index(model, tmp_path):
+    index = tmp_path / "index"
+    first, second = [(f"n{n}", text, n) for n, text in enumerate(TEXTS)], [("n0", "to see", 7), ("n9", "good film", 9)]
+    embed = ("embed", f"--model={model}", f"--index_dir={index}", "--id_column=key", "--keep_columns=year")
+    for rows, more in ((first, ["--pooling=max"]), (second, ["--update"])):
+        tiny.write_jsonl(tmp_path / "texts.jsonl", rows, ["key", "text", "year"])
+        status, log = run(*embed, f"--input_file={tmp_path}/texts.jsonl", *more)
+        assert status == 0, log
+    assert "Updated the index" in log and "which has 6 texts." in log
+    found = results(index, "good film", "--top_k=2")
+    assert sorted(found["results"], key=lambda each: each["id"]) == [
+        {"id": "n3", "score": pytest.approx(1, abs=1e-5), "text": "good film", "payload": {"year": 3}},
+        {"id": "n9", "score": pytest.approx(1, abs=1e-5), "text": "good film", "payload": {"year": 9}},
+    ]
+    (tmp_path / "ids.txt").write_text("n1\nn9\n", encoding="utf-8")
+    for words in (["n3"], [f"--input_file={tmp_path}/ids.txt"]):
+        status, log = run("delete_texts", f"--index_dir={index}", *words)
+        assert status == 0, log
+    assert {each["id"] for each in results(index, "good film")["results"]} == {"n0", "n2", "n4"}
+    assert len(os.listdir(index)) == 2  # the description and one segment
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["embed", "--index_dir=HOME/new", "--update", "--id_column=key"], "index.json must be the description of an"),
+        (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which tells new texts from those"),
+        (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
+         "--pooling cannot be combined with --update: the index has its own settings. Remove it."),
+        (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
+        (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
+        (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not there: 'none'."),
+    ],
+)  # fmt: skip
+def test_flags_that_do_not_fit_are_refused(words, message, model, path, tmp_path):
+    tiny.write_jsonl(tmp_path / "texts.jsonl", [("a", "b")], ["key", "text"])
+    name, *words = [word.replace("HOME", str(tmp_path)).replace("INDEX", str(path)) for word in words]
+    words += [f"--model={model}", f"--input_file={tmp_path}/texts.jsonl"] if name == "embed" else []
+    status, log = run(name, *words)
+    assert status == 1 and message.replace("INDEX", str(path)) in log, log

@@ -160,6 +160,11 @@ def test_every_variable_of_a_model_is_covered_and_the_right_ones_decay():
     assert {path.rsplit("/", 1)[1] for path in kept} == {"gamma", "beta", "bias", "output_bias"}
 
 
+def test_weights_of_a_custom_head_decay_except_biases_and_norms():
+    assert is_decayed("head/kernel") and is_decayed("head/dense/thresholds")
+    assert not any(map(is_decayed, ("head/bias", "head/dense/bias", "head/norm/gamma", "head/beta")))
+
+
 def test_a_variable_that_no_rule_covers_is_an_error():
     with keras.name_scope("layer"):
         stranger = keras.Variable(np.zeros(2), name="temperature")

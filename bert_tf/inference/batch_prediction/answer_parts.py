@@ -144,6 +144,8 @@ class PartWriter:
     def write(self, number: int, rows: TableRows) -> int:
         """Predicts and writes one part, and returns its number of rows."""
         answers = self._answer(rows)
+        if getattr(self.maker, "takes_kept", False):  # it has made columns of its own of them
+            rows = rows._replace(kept={})
         _warn_of_not_finite(number, answers)
         columns = _join_columns(rows, answers)
         for name, values in columns.items():

@@ -1,0 +1,32 @@
+"""Delete texts from a search index by their ids.
+
+    bert-tf delete_texts --index_dir=news.index 17 42
+    bert-tf delete_texts --index_dir=news.index --input_file=old_ids.txt
+
+Programs that are searching the index keep the texts until they open it again.
+"""
+
+from absl import logging
+
+from bert_tf.utils.settings import Flag
+
+FLAGS = (
+    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
+    Flag("input_file", None, "Ids to delete, one per line, instead of arguments."),
+)
+TAKES_TEXTS = True
+
+
+def main(settings, ids):
+    """Deletes the texts."""
+    from bert_tf.inference.search import SearchIndex
+    from bert_tf.utils.files import read_lines
+
+    if bool(ids) == bool(settings.input_file):
+        received = "both" if ids else "neither"
+        raise ValueError(f"Pass either ids as arguments or `input_file`; got {received}.")
+    if settings.input_file:
+        ids = [line.rstrip("\r\n") for line in read_lines(settings.input_file)]
+    index = SearchIndex(settings.index_dir)
+    index.delete(ids)
+    logging.info("The index %s has %d texts.", settings.index_dir, len(index))

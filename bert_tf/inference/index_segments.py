@@ -1,0 +1,197 @@
+"""Segments of a search index: immutable files of documents, memory-mapped, and the rows of them that were deleted.
+
+    segment-000001/
+        embeddings.npy                  float32 [n, D], each of length 1
+        ids.npy, text.npy, payload.npy  UTF-8, concatenated, uint8, with ids_splits.npy and so on: int64 [n + 1]
+        id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
+        deleted-000003.npy              bool [n], of the version of the index that has this number
+"""
+
+import hashlib
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bert_tf.data.features import Ragged, ranges
+from bert_tf.evaluation.metrics import unit
+
+EMBEDDINGS = "embeddings"
+COLUMNS = ("ids", "text", "payload")
+_BLOCK = 2**14  # rows copied or hashed at a time
+
+
+class Segment:
+    """A segment of n rows, some of which may be deleted.
+
+    Args:
+        folder: its directory.
+        deleted: name of the file of deleted rows; None: none are deleted.
+
+    Attributes:
+        vectors: float32 [n, D].
+        deleted: bool [n], or None.
+
+    Raises:
+        FileNotFoundError: a file is missing, such as after an update.
+        ValueError: a file is damaged.
+    """
+
+    def __init__(self, folder: str, deleted: str | None = None):
+        self.folder = folder
+        self.vectors = _load(folder, EMBEDDINGS)
+        self._columns = {name: Ragged(_load(folder, name), _load(folder, f"{name}_splits")) for name in COLUMNS}
+        self._hashes, self._rows = _load(folder, "id_hashes"), _load(folder, "id_rows")
+        self.deleted = None if deleted is None else _load(folder, deleted.removesuffix(".npy"))
+        count = len(self.vectors)
+        lengths = [len(each.splits) - 1 for each in self._columns.values()] + [len(self._hashes), len(self._rows)]
+        lengths += [] if self.deleted is None else [len(self.deleted)]
+        ends = all(each.splits[-1] == len(each.flat) for each in self._columns.values())
+        if self.vectors.ndim != 2 or set(lengths) != {count} or not ends:
+            raise ValueError(f"files of {count} vectors and {lengths} rows")
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def num_live(self) -> int:
+        """Number of rows that are not deleted."""
+        return len(self) if self.deleted is None else len(self) - int(np.count_nonzero(self.deleted))
+
+    def live_rows(self, start: int, stop: int) -> np.ndarray:
+        """Returns those of the rows from `start` to `stop` (exclusive) that are not deleted, int64, ascending."""
+        stop = min(stop, len(self))
+        return np.arange(start, stop) if self.deleted is None else start + np.flatnonzero(~self.deleted[start:stop])
+
+    def value(self, column: str, row: int) -> str:
+        """Returns the id, text or payload of a row."""
+        flat, splits = self._columns[column]
+        return bytes(flat[splits[row] : splits[row + 1]]).decode("utf-8")
+
+    def take(self, column: str, rows: np.ndarray) -> Ragged:
+        """Returns the values of some rows, as bytes."""
+        flat, splits = self._columns[column]
+        starts = splits[rows]
+        lengths = splits[rows + 1] - starts
+        return Ragged.of_lengths(flat[ranges(starts, lengths)], lengths)
+
+    def id_blocks(self) -> Iterator[list[str]]:
+        """Yields the ids of all rows in blocks."""
+        for start in range(0, len(self), _BLOCK):
+            yield [self.value("ids", row) for row in range(start, min(start + _BLOCK, len(self)))]
+
+    def find(self, ids: Sequence[str]) -> np.ndarray:
+        """Returns the row of each id, int64; -1 if it has none, or was deleted."""
+        hashes = np.array([_hash(each.encode("utf-8")) for each in ids], np.uint64)
+        return np.array([self._find(*pair) for pair in zip(ids, hashes, strict=True)], np.int64)
+
+    def _find(self, name, hashed):
+        place = int(np.searchsorted(self._hashes, hashed))
+        while place < len(self) and self._hashes[place] == hashed:  # several ids may have one hash
+            row = int(self._rows[place])
+            if self.value("ids", row) == name:
+                return row if self.deleted is None or not self.deleted[row] else -1
+            place += 1
+        return -1
+
+
+def _load(folder, name):
+    return np.load(os.path.join(folder, f"{name}.npy"), mmap_mode="r")
+
+
+def _hash(name: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
+
+
+def joined(texts: Sequence[str]) -> Ragged:
+    """Returns texts as bytes in UTF-8, concatenated."""
+    encoded = [text.encode("utf-8") for text in texts]
+    return Ragged.of_lengths(np.frombuffer(b"".join(encoded), np.uint8), list(map(len, encoded)))
+
+
+# === Writing ===
+
+
+def write_segment(folder: str, vectors: np.ndarray, ids: Sequence[str], texts: Sequence[str], payload: Sequence[str]):
+    """Writes documents to a new directory.
+
+    Args:
+        folder: the directory.
+        vectors: float [n, D], which are scaled to length 1.
+        ids, texts, payload: one per document; the payload as JSON, or "".
+
+    Raises:
+        ValueError: an id is there twice.
+    """
+    os.mkdir(folder)
+    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), unit(np.asarray(vectors, np.float32)))
+    for name, values in zip(COLUMNS, (ids, texts, payload), strict=True):
+        flat, splits = joined(values)
+        np.save(os.path.join(folder, f"{name}.npy"), flat)
+        np.save(os.path.join(folder, f"{name}_splits.npy"), splits)
+    _write_hashes(folder)
+
+
+def unpack_segment(folder: str, archive: str):
+    """Writes documents to a new directory from an .npz file with the arrays of a segment; raises as `write_segment`."""
+    os.mkdir(folder)
+    with zipfile.ZipFile(archive) as files:  # an array in an archive cannot be memory-mapped
+        for name in files.namelist():
+            with files.open(name) as source, open(os.path.join(folder, name), "wb") as target:
+                shutil.copyfileobj(source, target)
+    _write_hashes(folder)
+
+
+def merge_segments(folder: str, segments: Sequence[Segment]):
+    """Writes the rows of segments that are not deleted to a new directory, block by block."""
+    os.mkdir(folder)
+    count, width = sum(each.num_live for each in segments), segments[0].vectors.shape[1]
+    vectors = _create(folder, EMBEDDINGS, np.float32, (count, width))
+    for first, segment, rows in _live_blocks(segments):
+        vectors[first : first + len(rows)] = segment.vectors[rows]
+    for name in COLUMNS:
+        splits = _create(folder, f"{name}_splits", np.int64, (count + 1,))
+        for first, segment, rows in _live_blocks(segments):
+            splits[first + 1 : first + 1 + len(rows)] = splits[first] + segment.take(name, rows).splits[1:]
+        flat = _create(folder, name, np.uint8, (int(splits[-1]),))
+        for first, segment, rows in _live_blocks(segments):
+            flat[splits[first] : splits[first + len(rows)]] = segment.take(name, rows).flat
+    _write_hashes(folder)
+
+
+def _live_blocks(segments) -> Iterator[tuple[int, Segment, np.ndarray]]:
+    """Yields (number of rows before, segment, some of its rows)."""
+    first = 0
+    for segment in segments:
+        for start in range(0, len(segment), _BLOCK):
+            rows = segment.live_rows(start, start + _BLOCK)
+            yield first, segment, rows
+            first += len(rows)
+
+
+def _create(folder, name, dtype, shape):
+    return np.lib.format.open_memmap(os.path.join(folder, f"{name}.npy"), "w+", dtype, shape)
+
+
+def _write_hashes(folder):
+    """Writes where each id is: 16 bytes per document, in memory too."""
+    flat, splits = _load(folder, "ids"), _load(folder, "ids_splits")
+    count = len(splits) - 1
+    hashes = np.empty(count, np.uint64)
+    for start in range(0, count, _BLOCK):
+        ends = splits[start : start + _BLOCK + 1].tolist()
+        hashes[start : start + _BLOCK] = [_hash(bytes(flat[a:b])) for a, b in zip(ends, ends[1:], strict=False)]
+    rows = np.argsort(hashes, kind="stable")
+    hashes = hashes[rows]
+    seen = {}  # of one hash: id -> its row
+    for place in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
+        if not place or hashes[place] != hashes[place - 1]:
+            seen = {}
+        for row in rows[place : place + 2].tolist():
+            name = bytes(flat[splits[row] : splits[row + 1]]).decode("utf-8")
+            if seen.setdefault(name, row) != row:
+                raise ValueError(f"Each id must be unique. Received {name!r} twice, in rows {seen[name]} and {row}.")
+    np.save(os.path.join(folder, "id_hashes.npy"), hashes)
+    np.save(os.path.join(folder, "id_rows.npy"), rows)
