@@ -85,9 +85,32 @@ def read_columns(
         raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
     if examples.tags is not None and tag_scheme is not None:
-        _check_tags(examples, tag_scheme)
-        _unify(examples, tag_scheme)
+        unify_tags(examples, tag_scheme)
     return examples
+
+
+def unify_tags(examples: TaggedExamples, tag_scheme: str):
+    """Checks that all tags follow a scheme, and puts its name and the tags in IOB2 into the examples.
+
+    Args:
+        examples: the sentences, with tags as the file has them.
+        tag_scheme: as in `read_columns`.
+
+    Raises:
+        ValueError: a tag is unknown or violates the scheme.
+    """
+    _check_tags(examples, tag_scheme)
+    scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
+    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_wrong_tag(tags, scheme))]
+    if faults:
+        i, fault = faults[0]
+        at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"
+        # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
+        if tag_scheme in ("iob2", "bioes"):
+            raise _contradiction(at, scheme, problem)
+        logging.warning("%s: sentences whose tags do not follow %s: %d, first %s.", at, scheme, len(faults), problem)
+    examples.scheme = scheme
+    examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
 
 
 def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
@@ -266,21 +289,6 @@ def _check_tags(examples, tag_scheme):
                 ) from error
             if prefix not in ("O", *SCHEMES.get(tag_scheme, prefix)):
                 raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not define")
-
-
-def _unify(examples, tag_scheme):
-    """Puts the scheme's name and the tags in IOB2 into the examples."""
-    scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
-    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_wrong_tag(tags, scheme))]
-    if faults:
-        i, fault = faults[0]
-        at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"
-        # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
-        if tag_scheme in ("iob2", "bioes"):
-            raise _contradiction(at, scheme, problem)
-        logging.warning("%s: sentences whose tags do not follow %s: %d, first %s.", at, scheme, len(faults), problem)
-    examples.scheme = scheme
-    examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
 
 
 def _contradiction(at, scheme, problem):

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 import bert_tf
 from bert_tf.cli import run_classifier
 from bert_tf.inference.sklearn import BertClassifier
-from bert_tf.inference.sklearn.classifier import BOUNDS
+from bert_tf.inference.sklearn.estimator import BOUNDS
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.trainer import Trainer
 from tests import scripts, tiny
