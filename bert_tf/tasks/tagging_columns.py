@@ -74,8 +74,7 @@ def read_columns(
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
-    if tag_scheme not in (None, "auto", *SCHEMES):
-        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
+    _check_scheme(tag_scheme)
     path = os.fspath(path)
     if _is_jsonl(path):
         examples = _read_jsonl(path, tag_column is not None)
@@ -97,8 +96,9 @@ def unify_tags(examples: TaggedExamples, tag_scheme: str):
         tag_scheme: as in `read_columns`.
 
     Raises:
-        ValueError: a tag is unknown or violates the scheme.
+        ValueError: the scheme is unknown, or a tag is unknown or violates it.
     """
+    _check_scheme(tag_scheme)
     _check_tags(examples, tag_scheme)
     scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
     faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_wrong_tag(tags, scheme))]
@@ -274,6 +274,11 @@ def _check_words(examples):
                     f"{examples.where(i, k)}: a word must not be blank. Received {word!r} as word "
                     f"{k} of the sentence; correct it, or remove it with its tag."
                 )
+
+
+def _check_scheme(tag_scheme):
+    if tag_scheme not in (None, "auto", *SCHEMES):
+        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
 
 
 def _check_tags(examples, tag_scheme):

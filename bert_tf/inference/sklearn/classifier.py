@@ -65,6 +65,11 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
         y = self._indicator(read_label_sets(y, X)) if self.multilabel_ else y
         return super().score(X, y, sample_weight)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
     def _read_targets(self, y, inputs):
         return read_label_sets(y, inputs) if has_label_sets(y) else read_labels(y, inputs)
 

@@ -137,7 +137,7 @@ def _matrix(sets):
 def _indicator(matrix):
     if matrix.ndim != 2 or matrix.shape[1] < 2 or not np.isin(matrix, (0, 1)).all():
         odd = matrix[~np.isin(matrix, (0, 1))] if matrix.ndim == 2 else []
-        raise _no_label_sets(f"{odd.flat[0]!r}" if len(odd) else f"an array of shape {matrix.shape}")
+        raise _no_label_sets(f"{odd.flat[0]}" if len(odd) else f"an array of shape {matrix.shape}")
     return matrix.astype(np.int64)
 
 
