@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.inference.sklearn.estimator import FineTunedEstimator, labeled_texts, weigh_classes
-from bert_tf.inference.sklearn.inputs import column_names, has_label_sets, read_label_sets, read_labels
+from bert_tf.inference.sklearn.inputs import as_label_sets, as_labels, column_names, has_label_sets
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_data import targets as targets_of
 
@@ -62,7 +62,7 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
             ValueError: texts and labels do not match.
         """
         check_is_fitted(self)
-        y = self._indicator(read_label_sets(y, X)) if self.multilabel_ else y
+        y = self._indicator(as_label_sets(y, X)) if self.multilabel_ else y
         return super().score(X, y, sample_weight)
 
     def __sklearn_tags__(self):
@@ -71,7 +71,7 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
         return tags
 
     def _read_targets(self, y, inputs):
-        return read_label_sets(y, inputs) if has_label_sets(y) else read_labels(y, inputs)
+        return as_label_sets(y, inputs) if has_label_sets(y) else as_labels(y, inputs)
 
     def _learn_targets(self, targets, y):
         self.multilabel_ = has_label_sets(y)

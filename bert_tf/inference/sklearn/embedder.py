@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import load
 from bert_tf.inference.sentence_encoder import EncodeOptions, count_unpooled, prompt_of, recipe_of
-from bert_tf.inference.sklearn.inputs import read_texts, with_string_input
+from bert_tf.inference.sklearn.inputs import as_texts, with_string_input
 from bert_tf.inference.sklearn.trained_model import precision_of
 
 
@@ -91,7 +91,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Raises:
             ValueError: there is no model, no such layer, pooling or prompt, or the input is not texts.
         """
-        read_texts(X)
+        as_texts(X)
         options = {name: getattr(self, name) for name in ("layers", "pooling", "normalize", "max_seq_length")}
         prompts = EncodeOptions(prompt=self.prompt, prompt_name=self.prompt_name)
         self.encoder_ = FrozenEncoder(os.fspath(self.model), options, self.precision, prompts)
@@ -107,7 +107,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         prompt = self.encoder_.prompt
-        return self.encoder_.extract([prompt + text for text in read_texts(X)])
+        return self.encoder_.extract([prompt + text for text in as_texts(X)])
 
     def __sklearn_tags__(self):
         return with_string_input(super().__sklearn_tags__())

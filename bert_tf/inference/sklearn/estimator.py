@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview
-from bert_tf.inference.sklearn.inputs import column_names, read_texts, read_weights, take, with_string_input
+from bert_tf.inference.sklearn.inputs import as_texts, as_weights, column_names, select, with_string_input
 from bert_tf.inference.sklearn.trained_model import TrainedModel, precision_of, seed_of_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import Examples, FineTuningTask
@@ -128,15 +128,15 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         self._check_parameters()
         inputs = self._read_inputs(X, first=True)
         targets = self._read_targets(y, inputs)
-        weights = np.ones(len(inputs)) if sample_weight is None else read_weights(sample_weight, inputs)
+        weights = np.ones(len(inputs)) if sample_weight is None else as_weights(sample_weight, inputs)
         chosen, held_out = np.flatnonzero(weights), None
-        self._learn_targets(take(targets, chosen), y)
+        self._learn_targets(select(targets, chosen), y)
         if eval_set is not None:
             held_out = self._read_eval_set(eval_set)
         elif self.early_stopping or self.keep_best:
             chosen, others = self._split(chosen, targets)
-            held_out = self._examples(take(inputs, others), take(targets, others))
-        examples = self._examples(take(inputs, chosen), take(targets, chosen))
+            held_out = self._examples(select(inputs, others), select(targets, others))
+        examples = self._examples(select(inputs, chosen), select(targets, chosen))
         self.trained_ = self._train(examples, held_out, weights[chosen])
         self.n_steps_ = self.trained_.step
         return self
@@ -181,7 +181,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     def _read_inputs(self, X, first=False):
         """Returns n texts or pairs of texts; `first`: those to fit on, which decide what later ones must be."""
-        texts, columns = read_texts(X, pairs=True), column_names(X)
+        texts, columns = as_texts(X, pairs=True), column_names(X)
         width = 2 if isinstance(texts[0], tuple) else 1
         if first:
             self.n_features_in_ = self._width = width
@@ -240,7 +240,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     def _split(self, chosen, targets):
         """Returns the indices to train on and those to validate."""
-        strata = self._strata(take(targets, chosen))
+        strata = self._strata(select(targets, chosen))
         try:
             fraction, seed = self.validation_fraction, self.seed
             return train_test_split(chosen, test_size=fraction, random_state=seed, stratify=strata)

@@ -19,7 +19,7 @@ def column_names(table) -> list[str] | None:
     return None if columns is None or callable(columns) else list(columns)
 
 
-def read_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, str]]:
+def as_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, str]]:
     """Returns n texts or, with `pairs`, n texts or n pairs of texts.
 
     Args:
@@ -45,7 +45,7 @@ def read_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, 
     return texts
 
 
-def read_sentences(X: Iterable) -> list[list[str]]:
+def as_sentences(X: Iterable) -> list[list[str]]:
     """Returns the words of n sentences; those of a text are separated by white space.
 
     Raises:
@@ -76,7 +76,7 @@ def check_targets(y, inputs: Sequence):
     check_consistent_length(inputs, y)
 
 
-def read_labels(y, texts: Sequence) -> np.ndarray:
+def as_labels(y, texts: Sequence) -> np.ndarray:
     """Returns n labels, one for each text: strings, integers or booleans.
 
     Raises:
@@ -99,7 +99,7 @@ def has_label_sets(y) -> bool:
     return isinstance(y, Iterable) and any(isinstance(each, list | tuple | set | frozenset | np.ndarray) for each in y)
 
 
-def read_label_sets(y, texts: Sequence) -> np.ndarray | list[frozenset[str]]:
+def as_label_sets(y, texts: Sequence) -> np.ndarray | list[frozenset[str]]:
     """Returns the labels of n texts: an indicator matrix int64 [n, L], or n sets of label names.
 
     Args:
@@ -156,7 +156,7 @@ def _check_line(label, n):
         )
 
 
-def read_values(y, texts: Sequence) -> np.ndarray:
+def as_values(y, texts: Sequence) -> np.ndarray:
     """Returns n finite numbers, float64, one for each text.
 
     Raises:
@@ -172,7 +172,7 @@ def read_values(y, texts: Sequence) -> np.ndarray:
     return values
 
 
-def read_tags(y, sentences: list[list[str]]) -> list[list[str]]:
+def as_tags(y, sentences: list[list[str]]) -> list[list[str]]:
     """Returns the tags of n sentences, one per word.
 
     Raises:
@@ -201,7 +201,7 @@ def read_tags(y, sentences: list[list[str]]) -> list[list[str]]:
 # === Weights ===
 
 
-def read_weights(sample_weight, inputs: Sequence) -> np.ndarray:
+def as_weights(sample_weight, inputs: Sequence) -> np.ndarray:
     """Returns the weights of n examples, float64 [n], divided by the largest.
 
     Raises:
@@ -228,7 +228,7 @@ def read_weights(sample_weight, inputs: Sequence) -> np.ndarray:
     return weights / weights.max()
 
 
-def take(values: Any, chosen: np.ndarray) -> Any:
+def select(values: Any, chosen: np.ndarray) -> Any:
     """Returns the chosen ones of an array or a list."""
     return values[chosen] if isinstance(values, np.ndarray) else [values[i] for i in chosen]
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from bert_tf.inference.sklearn.estimator import FineTunedEstimator, labeled_texts
-from bert_tf.inference.sklearn.inputs import read_values
+from bert_tf.inference.sklearn.inputs import as_values
 from bert_tf.tasks.classification import ClassificationTask
 
 
@@ -33,7 +33,7 @@ class BertRegressor(RegressorMixin, FineTunedEstimator):
         return self._predictions(X)
 
     def _read_targets(self, y, inputs):
-        return read_values(y, inputs)
+        return as_values(y, inputs)
 
     def _examples(self, inputs, targets=None):
         return labeled_texts(inputs, None if targets is None else targets.tolist())

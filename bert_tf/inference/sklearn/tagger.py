@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.evaluation.entities import parse_entities, score_entities, tags_of
 from bert_tf.inference.sklearn.estimator import FineTunedEstimator, weigh_classes
-from bert_tf.inference.sklearn.inputs import read_sentences, read_tags
+from bert_tf.inference.sklearn.inputs import as_sentences, as_tags
 from bert_tf.tasks.tagging import TaggingTask, list_tags
 from bert_tf.tasks.tagging_columns import TaggedExamples, unify_tags
 
@@ -64,13 +64,13 @@ class BertTagger(FineTunedEstimator):
             ValueError: sentences and tags do not match.
         """
         check_is_fitted(self)
-        return score_entities(read_tags(y, read_sentences(X)), self.predict(X))["f1"]
+        return score_entities(as_tags(y, as_sentences(X)), self.predict(X))["f1"]
 
     def _read_inputs(self, X, first=False):
-        return read_sentences(X)
+        return as_sentences(X)
 
     def _read_targets(self, y, inputs):
-        return read_tags(y, inputs)
+        return as_tags(y, inputs)
 
     def _learn_targets(self, targets, y):
         examples = self._examples(targets, targets)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.inference.sklearn import BertClassifier, BertRegressor, BertTagger
-from bert_tf.inference.sklearn.inputs import read_weights
+from bert_tf.inference.sklearn.inputs import as_weights
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.tagging import TaggingTask
@@ -108,6 +108,6 @@ def test_balanced_classes_count_weights():
 )
 def test_bad_weights_are_refused(folder, weights, message):
     with pytest.raises(ValueError, match=message):
-        read_weights(weights, ["a", "b"])
+        as_weights(weights, ["a", "b"])
     with pytest.raises(ValueError, match=message):
         BertRegressor(folder).fit(["a", "b"], [0.0, 1.0], sample_weight=weights)
