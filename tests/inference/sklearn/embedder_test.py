@@ -7,6 +7,7 @@ import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -19,6 +20,14 @@ from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import write
 
 TEXTS, LABELS = (list(column) for column in zip(*tiny.texts(48, names=("bad", "good")), strict=True))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _eagerly():
+    """Tracing each encoder for a few sentences would be most of the time."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +54,21 @@ def test_lengths_are_one_where_asked(folder):
 
 
 def test_a_prompt_is_put_before_every_text(folder, tmp_path):
+    texts = TEXTS[:5]
     path = shutil.copytree(folder, tmp_path / "model")
     prompts = {"prompts": {"search": "to see "}, "default_prompt_name": "search"}
     for include in (True, False):
         pooling = {"pooling_mode": "mean", "include_prompt": include}
         write(path, config_sentence_transformers=prompts, **{"1_Pooling__config": pooling})
         embedder = bert_tf.sklearn.BertEmbedder(path, prompt_name="search")
-        vectors = embedder.fit_transform(DataFrame({"text": TEXTS}))
-        np.testing.assert_array_equal(vectors, bert_tf.SentenceEncoder(path)(TEXTS))
-        again = pickle.loads(pickle.dumps(clone(embedder).set_params(prompt_name=None, prompt="to see ").fit(TEXTS)))
-        np.testing.assert_array_equal(again.transform(TEXTS), vectors)
-    plain = bert_tf.sklearn.BertEmbedder(path).fit_transform(TEXTS)
-    np.testing.assert_array_equal(plain, bert_tf.load(folder).features(TEXTS))
+        vectors = embedder.fit_transform(DataFrame({"text": texts}))
+        np.testing.assert_array_equal(vectors, bert_tf.SentenceEncoder(path)(texts))
+        again = pickle.loads(pickle.dumps(clone(embedder).set_params(prompt_name=None, prompt="to see ").fit(texts)))
+        np.testing.assert_array_equal(again.transform(texts), vectors)
+    plain = bert_tf.sklearn.BertEmbedder(path).fit_transform(texts)
+    np.testing.assert_array_equal(plain, bert_tf.load(folder).features(texts))
     with pytest.raises(ValueError, match="`prompt_name` must be one of the model's prompts: search. Got 'query'"):
-        embedder.set_params(prompt_name="query").fit(TEXTS)
+        embedder.set_params(prompt_name="query").fit(texts)
 
 
 def test_the_output_is_a_table_of_pandas_where_that_is_set(folder, monkeypatch):

@@ -28,7 +28,7 @@ class OfNumbers:
 
     def fit(self, X, y=None, **weights):
         if self.__sklearn_tags__().target_tags.required:
-            X, y = validate_data(self, X, y, multi_output=np.ndim(y) == 2)
+            X, y = validate_data(self, X, y, multi_output=np.asarray(y).ndim == 2)
         else:
             X = validate_data(self, X)
         super().fit(as_texts(X), y, **weights)
@@ -105,6 +105,7 @@ def test_the_classifier_passes_scikit_learns_checks(folder):
 
 @pytest.mark.slow
 def test_the_regressor_passes_scikit_learns_checks(folder):
-    regressor = NumberRegressor(folder, max_seq_length=32, learning_rate=3e-3, num_train_epochs=6)
+    options = {"train_batch_size": 6, "num_train_epochs": 6}  # one step for a single example
+    regressor = NumberRegressor(folder, max_seq_length=32, learning_rate=3e-3, **options)
     faults, passed = results(regressor, EXCUSED)
     assert not faults and passed > 50, faults
