@@ -116,8 +116,9 @@ def as_label_sets(y, texts: Sequence) -> np.ndarray | list[frozenset[str]]:
         check_consistent_length(texts, y)
         return _indicator(y)
     check_targets(y, texts)
-    sets = list(y)
-    if not any(isinstance(name, str) for each in sets if isinstance(each, Iterable) for name in each) and any(sets):
+    sets = [each.tolist() if isinstance(each, np.ndarray) else each for each in y]
+    values = [value for each in sets if isinstance(each, Iterable) for value in each]
+    if values and not any(isinstance(value, str) for value in values):
         return _indicator(_matrix(sets))
     for n, names in enumerate(sets):
         if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(m, str) for m in names):

@@ -8,7 +8,6 @@ import signal
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
@@ -143,11 +142,8 @@ def test_it_learns_several_labels(several):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "matrix",
-    [DataFrame({"film": MATRIX[:, 0].tolist(), "good": Series(MATRIX[:, 1].tolist(), range(48))}),
-     scipy.sparse.csr_array(MATRIX), MATRIX.astype(bool), MATRIX.tolist(), list(MATRIX.astype(float))],
-    ids=["DataFrame", "sparse", "bool", "lists", "rows"],
-)  # fmt: skip
+    "matrix", [DataFrame({"film": MATRIX[:, 0], "good": MATRIX[:, 1]}), MATRIX], ids=["DataFrame", "array"]
+)
 def test_an_indicator_matrix_is_the_same_as_label_sets(folder, several, matrix):
     fitted = BertClassifier(folder, **OPTIONS).fit(TEXTS, matrix)
     assert fitted.classes_.tolist() == (["film", "good"] if hasattr(matrix, "columns") else [0, 1])
