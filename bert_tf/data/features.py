@@ -120,6 +120,7 @@ FEATURES = {
         Feature("start_positions", per="example"),  # of the answer's first token; 0: not in this sequence
         Feature("end_positions", per="example"),  # of its last token
         Feature("is_real_example", dtype="float32", per="example"),  # 0 for padding rows
+        Feature("sample_weights", dtype="float32", per="example"),  # scikit-learn's only: of the example in the loss
     )
 }
 

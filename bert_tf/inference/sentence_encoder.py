@@ -76,10 +76,6 @@ class SentenceEncoder:
         bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)
         tokenizer = bert.tokenizer
         self._lower = self.recipe.lower and not tokenizer.do_lower_case
-        unpooled = 0
-        if self.prompt and not self.recipe.include_prompt:
-            tokens = tokenizer.tokenize(self._prepared([""])).row_lengths()[0]
-            unpooled = len(tokenizer.template.before) + int(tokens)
         longest = self.recipe.max_seq_length
         if longest is not None and options.max_seq_length is None:
             longest = min(longest, bert.config.max_length)
@@ -90,7 +86,7 @@ class SentenceEncoder:
             self.recipe.poolings,
             self.recipe.normalize,
             longest,
-            unpooled=unpooled,
+            unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
             finish=_make_finish(directory_of(path), self.recipe.steps),
         )
 
@@ -157,6 +153,13 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
             "it as `prompt`."
         )
     return recipe.prompts[name] if name is not None else ""
+
+
+def count_unpooled(tokenizer, prompt: str, recipe: PoolingConfig) -> int:
+    """Returns the number of tokens at the start of a sequence that are not pooled: a prompt's, where the model asks."""
+    if not prompt or recipe.include_prompt:
+        return 0
+    return len(tokenizer.template.before) + int(tokenizer.tokenize([prompt]).row_lengths()[0])
 
 
 def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:

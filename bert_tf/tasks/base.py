@@ -18,6 +18,7 @@ from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.recurrent import RECURRENT
 from bert_tf.models.sentence_transformers_files import PoolingConfig
+from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.options import RecurrentOptions, RunOptions
 from bert_tf.utils.html_report import Page
 
@@ -371,7 +372,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     def loss(self, outputs, batch, normalizers):
         losses, _ = self.example_losses(outputs, batch)
-        return tf.reduce_sum(losses * batch["is_real_example"]) / normalizers["examples"]
+        return sum_losses(losses, batch) / normalizers["examples"]
 
     def distillation_losses(
         self, outputs: Outputs, teacher_outputs: Outputs, batch: Tensors, temperature: float

@@ -28,7 +28,7 @@ from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_optio
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
-from bert_tf.tasks.losses import class_weights
+from bert_tf.tasks.losses import class_weights, sum_losses
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 from bert_tf.utils.files import atomic_open
@@ -426,7 +426,7 @@ class ClassificationTask(Abstaining):
     def loss(self, outputs, batch, normalizers):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)
         losses = self.problem.losses(outputs, batch[self.problem.target], weights, self.label_smoothing)
-        return tf.reduce_sum(losses * batch["is_real_example"]) / normalizers["examples"]
+        return sum_losses(losses, batch) / normalizers["examples"]
 
     def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
         return self.problem.distillation_losses(outputs, teacher_outputs, temperature) * self.example_weights(batch)

@@ -17,6 +17,7 @@ from bert_tf.checkpoints.loading import Description, directory_of, load_descript
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import FineTuningTask, Outputs, Tensors, TrainableTask
+from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
 
@@ -55,10 +56,9 @@ class DistilledTask(TrainableTask):
     def loss_parts(self, outputs, batch, normalizers):
         """Computes the task's loss and the weighted mean of the examples' distance to the teacher."""
         far = self._task.distillation_losses(outputs, self._teacher(batch), batch, self.temperature)
-        far = tf.reduce_sum(far * batch["is_real_example"])
         return {
             "label_loss": self._task.loss(outputs, batch, normalizers),
-            "teacher_loss": tf.math.divide_no_nan(far, normalizers["examples"]),
+            "teacher_loss": tf.math.divide_no_nan(sum_losses(far, batch), normalizers["examples"]),
         }
 
     def example_losses(self, outputs, batch):

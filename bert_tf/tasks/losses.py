@@ -1,6 +1,6 @@
-"""Shared losses on labels: cross-entropy, class weights, and the distance to a teacher's outputs."""
+"""Shared losses on labels: cross-entropy, example and class weights, and the distance to a teacher's outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -36,12 +36,25 @@ def cross_entropy(
     return (1 - smoothing) * own + smoothing * tf.reduce_mean(terms, -1)
 
 
+# === Example weights ===
+
+
+def sum_losses(losses: tf.Tensor, batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Computes the sum of the losses of a batch's examples, float32 [B], each times its weight; padding counts as 0.
+
+    The weights are the batch's `sample_weights` if it has them, otherwise 1. A loss divides the sum by normalizers
+    without these weights, so that its expectation over random batches is exactly the weighted one.
+    """
+    weights = batch["is_real_example"]
+    return tf.reduce_sum(losses * (weights * batch["sample_weights"] if "sample_weights" in batch else weights))
+
+
 # === Class weights ===
 # Class weights in the loss.
 
 
 def class_weights(
-    given: Sequence[str] | None, labels: Sequence[str], label_ids, all_occur: bool = True
+    given: Sequence[str] | None, labels: Sequence[str], label_ids, all_occur: bool = True, example_weights=None
 ) -> tuple[float, ...] | None:
     """Returns a weight per label, or None without class weights or training.
 
@@ -55,6 +68,7 @@ def class_weights(
         label_ids: labels of the training examples, int [n] or [n, L] of 0 and 1. If None, nothing is trained.
         all_occur: whether each label must have an example to be balanced; otherwise a label without one has weight 1,
             and the others are balanced among themselves.
+        example_weights: float [n], how often each of the n examples counts. If None, once.
 
     Raises:
         ValueError: `given` has none of these forms, names an unknown label, or a label to be balanced has no example.
@@ -62,19 +76,20 @@ def class_weights(
     if not given or label_ids is None:
         return None
     if list(given) == ["balanced"]:
-        return _balanced(labels, label_ids, all_occur)
+        times = np.ones(len(label_ids)) if example_weights is None else example_weights
+        return _balanced(labels, label_ids, all_occur, times)
     path = ",".join(given)
     return _from_file(labels, path) if path.lower().endswith(".json") else _by_name(labels, given)
 
 
-def _balanced(labels, label_ids, all_occur):
-    counts = label_ids.sum(0) if label_ids.ndim == 2 else np.bincount(label_ids, minlength=len(labels))
+def _balanced(labels, label_ids, all_occur, times):
+    counts = times @ label_ids if label_ids.ndim == 2 else np.bincount(label_ids, times, len(labels))
     if all_occur and (missing := [label for label, count in zip(labels, counts, strict=True) if not count]):
         raise ValueError(
             f"`class_weights=balanced` requires training examples of every label. There are none of {missing}; pass "
             "label:weight pairs instead."
         )
-    weights = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    weights = times.sum() / (np.count_nonzero(counts) * np.where(counts > 0, counts, 1))
     return tuple(np.where(counts > 0, weights, 1.0).tolist())
 
 

@@ -27,7 +27,7 @@ from bert_tf.tasks.base import (
     names_class,
     read_lstm_units,
 )
-from bert_tf.tasks.losses import class_weights, cross_entropy, divergence
+from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_losses
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, write_columns
@@ -320,7 +320,7 @@ class TaggingTask(FineTuningTask):
     def loss(self, outputs, batch, normalizers):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)
         losses = _losses(outputs, batch["tag_ids"], weights, self.label_smoothing)
-        return tf.math.divide_no_nan(tf.reduce_sum(losses * batch["is_real_example"]), normalizers["examples"])
+        return tf.math.divide_no_nan(sum_losses(losses, batch), normalizers["examples"])
 
     def example_losses(self, outputs, batch):
         words = tf.reduce_sum(tf.cast(batch["tag_ids"] >= 0, tf.float32), axis=1)

@@ -92,8 +92,7 @@ def read_columns(
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
-    if tag_scheme not in (None, "auto", *SCHEMES):
-        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
+    _check_scheme(tag_scheme)
     return read_files(path, lambda path: _read_file(path, text_column, tag_column, tag_scheme, encoding))
 
 
@@ -114,9 +113,33 @@ def _read_file(path, text_column, tag_column, tag_scheme, encoding):
         raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
     if examples.tags is not None and tag_scheme is not None:
-        _check_tags(examples, tag_scheme)
-        _unify(examples, tag_scheme)
+        unify_tags(examples, tag_scheme)
     return examples
+
+
+def unify_tags(examples: TaggedExamples, tag_scheme: str):
+    """Checks that all tags follow a scheme, and puts its name and the tags in IOB2 into the examples.
+
+    Args:
+        examples: the sentences, with tags as the file has them.
+        tag_scheme: as in `read_columns`.
+
+    Raises:
+        ValueError: the scheme is unknown, or a tag is unknown or violates it.
+    """
+    _check_scheme(tag_scheme)
+    _check_tags(examples, tag_scheme)
+    scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
+    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_wrong_tag(tags, scheme))]
+    if faults:
+        i, fault = faults[0]
+        at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"
+        # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
+        if tag_scheme in ("iob2", "bioes"):
+            raise _contradiction(at, scheme, problem)
+        logging.warning("%s: sentences whose tags do not follow %s: %d, first %s.", at, scheme, len(faults), problem)
+    examples.scheme = scheme
+    examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
 
 
 def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
@@ -283,6 +306,11 @@ def _check_words(examples):
                 )
 
 
+def _check_scheme(tag_scheme):
+    if tag_scheme not in (None, "auto", *SCHEMES):
+        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
+
+
 def _check_tags(examples, tag_scheme):
     """Raises ValueError if a tag is unknown, or has a prefix that the scheme does not define."""
     for i, tags in enumerate(examples.tags):
@@ -296,21 +324,6 @@ def _check_tags(examples, tag_scheme):
                 ) from error
             if prefix not in ("O", *SCHEMES.get(tag_scheme, prefix)):
                 raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not define")
-
-
-def _unify(examples, tag_scheme):
-    """Puts the scheme's name and the tags in IOB2 into the examples."""
-    scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
-    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_wrong_tag(tags, scheme))]
-    if faults:
-        i, fault = faults[0]
-        at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"
-        # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
-        if tag_scheme in ("iob2", "bioes"):
-            raise _contradiction(at, scheme, problem)
-        logging.warning("%s: sentences whose tags do not follow %s: %d, first %s.", at, scheme, len(faults), problem)
-    examples.scheme = scheme
-    examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
 
 
 def _contradiction(at, scheme, problem):

@@ -1,6 +1,8 @@
-"""scikit-learn estimators for texts: `BertEmbedder`, a frozen encoder, and `BertClassifier`, which fine-tunes it."""
+"""scikit-learn estimators for texts: `BertEmbedder`, a frozen encoder; fine-tuned classifier, regressor and tagger."""
 
 from bert_tf.inference.sklearn.classifier import BertClassifier
 from bert_tf.inference.sklearn.embedder import BertEmbedder
+from bert_tf.inference.sklearn.regressor import BertRegressor
+from bert_tf.inference.sklearn.tagger import BertTagger
 
-__all__ = ["BertClassifier", "BertEmbedder"]
+__all__ = ["BertClassifier", "BertEmbedder", "BertRegressor", "BertTagger"]

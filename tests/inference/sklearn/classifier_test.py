@@ -10,18 +10,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
 
 import bert_tf
 from bert_tf.cli import run_classifier
 from bert_tf.inference.sklearn import BertClassifier
-from bert_tf.inference.sklearn.classifier import BOUNDS
+from bert_tf.inference.sklearn.estimator import BOUNDS
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.trainer import Trainer
 from tests import scripts, tiny
+from tests.fake_pandas import DataFrame, Series
 
 ROWS = tiny.texts(48, names=("bad", "good"))
 TEXTS, LABELS = (list(column) for column in zip(*ROWS, strict=True))
+MATRIX = np.array([["film" in text, label == "good"] for text, label in ROWS], int)
+SETS = [[name for name, has in zip(("film", "good"), row, strict=True) if has] for row in MATRIX]
 OPTIONS = {"max_seq_length": 16, "train_batch_size": 8, "learning_rate": 3e-3, "num_train_epochs": 8.0, "seed": 3,
            "layerwise_lr_decay": 0.9, "label_smoothing": 0.1}  # fmt: skip
 
@@ -57,7 +60,7 @@ def test_it_learns(fitted):
 
 def test_a_page_shows_what_it_does(fitted):
     page = fitted.report(TEXTS, LABELS)
-    assert "Most confident errors" in page and "characters" in page and page.count(">good</th>") >= 2
+    assert "Most confident errors" in page and "tokens" in page and page.count(">good</th>") >= 2
     with pytest.raises(ValueError, match="`y` must only have labels in .* got 'ugly'"):
         fitted.report(["a"], ["ugly"])
 
@@ -112,13 +115,68 @@ def test_a_search_over_settings(folder):
 def test_its_defaults_are_the_programs():
     flags = {flag.name: flag.default for flag in run_classifier.FLAGS}
     own = {name: p.default for name, p in inspect.signature(BertClassifier).parameters.items() if name != "model"}
+    assert own.pop("validation_fraction") == 0.1  # there, a file is given
     assert own == {name: flags[name] for name in own}
     numbers = {f.name: (f.low, f.high) for f in run_classifier.FLAGS if f.kind in ("integer", "float")}
     assert {name: numbers[name] for name in own if name in numbers} == BOUNDS
 
 
+@pytest.fixture(scope="module")
+def several(folder):
+    """Fitted on label sets: whether a text is good, and whether it speaks of a film."""
+    return BertClassifier(folder, **OPTIONS).fit(TEXTS, SETS)
+
+
+def test_it_learns_several_labels(several):
+    probabilities, predicted = several.predict_proba(TEXTS), several.predict(TEXTS)
+    assert several.classes_.tolist() == ["film", "good"] and several.multilabel_
+    assert probabilities.shape == predicted.shape == (48, 2) and predicted.dtype == np.int64
+    np.testing.assert_array_equal(predicted, probabilities > 0.5)
+    assert several.score(TEXTS, SETS) == several.score(TEXTS, MATRIX) == (predicted == MATRIX).all(1).mean() > 0.6
+    assert "Multi-label" in several.report(TEXTS, MATRIX)
+    with pytest.raises(ValueError, match=r"`y` must only have labels in \['film', 'good'\]; got 'sad'"):
+        several.score(["a"], [["sad"]])
+    with pytest.raises(ValueError, match="`y` must be a matrix with 2 columns, as in `fit`. Received an array"):
+        several.score(TEXTS, np.ones([48, 3], int))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "matrix", [DataFrame({"film": MATRIX[:, 0], "good": MATRIX[:, 1]}), MATRIX], ids=["DataFrame", "array"]
+)
+def test_an_indicator_matrix_is_the_same_as_label_sets(folder, several, matrix):
+    fitted = BertClassifier(folder, **OPTIONS).fit(TEXTS, matrix)
+    assert fitted.classes_.tolist() == (["film", "good"] if hasattr(matrix, "columns") else [0, 1])
+    np.testing.assert_array_equal(fitted.predict_proba(TEXTS), several.predict_proba(TEXTS))
+
+
+@pytest.mark.slow
+def test_several_labels_are_scored_by_scikit_learn(folder):
+    classifier = BertClassifier(folder, **{**OPTIONS, "num_train_epochs": 2})
+    three = np.column_stack([MATRIX, ["music" in text for text in TEXTS]])  # it takes two columns for two classes
+    scores = cross_validate(classifier, TEXTS, three, cv=2, scoring=["f1_micro", "roc_auc"], error_score="raise")
+    assert all(0 <= score <= 1 for name in ("test_f1_micro", "test_roc_auc") for score in scores[name])
+
+
+def test_pairs_of_texts(folder, tmp_path):
+    first, second = TEXTS[:24], TEXTS[24:]
+    frame = DataFrame({"one": Series(first, range(24)[::-1]), "other": second})
+    fitted = BertClassifier(folder, max_seq_length=32, num_train_epochs=1, train_batch_size=8).fit(frame, LABELS[:24])
+    assert fitted.n_features_in_ == 2 and fitted.feature_names_in_.tolist() == ["one", "other"]
+    pairs = list(zip(first, second, strict=True))
+    expected = fitted.predict_proba(frame)
+    np.testing.assert_array_equal(fitted.predict_proba(pairs), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(np.array(pairs)), expected)
+    with pytest.raises(ValueError, match="`X` must be pairs like those that the .* fitted on. Received texts"):
+        fitted.predict(TEXTS)
+    with pytest.raises(ValueError, match=r"`X` must have the columns \['one', 'other'\] .*Received \['other', 'one'\]"):
+        fitted.predict(DataFrame({"other": second, "one": first}))
+    fitted.save(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "task.json").read_text())["text_inputs"] == ["text_a", "text_b"]
+
+
 def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise Stopped(signal.SIGINT)
 
     monkeypatch.setattr(Trainer, "fit", interrupted)
@@ -134,6 +192,17 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({}, ["a", "b", "c"], ["x", "u\nv", "u\nv"], r"a single line, .* got 'u\\nv' for text 1. Remove"),
         ({}, ["a", "b"], ["x"], "inconsistent numbers of samples"),
         ({}, ["a", "b"], None, "requires y to be passed"),
+        ({}, ["a", "b"], [["x"], "y"], "`y` must be one label per text; or, .* Received 'y' for text 1"),
+        ({}, ["a", "b"], [[1, 2], [2, 3]], "`y` must be one label per text; or, .* a matrix of 0 and 1 .*Received 2"),
+        ({}, ["a", "b"], [[1, 0], [1]], "`y` must be .* Received .* others of another length"),
+        ({}, ["a", "b"], [[], []], "`y` must have at least one class; got no label for all 2 texts"),
+        ({}, ["a", "b", "c"], np.eye(2), "inconsistent numbers of samples"),
+        ({}, [("a", "b"), "c"], [0, 1], "`X` must be all strings, or all pairs of strings. Received str at position 1"),
+        ({}, [("a", "b"), ("c", "d", "e")], [0, 1], "all pairs of strings. Received tuple at position 1"),
+        ({}, DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), [0], "`X` must have one column .* a, b, c"),
+        ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a number from 0 up. Got -1"),
+        ({"validation_fraction": 1}, ["a", "b"], [0, 1], "`validation_fraction` must be .* between 0 and 1. Got 1"),
+        ({"keep_best": "loss"}, ["a"] * 3, [0, 1, 1], "`validation_fraction=0.1` cannot .* Pass `eval_set`"),
         ({}, "text", ["x"], "`X` must be several texts, .*Received one text, 'text'; put it"),
         ({}, ["a", "b"], [0, 1], "Nothing to train: "),
         ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most 32, .*Received: 64"),

@@ -1,9 +1,13 @@
 """`BertEmbedder` gives what `bert.features` gives, and is a good citizen of scikit-learn."""
 
 import pickle
+import shutil
+import sys
+import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -12,9 +16,18 @@ from sklearn.pipeline import make_pipeline
 
 import bert_tf
 from tests import tiny
-from tests.fake_pandas import Series
+from tests.fake_pandas import DataFrame, Series
+from tests.sentence_folders import write
 
 TEXTS, LABELS = (list(column) for column in zip(*tiny.texts(48, names=("bad", "good")), strict=True))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _eagerly():
+    """Tracing each encoder for a few sentences would be most of the time."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +53,36 @@ def test_lengths_are_one_where_asked(folder):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, rtol=1e-5)
 
 
+def test_a_prompt_is_put_before_every_text(folder, tmp_path):
+    texts = TEXTS[:5]
+    path = shutil.copytree(folder, tmp_path / "model")
+    prompts = {"prompts": {"search": "to see "}, "default_prompt_name": "search"}
+    for include in (True, False):
+        pooling = {"pooling_mode": "mean", "include_prompt": include}
+        write(path, config_sentence_transformers=prompts, **{"1_Pooling__config": pooling})
+        embedder = bert_tf.sklearn.BertEmbedder(path, prompt_name="search")
+        vectors = embedder.fit_transform(DataFrame({"text": texts}))
+        np.testing.assert_array_equal(vectors, bert_tf.SentenceEncoder(path)(texts))
+        again = pickle.loads(pickle.dumps(clone(embedder).set_params(prompt_name=None, prompt="to see ").fit(texts)))
+        np.testing.assert_array_equal(again.transform(texts), vectors)
+    plain = bert_tf.sklearn.BertEmbedder(path).fit_transform(texts)
+    np.testing.assert_array_equal(plain, bert_tf.load(folder).features(texts))
+    with pytest.raises(ValueError, match="`prompt_name` must be one of the model's prompts: search. Got 'query'"):
+        embedder.set_params(prompt_name="query").fit(texts)
+
+
+def test_the_output_is_a_table_of_pandas_where_that_is_set(folder, monkeypatch):
+    class Frame:
+        def __init__(self, values, index=None, copy=None):
+            self.values, self.index = values, index
+
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=Frame, Series=Series))
+    embedder = bert_tf.sklearn.BertEmbedder(folder).set_output(transform="pandas")
+    frame = embedder.fit_transform(Series(TEXTS[:3], [5, 6, 7]))
+    assert isinstance(frame, Frame) and frame.values.shape == (3, 32) and frame.index == [5, 6, 7]
+    assert frame.columns.tolist() == [f"bertembedder{n}" for n in range(32)]
+
+
 @pytest.mark.slow
 def test_a_search_over_a_pipeline(folder):
     embedder = bert_tf.sklearn.BertEmbedder(folder, layers="embeddings")
@@ -56,6 +99,8 @@ def test_a_search_over_a_pipeline(folder):
         ({}, "one text", "`X` must be several texts, .*Received one text, 'one text'; put it in a list"),
         ({}, [], "`X` is empty"),
         ({}, ["film", 3], "`X` must be strings. Received int at position 1: '3'"),
+        ({}, DataFrame({"a": ["x"], "b": ["y"]}), "`X` must have one column of texts. Received a DataFrame of 2: a, b"),
+        ({"prompt": "a ", "prompt_name": "b"}, ["film"], "`prompt` and `prompt_name` cannot be combined"),
         ({}, np.array([["a", "b"]]), r"one-dimensional. Received an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
         ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Got 'half'"),

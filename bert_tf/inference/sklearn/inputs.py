@@ -1,0 +1,246 @@
+"""Texts and targets that the estimators accept: lists, arrays, Series and DataFrames, checked before any work."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from bert_tf.evaluation.entities import split_tag
+from bert_tf.utils.text_lists import present_list, text_list
+
+# === Texts ===
+
+
+def column_names(table) -> list[str] | None:
+    """Returns the names of a DataFrame's columns; None for anything else."""
+    columns = getattr(table, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)
+
+
+def as_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, str]]:
+    """Returns n texts or, with `pairs`, n texts or n pairs of texts.
+
+    Args:
+        X: a list, array or Series of texts; a list of pairs, or an array [n, 2]; a DataFrame with one or two columns.
+        pairs: accept pairs.
+
+    Raises:
+        ValueError: there are no texts, an element is missing or not a text, or texts and pairs are mixed.
+    """
+    columns = column_names(X)
+    if columns is None:
+        texts = text_list(X, "X", pairs)
+    elif 1 <= len(columns) <= 1 + pairs:
+        lists = [text_list(X[name], "X") for name in columns]
+        texts = list(zip(*lists, strict=True)) if len(lists) == 2 else lists[0]
+    else:
+        raise ValueError(
+            f"`X` must have one column of texts{', or two of text pairs' if pairs else ''}. Received a "
+            f"{type(X).__name__} of {len(columns)}: {', '.join(map(str, columns))}; choose columns of it."
+        )
+    if not texts:
+        raise ValueError("`X` is empty: 0 sample(s), but at least one text is required.")
+    return texts
+
+
+def as_sentences(X: Iterable) -> list[list[str]]:
+    """Returns the words of n sentences; those of a text are separated by white space.
+
+    Raises:
+        ValueError: there are no sentences, one has no words, a word is not a text or blank, or it is a table.
+    """
+    sentences = []
+    for n, sentence in enumerate(present_list(X, "X")):
+        words = sentence.split() if isinstance(sentence, str) else sentence
+        words = words.tolist() if isinstance(words, np.ndarray) else words
+        if not isinstance(words, list | tuple) or not words or not all(isinstance(w, str) and w.strip() for w in words):
+            raise ValueError(
+                "`X` must be lists of words, or texts, with at least one word each and without blank words. Received "
+                f"{sentence!r:.80} at position {n}; correct or remove it."
+            )
+        sentences.append(list(map(str, words)))
+    if not sentences:
+        raise ValueError("`X` is empty: 0 sample(s), but at least one sentence is required.")
+    return sentences
+
+
+# === Targets ===
+
+
+def check_targets(y, inputs: Sequence):
+    """Raises ValueError if there are no targets."""
+    if y is None:
+        raise ValueError("`y` must be given: requires y to be passed, but the target y is None.")
+    check_consistent_length(inputs, y)
+
+
+def as_labels(y, texts: Sequence) -> np.ndarray:
+    """Returns n labels, one for each text: strings, integers or booleans.
+
+    Raises:
+        ValueError: the numbers of labels and texts differ, labels are missing or continuous, or one has several lines.
+    """
+    check_targets(y, texts)
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    for n, label in enumerate(labels.tolist()):
+        _check_line(label, n)
+    return labels
+
+
+def has_label_sets(y) -> bool:
+    """Returns whether each text may have several labels: `y` is a matrix, or a list of lists of labels."""
+    shape = getattr(y, "shape", ())
+    if len(shape) == 2:
+        return shape[1] > 1
+    return isinstance(y, Iterable) and any(isinstance(each, list | tuple | set | frozenset | np.ndarray) for each in y)
+
+
+def as_label_sets(y, texts: Sequence) -> np.ndarray | list[frozenset[str]]:
+    """Returns the labels of n texts: an indicator matrix int64 [n, L], or n sets of label names.
+
+    Args:
+        y: a matrix of 0 and 1, dense or sparse, or a DataFrame of such columns; or a list of lists of strings.
+        texts: the n texts.
+
+    Raises:
+        ValueError: the numbers of texts differ, or it is neither of these.
+    """
+    columns = column_names(y)
+    y = y.toarray() if hasattr(y, "toarray") else y
+    y = np.stack([np.asarray(y[name]) for name in columns], 1) if columns else y
+    if len(getattr(y, "shape", ())) == 2:
+        check_consistent_length(texts, y)
+        return _indicator(y)
+    check_targets(y, texts)
+    sets = [each.tolist() if isinstance(each, np.ndarray) else each for each in y]
+    values = [value for each in sets if isinstance(each, Iterable) for value in each]
+    if values and not any(isinstance(value, str) for value in values):
+        return _indicator(_matrix(sets))
+    for n, names in enumerate(sets):
+        if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(m, str) for m in names):
+            raise _no_label_sets(f"{names!r:.80} for text {n}")
+        for name in names:
+            _check_line(name, n)
+    return [frozenset(map(str, names)) for names in sets]
+
+
+def _matrix(sets):
+    try:
+        return np.array(sets)
+    except ValueError as error:  # of unequal lengths
+        raise _no_label_sets(f"{sets[0]!r:.80} and others of another length") from error
+
+
+def _indicator(matrix):
+    if matrix.ndim != 2 or matrix.shape[1] < 2 or not np.isin(matrix, (0, 1)).all():
+        odd = matrix[~np.isin(matrix, (0, 1))] if matrix.ndim == 2 else []
+        raise _no_label_sets(f"{odd.flat[0]}" if len(odd) else f"an array of shape {matrix.shape}")
+    return matrix.astype(np.int64)
+
+
+def _no_label_sets(received):
+    return ValueError(
+        "`y` must be one label per text; or, for several labels per text, a matrix of 0 and 1 with at least two "
+        f"columns, or a list of labels (strings) per text. Received {received}; correct it."
+    )
+
+
+def _check_line(label, n):
+    if isinstance(label, str) and {"\n", "\r"} & set(label):
+        raise ValueError(
+            f"Each label in `y` must be a single line, because labels are stored one per line; got {label!r:.80} for "
+            f"text {n}. Remove the line breaks."
+        )
+
+
+def as_values(y, texts: Sequence) -> np.ndarray:
+    """Returns n finite numbers, float64, one for each text.
+
+    Raises:
+        ValueError: the numbers of values and texts differ, or a value is missing, infinite or not a number.
+    """
+    check_targets(y, texts)
+    values = column_or_1d(y, warn=True)
+    try:
+        values = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`y` must be numbers. Unknown label type: {error}; correct it.") from error
+    assert_all_finite(values, input_name="y")
+    return values
+
+
+def as_tags(y, sentences: list[list[str]]) -> list[list[str]]:
+    """Returns the tags of n sentences, one per word.
+
+    Raises:
+        ValueError: the numbers of sentences or of words differ, or a tag is not an entity tag such as B-PER.
+    """
+    check_targets(y, sentences)
+    tags = [each.tolist() if isinstance(each, np.ndarray) else each for each in present_list(y, "y")]
+    for n, (own, words) in enumerate(zip(tags, sentences, strict=True)):
+        if not isinstance(own, list | tuple) or not all(isinstance(tag, str) for tag in own):
+            raise ValueError(
+                f"`y` must be a list of tags per sentence. Received {own!r:.80} for sentence {n}; correct it."
+            )
+        if len(own) != len(words):
+            raise ValueError(
+                f"`y` must have one tag per word. Received {len(own)} tags for the {len(words)} words of sentence {n}; "
+                "correct it."
+            )
+        for tag in own:
+            try:
+                split_tag(tag)
+            except ValueError as error:
+                raise ValueError(f"`y`, sentence {n}: {error}") from error
+    return [list(map(str, own)) for own in tags]
+
+
+# === Weights ===
+
+
+def as_weights(sample_weight, inputs: Sequence) -> np.ndarray:
+    """Returns the weights of n examples, float64 [n], divided by the largest.
+
+    Raises:
+        ValueError: their number is another, one is negative, NaN or infinite, or all are 0.
+    """
+    weights = np.asarray(sample_weight)
+    if weights.shape != (len(inputs),):
+        raise ValueError(
+            f"`sample_weight` must be {len(inputs)} numbers, one per example. Received an array of shape "
+            f"{weights.shape}."
+        )
+    try:
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`sample_weight` must be numbers: {error}.") from error
+    wrong = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(wrong):
+        raise ValueError(
+            f"`sample_weight` must be finite numbers from 0 up. Received {weights[wrong[0]]} for example {wrong[0]}; "
+            "correct it, or pass 0 to leave the example out."
+        )
+    if not weights.any():
+        raise ValueError("`sample_weight` must be above 0 for some examples: all sample weights are zero.")
+    return weights / weights.max()
+
+
+def select(values: Any, chosen: np.ndarray) -> Any:
+    """Returns the chosen ones of an array or a list."""
+    return values[chosen] if isinstance(values, np.ndarray) else [values[i] for i in chosen]
+
+
+# === Tags ===
+
+
+def with_string_input(tags):
+    """Returns the scikit-learn tags of an estimator that takes strings."""
+    tags.input_tags.one_d_array = tags.input_tags.string = True
+    tags.input_tags.two_d_array = False
+    if tags.transformer_tags:
+        tags.transformer_tags.preserves_dtype = []
+    return tags
