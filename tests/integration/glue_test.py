@@ -207,7 +207,8 @@ def test_several_labels_through_the_script_and_the_export(home):
 @pytest.mark.slow
 def test_numbers_of_one_s_own_through_windows(more):
     folder = more / "out/scores"
-    assert set(_scores(folder)) == {"eval_pearson", "eval_spearman", "eval_loss", "global_step"}
+    scores = {"eval_pearson", "eval_spearman", "eval_mae", "eval_rmse", "eval_loss", "global_step"}
+    assert set(_scores(folder)) == scores
     assert not (folder / "labels.txt").exists()
     labels = np.array([row[1] for row in _table(folder / "eval_predictions.tsv")[1:]], float)
     assert set(labels) == {-0.5, 1.5}
