@@ -139,7 +139,7 @@ def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(mater
     steps = [line["step"] for line in lines if line["kind"] == "train"]  # as of a run that was not stopped
     assert steps == list(range(2, 81))
     page = (material / "killed" / "report.html").read_text(encoding="utf-8")
-    assert f"after step {begun}" in page and f"model.ckpt-{begun}" in page and ">--learning_rate<" in page
+    assert f"from step {begun}" in page and f"model.ckpt-{begun}" in page and ">--learning_rate<" in page
     assert [f'aria-label="{name}"' in page for name in ("Loss", "Gradient norm before clipping")] == [True, True]
 
 
