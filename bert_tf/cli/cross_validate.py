@@ -48,7 +48,8 @@ _NOTE_FILE = "cross_validation.json"
 
 def main(settings, words):
     """Trains and evaluates the folds, and prints their metrics."""
-    from bert_tf.data.splitting import Columns, split_folds
+    from bert_tf.data.dialect import Dialect
+    from bert_tf.data.splitting import Columns, check_copyable, split_folds
     from bert_tf.evaluation.results import RESULTS_FILE
     from bert_tf.experiments import cross_validation
 
@@ -56,12 +57,18 @@ def main(settings, words):
     asked = parse_flags("run_classifier", run_classifier.FLAGS, ["--output_dir=.", *words])
     if fits := sorted(asked.given & set(_FITS)):
         raise ValueError(f"--{fits[0]} would fit the models to the folds that they are evaluated on. Remove it.")
+    if asked.drop_empty:
+        raise ValueError(
+            "--drop_empty would leave out rows, but each row gets a prediction. Remove it, and clean the file "
+            "first, for example with `bert-tf clean_data`."
+        )
     if not asked.train_file:
         raise ValueError("--train_file is required: pass it after `--`.")
+    check_copyable(asked.train_file, asked.encoding)
     check_exists(asked.train_file, "train_file")
     columns = Columns(
         asked.text_column, asked.label_column, settings.group_column, asked.header, asked.problem_type,
-        asked.label_separator,
+        asked.label_separator, Dialect(asked.separator, asked.encoding), tuple(asked.label_columns or ()),
     )  # fmt: skip
     out = pathlib.Path(settings.output_dir)
     out.mkdir(parents=True, exist_ok=True)

@@ -277,6 +277,7 @@ class Columns:
         problem: the kind of labels, one of `names.PROBLEMS`.
         separator: separator of several labels.
         dialect: how a text table is written.
+        label_columns: columns of 0 and 1, in place of `label`, as in `tables.read_table`.
     """
 
     text: Sequence[str | int] = ("text",)
@@ -286,6 +287,7 @@ class Columns:
     problem: str = "single_label"
     separator: str = ","
     dialect: Dialect = DEFAULT_DIALECT
+    label_columns: Sequence[str] = ()
 
 
 def group_sizes(groups: np.ndarray) -> list[int]:
@@ -325,6 +327,19 @@ class SplitResult:
         return counts
 
 
+def check_copyable(path: str, encoding: str | None = None):
+    """Raises ValueError for a table whose rows cannot be copied byte for byte: several files, or another line feed."""
+    if not files.is_utf8(encoding) and "\n".encode(encoding) != b"\n":
+        raise ValueError(
+            f"`encoding={encoding}` cannot be split, because rows are copied byte for byte at the byte of a line feed. "
+            f"Convert the file first: iconv -f {encoding} -t UTF-8."
+        )
+    if len(files.find_files(path)) > 1:
+        raise ValueError(
+            f"{path} must be one file, because rows are copied byte for byte. Split each file, or join them first."
+        )
+
+
 def split_table(
     path: str, folder: str, eval_share: float, test_share: float = 0.0, columns: Columns | None = None, seed: int = 0
 ) -> SplitResult:
@@ -344,16 +359,7 @@ def split_table(
                 parts, or an output file already exists.
     """
     columns, shares = columns or Columns(), _shares(eval_share, test_share)
-    encoding = columns.dialect.encoding
-    if not files.is_utf8(encoding) and "\n".encode(encoding) != b"\n":
-        raise ValueError(
-            f"`encoding={encoding}` cannot be split, because rows are copied byte for byte at the byte of a line feed. "
-            f"Convert the file first: iconv -f {encoding} -t UTF-8."
-        )
-    if len(files.find_files(path)) > 1:
-        raise ValueError(
-            f"{path} must be one file, because rows are copied byte for byte. Split each file, or join them first."
-        )
+    check_copyable(path, columns.dialect.encoding)
     paths = _paths(path, folder)
     examples, same, together = _read_groups(path, columns, len(shares))
     labels = _labels(examples)
@@ -383,7 +389,9 @@ def split_folds(
     Raises:
         ValueError: the table is not as described, or there are fewer groups than folds.
     """
-    examples, _, together = _read_groups(path, columns or Columns(), folds)
+    columns = columns or Columns()
+    check_copyable(path, columns.dialect.encoding)
+    examples, _, together = _read_groups(path, columns, folds)
     fold_of = assign_parts(together, _strata(_labels(examples), len(examples)), [1 / folds] * folds, seed)
     paths = [tuple(os.path.join(folder, str(k + 1), part + _ending(path)) for part in _PARTS[:2]) for k in range(folds)]
     for fold, own in enumerate(paths):
@@ -442,9 +450,10 @@ def _read(path, columns) -> LabeledTexts:
         path,
         header=columns.header,
         text_columns=columns.text,
-        label_column=columns.label or None,
+        label_column=None if columns.label_columns else columns.label or None,
         label=_KINDS[columns.problem](columns.separator),
         dialect=columns.dialect,
+        label_columns=columns.label_columns,
     )
 
 

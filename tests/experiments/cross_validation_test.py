@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf.cli import cross_validate
 from bert_tf.evaluation.results import read_results, write_results
+from bert_tf.experiments import cross_validation
 from bert_tf.utils import subprocesses
 from bert_tf.utils.settings import Settings
 from tests import tiny
@@ -70,6 +71,20 @@ def test_the_folds_are_put_together(tmp_path, table, children, capsys):
         _run(tmp_path, f"--train_file={table}", "--seed=3", folds=5)
 
 
+@pytest.mark.parametrize("labels", ["--label_column=long", "--label_columns=long,café"])
+def test_folds_of_a_table_in_another_dialect(tmp_path, children, monkeypatch, labels):
+    rows = [f"a film, number {i};{i % 2};{(i + 1) % 2}" for i in range(8)]
+    path = tmp_path / "train.csv"
+    path.write_text("\n".join(["text;long;café", *rows]) + "\n", encoding="cp1252")
+    monkeypatch.setattr(cross_validation.CrossValidation, "run", lambda self: None)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "cross_validation.tsv").write_text("")
+    _run(tmp_path, f"--train_file={path}", labels, "--separator=;", "--encoding=cp1252", folds=2)
+    parts = [(tmp_path / "out" / "folds" / fold / "eval.csv").read_text("cp1252") for fold in "12"]
+    assert sorted("".join(part.partition("\n")[2] for part in parts).splitlines()) == sorted(rows)
+    assert [part.count(";1;0") for part in parts] == [2, 2]  # stratified by the labels
+
+
 def test_the_first_failure_ends_it(tmp_path, table, children):
     with pytest.raises(ValueError, match="The first fold failed, and the others would fail too: its log is .*log.txt"):
         _run(tmp_path, f"--train_file={table}", "--learning_rate=9")
@@ -83,6 +98,9 @@ def test_the_first_failure_ends_it(tmp_path, table, children):
         (["--train_file=missing.tsv"], r"missing\.tsv"),
         (["--train_file=HOME", "--do_eval"], "--do_eval, which cross_validate sets itself"),
         (["--train_file=HOME", "--keep_best=f1"], "--keep_best would fit the models to the folds that they are eval"),
+        (["--train_file=HOME", "--drop_empty"], "--drop_empty would leave out rows, but each row gets a prediction"),
+        (["--train_file=HOME,HOME.too"], "must be one file"),
+        (["--train_file=HOME", "--encoding=utf-16"], "`encoding=utf-16` cannot be split"),
         (["--train_file=HOME", "--leaning_rate=1"], "Flags of run_classifier: Unknown flag --leaning_rate. Did you me"),
     ],
 )
