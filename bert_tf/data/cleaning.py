@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import gzip
 import html
+import html.entities
 import io
 import json
 import os
@@ -43,7 +44,11 @@ _NULLS = ("NULL", "null", "NaN", "nan", "NAN", "None", "N/A", "#N/A", "<NA>")
 
 def _unescape(text):
     """Replaces HTML entities, including those that were escaped twice."""
-    while (plain := _ENTITY.sub(lambda match: html.unescape(match[0]), text)) != text:
+
+    def character(match):  # html.unescape alone would make "¬ify;" of "&notify;"
+        return html.unescape(match[0]) if match[0][1] == "#" or match[0][1:] in html.entities.html5 else match[0]
+
+    while (plain := _ENTITY.sub(character, text)) != text:
         text = plain
     return text
 
@@ -204,6 +209,7 @@ def _group_near(texts):
 
 def _read(path, columns, header, dialect):
     """Returns the first line's names or None, [(line, row)], and the keys of `columns` in a row: a list or a dict."""
+    dialect.check(path)
     if extension_of(path) == ".jsonl":
         lines = [(line, text) for line, (text,) in iterate_lines(path, dialect.encoding) if text.strip()]
         rows = [(line, parse_object(line_position(path, line), text)) for line, text in lines]

@@ -20,7 +20,7 @@ ROWS = [
     ("tom & JERRY", "b", "6"),
     (SENTENCE, "b", "7\n"),
     (SENTENCE + "!", "b", "8"),
-    ("see ?a=1&copy=2 &nosuch;", "none", "9"),
+    ("see ?a=1&copy=2 &nosuch; &notify;", "none", "9"),
 ]
 CLEAN = [
     ("Tom & Jerry", "a", "1"),
@@ -28,7 +28,7 @@ CLEAN = [
     ("tom & JERRY", "b", "6"),
     (SENTENCE, "b", "7\n"),
     (SENTENCE + "!", "b", "8"),
-    ("see ?a=1&copy=2 &nosuch;", "none", "9"),
+    ("see ?a=1&copy=2 &nosuch; &notify;", "none", "9"),
 ]
 NAMES = ("text", "label", "more")
 
@@ -131,3 +131,9 @@ def test_annotated_texts_are_refused(tmp_path, entities):
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "a &amp; b", "label": "x"} | entities))
     with pytest.raises(ValueError, match="a.jsonl:1: texts with entities cannot be cleaned, because the offsets"):
         clean_table(str(tmp_path / "a.jsonl"), None)
+
+
+def test_a_separator_that_a_file_does_not_have_is_refused(tmp_path):
+    path = write(tmp_path / "a.jsonl", ROWS)
+    with pytest.raises(ValueError, match="`separator` applies to .csv and .tsv files"):
+        clean_table(path, None, dialect=Dialect(";"))
