@@ -145,7 +145,7 @@ class PartWriter:
         """Predicts and writes one part, and returns its number of rows."""
         answers = self._answer(rows)
         if getattr(self.maker, "takes_kept", False):  # it has made columns of its own of them
-            rows = rows._replace(kept={})
+            rows = rows._replace(kept={}, id_name="id")
         _warn_of_not_finite(number, answers)
         columns = _join_columns(rows, answers)
         for name, values in columns.items():
