@@ -210,7 +210,8 @@ def higher_is_better(name: str) -> bool:
         ValueError: an unknown name.
     """
     name = name.removeprefix("eval_")
-    metric = name if name in _HIGHER_IS_BETTER else name.partition("_")[0]  # f1_PER is f1, of entities of one type
+    known = (metric for metric in _HIGHER_IS_BETTER if f"{name}_".startswith(f"{metric}_"))
+    metric = max(known, key=len, default=name)  # f1_PER is f1, of entities of one type
     if metric not in _HIGHER_IS_BETTER and name.endswith(("_error", "_loss", "_score")):
         return name.endswith("_score")
     return _lookup(metric, _HIGHER_IS_BETTER)

@@ -140,6 +140,7 @@ def test_the_table_names_every_metric_and_its_direction():
     lower = ("loss", "eval_loss", "ece", "eval_ece", "mae", "eval_rmse")
     assert not any(metrics.higher_is_better(name) for name in lower)
     assert metrics.higher_is_better("eval_weighted_f1") and metrics.higher_is_better("eval_f1_at_0.5")
+    assert metrics.higher_is_better("eval_weighted_f1_at_0.5") and metrics.higher_is_better("precision_at_recall_90")
     assert metrics.higher_is_better("eval_exact")
     assert metrics.higher_is_better("brier_score") and metrics.higher_is_better("f1_type_error")
     assert not metrics.higher_is_better("eval_mean_absolute_error")
