@@ -17,6 +17,7 @@ from bert_tf.export.cpu.model import size_of
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.training.history import HISTORY_FILE, RETRAINED_FROM, first_start, read_history
 from bert_tf.training.run_record import precision_of_scores
+from bert_tf.utils.files import file_names
 
 # === Run facts ===
 # Facts about a model from the files of its training run. Facts that are not recorded there are left out.
@@ -238,7 +239,7 @@ def _list_kept_labels(retrained_from):
 
 
 def _format_examples(each):
-    return f"{os.path.basename(each['file'])}, {each['rows']:,} rows"
+    return f"{file_names(each['file'])}, {each['rows']:,} rows"
 
 
 def _format_flags(flags):

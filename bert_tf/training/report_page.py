@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.evaluation.error_reports.common import checkpoint_sentence
 from bert_tf.training.learning_rate import RangeTest
+from bert_tf.utils.files import file_names
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 
 # === Range test of the learning rate ===
@@ -152,7 +153,7 @@ def _summary(starts, train, held_out, is_stated):
     origin = starts[0]["from"]
     rows = [("Initial weights", os.path.basename(os.path.abspath(origin)) if origin else "random")]
     for name, each in (starts[-1].get("data") or {}).items():
-        rows.append((_SPLITS.get(name, f"{name} data"), f"{each['rows']:,} examples, {os.path.basename(each['file'])}"))
+        rows.append((_SPLITS.get(name, f"{name} data"), f"{each['rows']:,} examples, {file_names(each['file'])}"))
     rows.append(("Training steps", f"{last['step']:,}, until {_minute(last['time'])}"))
     if skipped := sum(line.get(_SKIPPED) or 0 for line in train):
         rows.append(("Skipped steps", f"{skipped:,.0f} (non-finite gradients)"))

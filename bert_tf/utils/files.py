@@ -123,6 +123,13 @@ def find_files(paths: str) -> list[str]:
     return list(found.values()) or [paths]
 
 
+def file_names(paths: str) -> str:
+    """Returns the first three names of the files that `find_files` takes, without directories; patterns stay as such."""
+    several = [paths] if os.path.lexists(paths) else filter(None, map(str.strip, paths.split(",")))
+    names = [os.path.basename(path) for path in several]
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
 def is_utf8(encoding: str | None) -> bool:
     """Returns whether an encoding is UTF-8, as None is; raises ValueError for an unknown encoding."""
     try:

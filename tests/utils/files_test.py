@@ -258,3 +258,14 @@ def test_what_tells_a_content_from_another(tmp_path, monkeypatch):
     path.write_bytes(data)
     assert files.content_of(path) != large
     assert files.content_of(tmp_path) == "no file"
+
+
+def test_one_text_names_several_files(tmp_path):
+    for name in ("a-1.csv", "a-2.csv", "b,c.csv"):
+        (tmp_path / name).write_text("")
+    one, two, comma = (str(tmp_path / name) for name in ("a-1.csv", "a-2.csv", "b,c.csv"))
+    pattern = f"{tmp_path}/a-*.csv"
+    assert files.find_files(f"{two}, {pattern}") == [two, one]  # each once
+    assert files.find_files(comma) == [comma] and files.find_files(f"{one},no*.csv") == [one, "no*.csv"]
+    assert files.file_names(f"{two}, {pattern}") == "a-2.csv, a-*.csv" and files.file_names(comma) == "b,c.csv"
+    assert files.file_names("x/1,x/2,x/3,x/4") == "1, 2, 3, ..."

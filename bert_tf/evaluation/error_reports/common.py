@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bert_tf.utils.files import atomic_open
+from bert_tf.utils.files import atomic_open, file_names
 from bert_tf.utils.html_report import Page
 
 # === Precision and recall ===
@@ -121,7 +121,7 @@ class ErrorReport(abc.ABC):
             answers: the one prediction.
         """
         return (
-            f"All {len(self.examples):,} predictions on {os.path.basename(self.examples.path)} are {answers}: the "
+            f"All {len(self.examples):,} predictions on {file_names(self.examples.path)} are {answers}: the "
             "model has learned nothing. Train longer, or try another learning rate."
         )
 
@@ -225,7 +225,7 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
         step: the training step of the evaluated checkpoint; None: unknown.
     """
     page, first = Page(""), next(iter(reports.values()), None)
-    files = ", ".join(os.path.basename(each.examples.path) for each in reports.values())
+    files = ", ".join(file_names(each.examples.path) for each in reports.values())
     rest = {name: value for name, value in sorted(scores.items()) if name.removeprefix("eval_") not in _ELSEWHERE}
     with page.card(f"{first.task_name} on {files}" if first else "Evaluation"):
         for each in reports.values():
@@ -255,7 +255,7 @@ def render_overview(reports: Mapping[str, ErrorReport], salt: str = "") -> str:
     page = Page("", salt=f"{salt}overview ")
     for each in reports.values():
         if each.overview_name:
-            suffix = f" on {os.path.basename(each.examples.path)}" if len(reports) > 1 else ""
+            suffix = f" on {file_names(each.examples.path)}" if len(reports) > 1 else ""
             with page.card(each.overview_name + suffix):
                 each.show_overview(page)
     return page.fragment()
@@ -270,7 +270,7 @@ def render_errors(reports: Mapping[str, ErrorReport], salt: str = "") -> str:
     """
     page = Page("", salt=f"{salt}errors ")
     for each in reports.values():
-        page.heading(f"Error analysis: {os.path.basename(each.examples.path)}")
+        page.heading(f"Error analysis: {file_names(each.examples.path)}")
         each.show(page)
     return page.fragment()
 
