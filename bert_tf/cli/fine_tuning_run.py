@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import filecmp
+import itertools
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -475,16 +476,17 @@ def _label_rows(task, model, settings):
 
 def check_test_file(settings: Settings):
     """Raises ValueError where a test file would not be scored, or is the file to select and fit by."""
-    path, others = settings.get("test_file"), settings.get("eval_file")
+    path, other = settings.get("test_file"), settings.get("eval_file")
     if path is None:
         return
     if not settings.do_eval:
         raise ValueError("`test_file` requires `do_eval`. Add `do_eval`, or remove `test_file`.")
-    if others and os.path.isfile(path) and os.path.isfile(others) and filecmp.cmp(path, others, shallow=False):
-        raise ValueError(
-            f"`test_file` and `eval_file` must be different files. Received {path} and {others}, which have the same "
-            "contents; remove `test_file`, or pass examples that nothing is selected by."
-        )
+    for pair in itertools.product(find_files(path), find_files(other) if other else ()):
+        if all(map(os.path.isfile, pair)) and filecmp.cmp(*pair, shallow=False):
+            raise ValueError(
+                f"`test_file` and `eval_file` must be different files. Received {' and '.join(pair)}, which have the "
+                "same contents; remove `test_file`, or pass examples that nothing is selected by."
+            )
 
 
 def _identity(model):

@@ -68,8 +68,9 @@ def test_it_is_not_the_file_to_select_by(home):
     with pytest.raises(ValueError, match="`test_file` requires `do_eval`"):
         _run(**given, predict_file=str(home / "dev.tsv"), do_predict=True)
     (home / "copy.tsv").write_bytes((home / "test.tsv").read_bytes())
-    with pytest.raises(ValueError, match=r"`test_file` and `eval_file` must be different files\. Received .*copy\.tsv"):
-        _run(**given, eval_file=str(home / "copy.tsv"), do_eval=True)
+    for eval_file in (home / "copy.tsv", f"{home}/dev.tsv,{home}/cop*.tsv"):
+        with pytest.raises(ValueError, match=r"`test_file` and `eval_file` must be different .* Received .*copy\.tsv"):
+            _run(**given, eval_file=str(eval_file), do_eval=True)
 
 
 def test_the_precision_of_the_start_is_kept(home, monkeypatch, caplog):
