@@ -58,6 +58,7 @@ TAKES_TEXTS = True  # the program's name, and its flags after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 
 _NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
+_FILES = ("train_file", "eval_file", "test_file", "data_dir", "vocab_file")  # whose contents must stay the same
 _NOTE_FILE = "tune.json"
 
 
@@ -125,7 +126,7 @@ def _plan(settings, program, table, others):
 def _made_with(settings, program, others):
     """Returns what must stay the same from command to command; how many trials there are may change."""
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in others)
-    read = [given[name] for name in ("train_file", "eval_file", "data_dir", "vocab_file") if given.get(name)]
+    read = [given[name] for name in _FILES if given.get(name)]
     return {
         **contents(path for each in read for path in find_files(each)),
         "program": program,

@@ -196,7 +196,7 @@ OURS = (
     "output_dir", "overwrite_output_dir", "do_train", "do_eval", "do_predict", "predict_file", "do_export",
     "export_dir",
 )  # fmt: skip
-_READ = ("train_file", "eval_file", "data_dir", "init_checkpoint", "bert_config_file", "vocab_file")
+_READ = ("train_file", "eval_file", "test_file", "data_dir", "init_checkpoint", "bert_config_file", "vocab_file")
 
 
 class Tuner(ChildRuns):
