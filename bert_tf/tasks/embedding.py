@@ -131,6 +131,11 @@ def _check(options, kinds):
     if bool(options.task_name) != bool(options.data_dir):
         given = "task_name" if options.task_name else "data_dir"
         raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
+    of_files = [name for name in ("separator", "encoding", "drop_empty") if getattr(options, name)]
+    if options.task_name and of_files:
+        raise ValueError(
+            f"`task_name` cannot be combined with `{of_files[0]}`, which is for your own files. Remove one."
+        )
     columns = options.text_column
     for kind, numbers, what in (
         ("train", LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
