@@ -161,6 +161,11 @@ def test_a_file(classify, exported, tmp_path):
     answers = list(classify.predict_file(table, text_column="body"))
     assert answers[1] is None and answers[:1] + answers[2:] == classify([FILM, *TEXTS])
     (tmp_path / "pairs.csv").write_text(f"context,id,q\n{FILM},1,is it\n")
+    (tmp_path / "dialect.csv").write_text(f"no;text\n1;{FILM}é\n", encoding="cp1252")
+    (answer,) = classify.predict_file(tmp_path / "dialect.csv", separator=";", encoding="cp1252")
+    assert answer == classify(f"{FILM}é")
+    with pytest.raises(ValueError, match="`separator` applies to .csv and .tsv files. Received .*texts.txt"):
+        classify.predict_file(plain, separator=";")
     ask = bert_tf.Predictor(exported("questions"))
     (answer,) = ask.predict_file(str(tmp_path / "pairs.csv"), text_column=["context", "q"])
     assert answer == ask(("is it", FILM))
