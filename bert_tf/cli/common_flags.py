@@ -54,7 +54,7 @@ TOKENIZER = (
 
 
 # === Tables ===
-# How a text table is written; `data.table_reader.Dialect` has the same names.
+# How a text table is written; `data.dialect.Dialect` has the same names.
 
 
 DIALECT = (Flag("separator", None, SEPARATOR_HELP), Flag("encoding", None, ENCODING_HELP))

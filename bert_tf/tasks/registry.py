@@ -40,7 +40,7 @@ def load_custom_task(name: str, package: str | None = None) -> type[FineTuningTa
     """
     found = custom_tasks()
     if name not in found:
-        source = f"the package {package}" if package else "the package that provides it"
+        source = f"the package {brief(package)}" if package else "the package that provides it"
         raise ValueError(
             f"No installed package provides the task {brief(name)}. Install {source}, which must have an entry point "
             f"of this name in the group {GROUP}. Known tasks: {', '.join([*_BY_NAME, *found])}."

@@ -15,12 +15,11 @@ import numpy as np
 from bert_tf.data.features import Ragged
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, same_labels
-from bert_tf.serving.client.results import CHOICE, CLASSES
+from bert_tf.serving.client.results import CHOICE, CLASSES, PREDICTED
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 
 _TASK = os.path.join("assets.extra", "task.json")
-_PREDICTED = "predicted"  # output of a multi-label model with a threshold for each label, bool [n, L]
 _THRESHOLD = 0.5  # of the labels of other multi-label models
 
 
@@ -59,8 +58,8 @@ class LabelColumns:
             ValueError: related outputs do not match, or the rows of a file have different labels.
         """
         if set(CLASSES) <= columns.keys():
-            label, *replaced = *CLASSES, _PREDICTED
-            shaped = self._of_labels(columns["probabilities"], columns["labels"], columns.get(_PREDICTED))
+            label, *replaced = *CLASSES, PREDICTED
+            shaped = self._of_labels(columns["probabilities"], columns["labels"], columns.get(PREDICTED))
         elif set(CHOICE) <= columns.keys():
             label, *replaced = CHOICE
             shaped = self._of_choices(columns["probabilities"])
@@ -83,7 +82,7 @@ class LabelColumns:
             predicted = probabilities > _THRESHOLD
         if predicted is not None:
             counts = predicted.sum(-1)
-            columns[_PREDICTED] = Ragged.of_lengths(labels[predicted].astype(str), counts)
+            columns[PREDICTED] = Ragged.of_lengths(labels[predicted].astype(str), counts)
             columns["predicted_probabilities"] = Ragged.of_lengths(probabilities[predicted], counts)
         if self.top_k:
             best = np.argsort(-probabilities, -1, "stable")[:, : self.top_k]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
-from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
-from bert_tf.data.table_reader import Column, extension_of, is_table, iterate_lines, iterate_rows, names_in
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
+from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
 from bert_tf.utils.names import number_of
 
