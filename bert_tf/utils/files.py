@@ -124,7 +124,7 @@ def find_files(paths: str) -> list[str]:
 
 
 def file_names(paths: str) -> str:
-    """Returns the first three names of the files that `find_files` takes, without directories; patterns stay as such."""
+    """Returns the names of the files that `find_files` takes, without directories, the first three; patterns stay."""
     several = [paths] if os.path.lexists(paths) else filter(None, map(str.strip, paths.split(",")))
     names = [os.path.basename(path) for path in several]
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
