@@ -84,7 +84,7 @@ class Segment:
 
     def find(self, ids: Sequence[str]) -> np.ndarray:
         """Returns the row of each id, int64; -1 if it has none, or was deleted."""
-        hashes = np.array([_hash(each.encode("utf-8")) for each in ids], np.uint64)
+        hashes = np.array([_hash(each.encode("utf-8", "ignore")) for each in ids], np.uint64)
         return np.array([self._find(*pair) for pair in zip(ids, hashes, strict=True)], np.int64)
 
     def _find(self, name, hashed):
@@ -106,8 +106,8 @@ def _hash(name: bytes) -> int:
 
 
 def joined(texts: Sequence[str]) -> Ragged:
-    """Returns texts as bytes in UTF-8, concatenated."""
-    encoded = [text.encode("utf-8") for text in texts]
+    """Returns texts as bytes in UTF-8, concatenated; lone surrogates are dropped."""
+    encoded = [text.encode("utf-8", "ignore") for text in texts]
     return Ragged.of_lengths(np.frombuffer(b"".join(encoded), np.uint8), list(map(len, encoded)))
 
 

@@ -245,8 +245,10 @@ class SearchIndex:
             For each query its hits, the highest cosine first; for equal cosines, the document that was added first.
 
         Raises:
-            ValueError: the vectors have another width than those of the index, or as `encoder`.
+            ValueError: the vectors have another width than those of the index, `top_k` is below 1, or as `encoder`.
         """
+        if top_k < 1:
+            raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
         vectors = queries if is_vectors else self._query_encoder(text_list(queries))
         if self._segments and vectors.shape[1:] != (width := self._segments[0].vectors.shape[1:]):

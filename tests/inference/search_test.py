@@ -187,7 +187,18 @@ def test_ids_of_one_hash_are_told_apart(changed, model, monkeypatch):
         index.add(["d", "e", "d"], TEXTS[:3], vectors=np.eye(3))
 
 
+def test_lone_surrogates_are_dropped(changed):
+    vectors = np.ones([1, 32], np.float32)
+    changed.add(["n\ud800"], ["t\ud800"], [{"a": "\ud800b"}], vectors)
+    hit = changed.search(vectors, top_k=1)[0][0]
+    assert (hit.id, hit.text, hit.payload) == ("n", "t", {"a": "b"})
+    with pytest.raises(ValueError, match="`ids` must be in .* Not there: "):
+        changed.delete(["n\ud800"])
+
+
 def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
+    with pytest.raises(ValueError, match="`top_k` must be a whole number from 1 up. Received: 0"):
+        changed.search(["a"], top_k=0)
     before = changed.search(["a film"])
     files = sorted(map(str, os.walk(changed.directory)))
     with pytest.raises(ValueError, match=r"`ids` must be in .*index. Not there: '7', 'x'. Nothing was deleted."):

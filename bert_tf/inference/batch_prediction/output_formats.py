@@ -66,6 +66,8 @@ class Npz:
 
 def _array(name, values):
     """Returns a column as an array, but not of Python objects, which an archive would have to pickle."""
+    if isinstance(values, EntityLists):  # even if there are none in these rows
+        raise _no_array(name)
     try:
         array = np.asarray(values.tolist() if isinstance(values, np.ndarray) and values.dtype.hasobject else values)
     except ValueError:  # lists of unequal lengths
@@ -250,9 +252,11 @@ class Csv:
             return numbers_of(json.loads(row[name] or "null") for row in csv.DictReader(file))
 
     def _cell(self, value):
+        if not isinstance(value, str | int | float | list | dict | None):
+            value = _to_text(value)
         if isinstance(value, str):
             return f"'{value}" if self.quote_formulas and _FORMULA.match(value) else value
-        text = json_text(value, ensure_ascii=False)
+        text = json_text(value, ensure_ascii=False, default=_to_text)
         return "" if text == "null" else text
 
 
@@ -349,7 +353,7 @@ class Jsonl:
         lists = {name: to_json_values(values) for name, values in columns.items()}
         with atomic_open(path) as file:
             for row in zip(*lists.values(), strict=True):
-                file.write(json_text(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=str) + "\n")
+                file.write(json_text(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=_to_text) + "\n")
 
     def join(self, path, slices):
         with atomic_open(path, "wb") as target:
@@ -381,6 +385,11 @@ def to_json_values(values) -> list:
     if not isinstance(values, np.ndarray):
         return [value.tolist() if hasattr(value, "tolist") else value for value in values]
     return results.to_nested_lists(values)
+
+
+def _to_text(value):
+    """Returns a copied value that JSON does not have, such as a date, as text."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def format_of(output_file: str, quote_formulas: bool = True, types: Mapping[str, Any] | None = None) -> Format:

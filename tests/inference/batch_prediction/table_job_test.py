@@ -2,6 +2,9 @@
 
 import csv
 import dataclasses
+import datetime
+import decimal
+import io
 import json
 import os
 import pathlib
@@ -15,7 +18,7 @@ from pyarrow import parquet
 
 from bert_tf.data.table_reader import Column, read_rows
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import Partial, Slice, format_of
+from bert_tf.inference.batch_prediction.output_formats import EntityLists, Partial, Slice, format_of
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from tests.conftest import ROOT
 from tests.inference.batch_prediction.fakes import FakeMaker, answers
@@ -265,3 +268,23 @@ def test_a_run_goes_on_only_with_the_same_quotes(home):
     assert ended.returncode == -9
     with pytest.raises(ValueError, match="quote_formulas: True before, False now. To resume it, run"):
         run_table_job(job(home, "out.csv", arrays=False, quote_formulas=False))
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_copied_values_that_json_does_not_have_are_text(tmp_path, name):
+    day = datetime.date(2024, 2, 29)
+    columns = {"text": ["a"], "day": [day], "price": [decimal.Decimal("1.50")], "days": [[day]]}
+    columns |= {"code": [b"caf\xc3\xa9"]}
+    parquet.write_table(pa.table(columns), tmp_path / "in.parquet")
+    maker = FakeMaker(str(tmp_path / "log"))
+    job = TableJob(str(tmp_path / "in.parquet"), str(tmp_path / name), maker, keep_columns=("*",))
+    (path,) = run_table_job(job)
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    row = json.loads(text) if name == "out.jsonl" else next(csv.DictReader(io.StringIO(text)))
+    assert [row["day"], row["price"], row["code"]] == ["2024-02-29", "1.50", "café"]
+    assert row["days"] == (["2024-02-29"] if name == "out.jsonl" else '["2024-02-29"]')
+
+
+def test_arrays_hold_no_entities_even_if_there_are_none(tmp_path):
+    with pytest.raises(ValueError, match=".npz can only hold arrays, and 'entities' is not one"):
+        format_of("a.npz").write(str(tmp_path / "a.npz"), {"entities": EntityLists([[], []])})
