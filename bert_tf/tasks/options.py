@@ -148,8 +148,8 @@ class AbstentionOptions(RunOptions):
 _TABLE = f"a .tsv, .csv, .jsonl or .parquet file; the first three may be gzipped (.gz). {_SEVERAL}"
 _DROP_EMPTY = option(
     False,
-    "Drop the rows of --train_file and --eval_file whose text, or required label, is empty, and log their number. "
-    "Otherwise, a missing one is an error.",
+    "Drop the rows of --train_file, --eval_file and --test_file whose text, or required label, is empty, and log "
+    "their number. Otherwise, a missing one is an error.",
 )
 
 
