@@ -243,6 +243,7 @@ class FineTuning:
         trainer: of the task.
         use_xla: the model is compiled.
         scores: of the files to score on, once that is done.
+        are_in_card: whether `scores` are those of eval_results.txt, which a model card shows.
     """
 
     settings: Settings
@@ -253,6 +254,7 @@ class FineTuning:
     trainer: Trainer
     use_xla: bool
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
+    are_in_card: bool = True
 
     @property
     def task(self) -> FineTuningTask:
@@ -285,6 +287,7 @@ class FineTuning:
             asked = task.options != task.options.without_fits()
             learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
             self.scores = scores = self._score("dev", learner, files)
+            self.are_in_card = not files.is_another
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
@@ -335,7 +338,7 @@ class FineTuning:
         export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, calibration)
 
     def score_export(self, forward) -> dict[str, float]:
-        """Returns the scores of what is exported in another precision than was scored, on the same files.
+        """Returns the scores of what is exported in another precision than was scored, on the same files, for the card.
 
         Args:
             forward: {name: tensor} -> the model's outputs.
@@ -349,7 +352,7 @@ class FineTuning:
         scores = _with_prefix("eval_", task.evaluate(outcomes))
         tolerance = settings.int8_tolerance if settings.export_dtype == "int8" else None
         log_largest_change(self.scores, scores, tolerance, settings.export_dtype)
-        return scores
+        return scores if self.are_in_card else {}
 
     def _begin(self, model):
         settings, directory = self.settings, self.settings.output_dir

@@ -20,6 +20,7 @@ import bert_tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.name_map import NameMap, WeightName
 from bert_tf.checkpoints.name_maps import NAME_MAPS
+from bert_tf.evaluation.results import read_results
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -115,7 +116,7 @@ def _run(out, *flags):
 @pytest.mark.slow
 def test_from_a_file_of_text_to_an_answer_over_grpc(folder, tmp_path, monkeypatch):
     custom_task.install(tmp_path / "site", monkeypatch)
-    for name, n, seed in (("train", 96, 0), ("dev", 24, 1)):
+    for name, n, seed in (("train", 96, 0), ("dev", 24, 1), ("test", 24, 3)):
         _table(tmp_path / f"{name}.tsv", n, seed)
     texts = _table(tmp_path / "new.tsv", 9, 2, with_ratings=False)
     train = (f"--train_file={tmp_path}/train.tsv", f"--init_checkpoint={folder}", "--do_train", "--seed=3",
@@ -138,11 +139,12 @@ def test_from_a_file_of_text_to_an_answer_over_grpc(folder, tmp_path, monkeypatc
     assert status == 1 and "highest" in log
 
     given = f"--eval_file={tmp_path}/dev.tsv", f"--predict_file={tmp_path}/new.tsv"
-    status, log = _run(out, *given, "--do_eval", "--do_predict", "--do_export")
+    status, log = _run(out, *given, f"--test_file={tmp_path}/test.tsv", "--do_eval", "--do_predict", "--do_export")
     assert status == 0, log
-    results = dict(line.split(" = ") for line in (out / "eval_results.txt").read_text().splitlines())
-    assert results.keys() == {"eval_mean_absolute_error", "eval_loss", "global_step"}
-    assert float(results["eval_mean_absolute_error"]) < 0.4
+    for suffix in ("", "_test"):
+        results = read_results(out, suffix)
+        assert results.keys() == {"eval_mean_absolute_error", "eval_loss", "global_step"}
+        assert results["eval_mean_absolute_error"] < 0.4
     ratings = [int(line) for line in (out / "ratings.txt").read_text().splitlines()]
     assert json.loads((out / "task.json").read_text()) == {
         **{"task": "rating", "package": "my-tasks", "highest": 3, "text_inputs": ["text"], "max_seq_length": 12}

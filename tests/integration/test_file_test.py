@@ -94,3 +94,8 @@ def test_the_export_in_another_precision_is_scored_itself(home, caplog):
     assert float(rows["eval_loss, in bfloat16 as exported"]) == pytest.approx(float(rows["eval_loss"]), abs=0.01)
     assert rows["eval_loss, in bfloat16 as exported"] != rows["eval_loss"]
     assert "The metrics were computed in float32; this export is in bfloat16." in card and "not measured" not in card
+    with caplog.at_level("INFO", "absl"):  # on another file than the scores in the card
+        _run(output_dir=str(home / "out"), **scored | {"eval_file": str(home / "test.tsv")}, do_export=True,
+             export_dtype="bfloat16")  # fmt: skip
+    card = (home / "out" / "export" / "2" / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "as exported" not in card and "Its own metrics were not measured." in card
