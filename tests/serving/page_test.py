@@ -170,6 +170,13 @@ MODELS = {
     }),
     "swag": (["context", "choices"], {"choice": 1, "probabilities": [0.25, 0.75]}),
     "stars": (["text"], {"score": 3.5}),
+    "genres": (["text"], {
+        "label": "war", "probabilities": [0.3, 0.4, 0.1], "labels": ["art", "war", "zoo"],
+        "predicted": [True, True, False],
+    }),
+    "plain": (["text"], {
+        "label": "war", "probabilities": [0.3, 0.4], "labels": ["art", "war"], "predicted": [False, False],
+    }),
     "blanks": (["text"], {"token": ["cat", "##s"], "probability": [0.5, 0.125]}),
     "vectors": (["text"], {"embedding": None}),
     "full": (["text"], {"error": "The <b>queue</b> is full."}),
@@ -330,8 +337,11 @@ def test_texts_are_compared_by_their_vectors(ask, stub):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "summary"),
-    [("stars", "Score 3.500"), ("blanks", "cat, 50.0 %"), ("odd", "The model responded.")],
-)
+    [
+        ("stars", "Score 3.500"), ("genres", "art, war"), ("plain", "No label is predicted."),
+        ("blanks", "cat, 50.0 %"), ("odd", "The model responded."),
+    ],
+)  # fmt: skip
 def test_other_answers(ask, model, summary):
     dom = ask(model=model, text="A [MASK].")
     assert dom.ids["summary"] == summary and not dom.ids["error"]
