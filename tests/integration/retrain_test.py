@@ -8,6 +8,8 @@ from bert_tf.checkpoints.readers import read_arrays
 from tests import tiny
 from tests.scripts import Cases, at
 
+pytestmark = pytest.mark.slow  # tests/tasks/retraining_test.py has the parts
+
 TRAIN = ["--do_train", "--train_batch_size=16", "--max_seq_length=16", "--learning_rate=1e-9", "--seed=2"]
 RETRAIN = [*TRAIN, "--init_checkpoint=HOME/v1", "--train_file=HOME/new.tsv"]
 EVALUATE = ["--do_eval", "--eval_file=HOME/new.tsv"]

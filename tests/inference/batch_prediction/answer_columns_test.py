@@ -159,6 +159,7 @@ def test_parquet_files_have_one_schema_with_and_without_entities(tmp_path):
     assert parquet.read_table(tmp_path / "1.parquet")["entities"].to_pylist() == [[entity]]
 
 
+@pytest.mark.slow
 def test_an_export_says_whether_a_text_may_have_several_labels(tmp_path):
     for name in ("multi_label", "regression"):
         write_trained(tmp_path / name, name)
