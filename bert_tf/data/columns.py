@@ -40,7 +40,7 @@ def several(separator: str) -> ColumnType:
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> ColumnType:
-    """Returns the type of cells with a finite number from `low` to `high`, parsed as a float."""
+    """Returns a column type for finite numbers from `low` to `high`, parsed as floats."""
     scale = f" from {low:g} to {high:g}" if math.isfinite(high - low) else ""
     return ColumnType(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 

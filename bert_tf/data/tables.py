@@ -78,7 +78,7 @@ def read_table(
     drop_empty: bool = False,
     label_columns: Sequence[str] = (),
 ) -> LabeledTexts:
-    """Reads a file of examples, or several; its extension decides the format.
+    """Reads one or several files of examples; the extension determines the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
     `_read_tsv`). .csv: RFC 4180. .jsonl: one object per line, whose keys are the columns. .parquet: columns by name or

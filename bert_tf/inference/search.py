@@ -111,7 +111,7 @@ _OURS = re.compile(r"segment-\d{6,}|deleted-\d{6,}\.npy")
 
 
 class Hit(NamedTuple):
-    """A document that was found.
+    """A document found by a search.
 
     Attributes:
         id: its id.

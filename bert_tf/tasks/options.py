@@ -18,7 +18,7 @@ _FLAG_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequ
 
 
 def option(default: Any, help_text: str, **of_flag) -> Any:
-    """Returns a field of an options class that has a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
+    """Returns a field of an options class that becomes a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -53,7 +53,7 @@ ACTIONS = {"train": "train", "dev": "eval", "test": "predict", "final": "test"}
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """The actions and files of a run of any task, and how long sequences are.
+    """Options of the runs of all tasks: actions, files and sequence length.
 
     Attributes:
         test_file: labeled examples that are scored with the final model, by which nothing is selected or fitted.
