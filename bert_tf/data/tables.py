@@ -168,7 +168,7 @@ def _join(name, parts):
         return {line_position(part.path, line): value for part, each in zip(parts, values, strict=True)
                 for line, value in each.items()}  # fmt: skip
     if len({isinstance(value, list) for value in values}) > 1:
-        raise ValueError(f"{parts[0].path} and the files read with it must have the same form. Convert some of them.")
+        raise ValueError(f"{parts[0].path} and the files read with it must have the same format. Convert some of them.")
     return list(itertools.chain.from_iterable(values)) if isinstance(values[0], list) else values[0]
 
 

@@ -10,7 +10,7 @@ from bert_tf.data.features import splits_of
 
 
 def encode_served_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`, as `ServableTask.read` of most tasks does.
+    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`, for `ServableTask.read` of most tasks.
 
     Args: as `ServableTask.read`.
 

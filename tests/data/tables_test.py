@@ -439,7 +439,7 @@ def test_reads_labels_from_columns_of_zeros_and_ones(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"text": "a", "x": true, "y": 1.0}\n{"text": "b", "x": null, "y": 0}\n')
     assert read_table(path, label_columns=("x", "y")).labels == [("x", "y"), ()]
     path = write(tmp_path, "b.csv", "text,toxic,threat\na,1,0\nb,1,2\n")
-    with pytest.raises(ValueError, match=r"b.csv:3: a label's column must hold 0, 1, .*'2' in column 'threat'"):
+    with pytest.raises(ValueError, match=r"b.csv:3: a label's column must contain 0, 1, .*'2' in column 'threat'"):
         read_table(path, label_columns=("toxic", "threat"))
     with pytest.raises(ValueError, match=r"missing column 'none' \(`label_columns`\)"):
         read_table(path, label_columns=("toxic", "none"))
