@@ -376,8 +376,8 @@ def test_reads_other_separators_and_encodings(tmp_path, name, separator, encodin
     [
         ("a.csv", b"text\n", Dialect(";;"), r"`separator` must be one character.*Received: ';;'"),
         ("a.csv", b"text\n", Dialect('"'), r"`separator` must be one character"),
-        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies to .csv and .tsv files. Received .*a.jsonl; remove"),
-        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies to text files. Received .*a.parquet"),
+        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies only to .csv and .tsv files. Received .*a.jsonl"),
+        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies only to text files. Received .*a.parquet"),
         ("a.csv", b"text\n", Dialect(encoding="rot13"), r"`encoding` must be an encoding that Python.*'rot13'"),
         ("a.csv", b"text\n", Dialect(encoding="no\0ne"), r"`encoding` must be an encoding that Python"),
         ("a.csv", b"text\na\n\xe9\n", Dialect(encoding="ascii"), r"a.csv:3: the file must be ascii.*set `enc"),
