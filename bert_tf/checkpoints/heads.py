@@ -138,7 +138,7 @@ def _is_alike(checkpoint, variable):
 def not_kept(path: str, reason: str) -> ValueError:
     """Returns the error for labels that are to be renamed, although no row can be kept."""
     return ValueError(
-        f"`rename_labels` requires a trained head that can be kept, but that of {path} cannot: {reason}. Remove "
+        f"`rename_labels` requires a trained head that can be kept, but the head of {path} cannot: {reason}. Remove "
         "`rename_labels`, or use another `init_checkpoint`."
     )
 

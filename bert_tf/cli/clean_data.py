@@ -2,9 +2,9 @@
 
     bert-tf clean_data --input_file=export.csv --output_file=clean.csv
 
-Writes a new table and reports what was corrected or dropped, with three
-examples each. The input is never changed. Without --output_file, the command
-only reports; --fix selects what is corrected.
+Writes a new table and reports what was corrected or dropped, with up to three
+examples of each kind. The input is never changed. Without --output_file, the
+command only prints the report; --fix selects what is corrected.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ FLAGS = (
     ),
     Flag(
         "output_file", None,
-        "New table, with the extension of --input_file; text is UTF-8 with the separator of the extension. Default: no "
-        "table, only the report.",
+        "New table, with the extension of --input_file. Text is written in UTF-8, with the default separator. Without "
+        "it, the command only prints the report.",
     ),
     Flag(
         "fix", list(CLEANING_KINDS[:-1]),
         "Kinds of findings to correct. html_entities, control_characters and special_spaces (no-break and zero-width "
         "ones) are replaced in texts and labels; rows with null_labels (NULL, NaN, None, N/A), empty_texts, duplicates "
-        "or near_duplicates (of an earlier row with the same label) are dropped. The others are only reported.",
+        "or near_duplicates (of an earlier row with the same label) are dropped. Other kinds are only reported.",
         "list", choices=CLEANING_KINDS,
     ),
     *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),

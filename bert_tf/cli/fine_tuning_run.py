@@ -483,7 +483,7 @@ def check_test_file(settings: Settings):
     if others and os.path.isfile(path) and os.path.isfile(others) and filecmp.cmp(path, others, shallow=False):
         raise ValueError(
             f"`test_file` and `eval_file` must be different files. Received {path} and {others}, which have the same "
-            "contents; remove `test_file`, or pass examples that nothing is selected by."
+            "contents; remove `test_file`, or pass examples that are not used to select anything."
         )
 
 

@@ -347,7 +347,7 @@ def split_table(
     encoding = columns.dialect.encoding
     if not files.is_utf8(encoding) and "\n".encode(encoding) != b"\n":
         raise ValueError(
-            f"`encoding={encoding}` cannot be split, because rows are copied byte for byte at the byte of a line feed. "
+            f"A file with `encoding={encoding}` cannot be split, because rows are copied up to a line feed byte. "
             f"Convert the file first: iconv -f {encoding} -t UTF-8."
         )
     if len(files.find_files(path)) > 1:

@@ -229,8 +229,8 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
          "versions of it, or with a trained model (bert_config.json or config.json); got"),
         (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
         (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
-        (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for a Hugging Face text "
-         "classifier."),
+        (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for Hugging Face text "
+         "classifiers."),
         (lambda: bert_tf.Predictor(exported("tagging"), pairs=True), "takes text; remove it."),
         (lambda: bert_tf.Predictor(trained("tagging"), signature="ids"), "`signature` requires an export, and"),
         (lambda: bert_tf.Predictor(exported("tagging"), signature="ids"), "`signature` must take texts, strings"),

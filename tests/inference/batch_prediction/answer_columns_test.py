@@ -78,7 +78,7 @@ def test_labels_that_differ_between_rows():
         LabelColumns(MODEL).shape(answer)
     found = LabelColumns(MODEL, "none", 1).shape(answer)
     assert found["top_labels"].tolist() == [["b, c"], ["d"]]
-    with pytest.raises(ValueError, match="labels and probabilities of one shape"):
+    with pytest.raises(ValueError, match="labels and probabilities of the same shape"):
         LabelColumns(MODEL).shape(answer | {"labels": labels[:, :2]})
 
 
