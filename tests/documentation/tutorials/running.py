@@ -44,16 +44,23 @@ def _is_free(port):
 
 
 def check(shell, text, with_weights, tolerance=0.0):
-    """Runs a page and holds what it prints against what it shows, lines that go by the weights `with_weights` alone."""
+    """Runs a page and compares what it prints with what it shows, lines that go by the weights `with_weights` alone.
+
+    Returns what each block printed on stdout, except those that stay.
+    """
+    printed = []
     for block in commands.blocks(on_free_ports(text)):
         if block.not_run:
             assert block.not_run in REASONS
         elif block.sign:
             shell.stay(block.text, block.sign)
         else:
-            check_block(shell.run(block.text), block, with_weights, tolerance)
+            ended = shell.run(block.text)
+            check_block(ended, block, with_weights, tolerance)
+            printed.append(ended.stdout)
     for status, log in shell.stop():
         assert status == 0, log
+    return printed
 
 
 def check_block(ended, block, with_weights, tolerance):
