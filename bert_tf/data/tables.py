@@ -197,9 +197,9 @@ def _drop_empty(path, rows, kinds):
 
     kept = [(line, values) for line, values in rows if is_whole(values)]
     if len(kept) < len(rows):
-        lines = format_lines([line for line, values in rows if not is_whole(values)])
-        logging.warning("%s: dropped %s with an empty text or label: %s.", path,
-                        number_of(len(rows) - len(kept), "row"), lines)  # fmt: skip
+        count, lines = len(rows) - len(kept), format_lines([line for line, values in rows if not is_whole(values)])
+        logging.warning("%s: dropped %s with an empty text or label, in %s %s.", path, number_of(count, "row"),
+                        word_for(count, "line", "lines"), lines)  # fmt: skip
     if not kept:
         raise ValueError(f"{path}: all rows have an empty text or label. Check `text_column` and `label_column`.")
     return kept

@@ -426,7 +426,7 @@ def test_drops_rows_with_an_empty_text_or_label(tmp_path, caplog):
     path = write(tmp_path, "a.jsonl", "".join(lines))
     examples = read_table(path, label_column="label", drop_empty=True)
     assert (examples.text_a, examples.lines) == (["a", "d"], [1, 6])
-    assert "dropped 4 rows with an empty text or label: 2, 3, 4, 5." in caplog.text
+    assert "dropped 4 rows with an empty text or label, in lines 2, 3, 4, 5." in caplog.text
     several = read_table(path, label_column="label", drop_empty=True, label=columns.several(","))
     assert several.labels == [("x",), (), ("y",)]  # an empty field is a list of no labels, null is none
     with pytest.raises(ValueError, match="all rows have an empty text or label"):
