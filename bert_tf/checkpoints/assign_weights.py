@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import types
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -137,8 +138,8 @@ def assign_weights(
             head that may be new, even if the checkpoint has one of another shape, or "cls/.*" for heads that are not
             needed; for unknown names, against the file's own. `heads.py` provides those of a task.
         family: as in `readers.open_checkpoint`.
-        rows: {our path: for each row of the variable, the checkpoint's row to assign; None: the row keeps its value}.
-            Such weights may differ in the number of rows.
+        rows: {our path: for each row of the variable, the checkpoint's row to assign; None: the row keeps its values,
+            shuffled}. Such weights may differ in the number of rows.
 
     Raises:
         ValueError: names differ that no expression excuses, or shapes differ; or the file is damaged.
@@ -171,8 +172,13 @@ def _warn_of_first_token(checkpoint, loaded):
 
 
 def _with_rows(variable, array, rows):
-    """Returns the variable's value with some of its rows from `array`."""
-    value = np.asarray(variable).copy()
+    """Returns the variable's value with some of its rows from `array`, and the others in an order of their own.
+
+    If both models had the same seed, the variable's rows are those that `array` was trained from. Unless they are
+    shuffled, a new label would start close to an old one, and be confused with it.
+    """
+    shuffle = np.random.default_rng(zlib.crc32(array.tobytes()))
+    value = shuffle.permuted(np.asarray(variable), axis=-1)
     for index, row in enumerate(rows):
         if row is not None:
             value[index] = array[row]

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bert_tf.utils.names import list_names
+
 # By our paths, and by the file's names for unknown weights. A new head needs a line here, except custom tasks' `head`.
 HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
@@ -138,11 +140,11 @@ def _is_alike(checkpoint, variable):
 def not_kept(path: str, reason: str) -> ValueError:
     """Returns the error for labels that are to be renamed, although no row can be kept."""
     return ValueError(
-        f"`rename_labels` requires a trained head that can be kept, but that of {path} cannot: {reason}. Remove "
+        f"`rename_labels` requires a trained head that can be kept, but the head of {path} cannot: {reason}. Remove "
         "`rename_labels`, or use another `init_checkpoint`."
     )
 
 
 def few_names(names: Sequence[str]) -> str:
     """Returns the first names, separated by commas, or "none"."""
-    return f"{', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''}" or "none"
+    return f"{list_names([*names[:_MOST_NAMES]])}{', ...' if len(names) > _MOST_NAMES else ''}" or "none"

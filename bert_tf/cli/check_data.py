@@ -72,7 +72,7 @@ FLAGS = (
     ),
     Flag("train_file", None, "Training examples, as the command of --task reads them."),
     Flag("eval_file", None, "Evaluation examples."),
-    Flag("test_file", None, "Labeled examples that only the final model is evaluated on."),
+    Flag("test_file", None, "Labeled test examples, used only to evaluate the final model."),
     Flag("predict_file", None, "Examples to predict for."),
     *_taken(),
     Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool"),

@@ -2,12 +2,13 @@
 
     bert-tf clean_data --input_file=export.csv --output_file=clean.csv
 
-Writes a new table and reports what was corrected or dropped, with three
-examples each. The input is never changed. Without --output_file, the command
-only reports; --fix selects what is corrected.
+Writes a new table and reports what was corrected or dropped, with up to three
+examples of each kind. The input is never changed. Without --output_file, the
+command only prints the report; --fix selects what is corrected.
 """
 
 import dataclasses
+import os
 
 from absl import logging
 
@@ -25,14 +26,15 @@ FLAGS = (
     ),
     Flag(
         "output_file", None,
-        "New table, with the extension of --input_file; text is UTF-8 with the separator of the extension. Default: no "
-        "table, only the report.",
+        "New table, with the extension of --input_file. Text is written in UTF-8, with the default separator. Without "
+        "it, the command only prints the report.",
     ),
     Flag(
         "fix", list(CLEANING_KINDS[:-1]),
         "Kinds of findings to correct. html_entities, control_characters and special_spaces (no-break and zero-width "
-        "ones) are replaced in texts and labels; rows with null_labels (NULL, NaN, None, N/A), empty_texts, duplicates "
-        "or near_duplicates (of an earlier row with the same label) are dropped. The others are only reported.",
+        "ones) are replaced in texts and labels; rows with null_labels (empty, NULL, NaN, None, N/A), empty_texts, "
+        "duplicates or near_duplicates (of an earlier row with the same label) are dropped. Other kinds are only "
+        "reported. Omit null_labels for a multi-label table, in which an empty cell means no labels.",
         "list", choices=CLEANING_KINDS,
     ),
     *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),
@@ -76,7 +78,16 @@ def _lines(path, report, is_written):
         yield f"  {finding.kind:<20}{finding.count:>8,}  {verb if finding.count else ''}".rstrip()
         for each in finding.examples:
             (line,) = format_positions(path, [each["position"]])
-            after = f" -> {each['after']!r:.60}" if each["after"] is not None else ""
-            if each["earlier"]:
-                after = f", like {format_positions(path, [each['earlier']])[0]}"
-            yield f"      {line}: {each['before']!r:.60}{after}"
+            before, after, earlier = each["before"], each["after"], each["earlier"]
+            if earlier:
+                yield f"      {line}: {_excerpt(before)}, like {format_positions(path, [earlier])[0]}"
+            elif after is None:
+                yield f"      {line}: {_excerpt(before)}"
+            else:
+                start = max(0, len(os.path.commonprefix([before, after])) - 30) if len(before) > 60 else 0
+                yield f"      {line}: {_excerpt(before, start)} -> {_excerpt(after, start)}"
+
+
+def _excerpt(text, start=0):
+    """Returns 60 characters of a text, in quotes."""
+    return repr("..." * (start > 0) + text[start : start + 60] + "..." * (start + 60 < len(text)))

@@ -154,7 +154,7 @@ TRAINING = (
     Flag(
         "precision", "float32",
         "Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies "
-        "in it, otherwise float32; a resumed run keeps its own.",
+        "in bfloat16, otherwise float32; a resumed run keeps its precision.",
         choices=(names.AUTO, *names.PRECISIONS),
     ),
     Flag("use_xla", "auto", "Compile with XLA. auto: only on a GPU or TPU.", choices=names.USE_XLA),
@@ -322,8 +322,8 @@ LORA = (
 LOSS = (
     Flag(
         "class_weights", None,
-        "Weights of the labels' examples in the loss: `balanced`, label:weight pairs, or a .json file with an object "
-        "of labels and weights; labels that are not named weigh 1.",
+        "Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of labels "
+        "and weights. Other labels have weight 1.",
         "list",
     ),
     Flag(
@@ -335,8 +335,8 @@ LOSS = (
 
 RENAME_LABELS = Flag(
     "rename_labels", [],
-    "With a trained model as --init_checkpoint: old:new pairs of its labels and those of --train_file. A renamed label "
-    "keeps its weights in the head, as labels of the same name do.",
+    "With a trained model as --init_checkpoint: old:new pairs of a label of the model and its name in --train_file. "
+    "Renamed labels keep their weights in the head, like labels with unchanged names.",
     "list",
 )
 
@@ -375,9 +375,8 @@ LOOK = (
 SCORED = (
     Flag(
         "test_file", None,
-        "With --do_eval: labeled examples in the format of --eval_file, scored with the final model after "
-        "--eval_file. Their metrics are written to files with the test file's name; nothing is selected or fitted "
-        "by them.",
+        "With --do_eval: labeled examples in the format of --eval_file, on which the final model is evaluated too. "
+        "They are not used to select or fit anything. The names of the output files include that of the test file.",
     ),
     Flag(
         "sort_predictions", "file",

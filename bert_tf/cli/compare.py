@@ -4,8 +4,8 @@
 
 Compares metrics with a paired bootstrap and lists the examples whose
 predictions changed. Both arguments are output directories of the same task,
-evaluated with --do_eval on the same file. Of two classifiers with different
-labels, the examples of the labels that both have are compared.
+evaluated with --do_eval on the same file. If two classifiers have different
+labels, only examples of the labels that both have are compared.
 """
 
 from bert_tf.utils.settings import Flag

@@ -3,10 +3,10 @@
     bert-tf cross_validate --folds=5 --output_dir=folds -- \\
         --train_file=reviews.tsv --init_checkpoint=uncased_L-12_H-768_A-12
 
-Trains run_classifier once for each fold, on the rows of the other folds, and
-evaluates it on the fold. Flags after `--` are those of run_classifier. Writes
-mean and standard deviation of each metric, and out-of-fold predictions, to
---output_dir. Run the same command again to resume.
+Trains a classifier for each fold on the rows of the other folds, and evaluates
+it on this fold. Flags after `--` are passed to run_classifier. Writes the mean
+and standard deviation of each metric, and out-of-fold predictions, to
+--output_dir. To resume, run the same command again.
 """
 
 import os
@@ -25,17 +25,17 @@ from bert_tf.utils.subprocesses import check_passed_flags, name_of_flag, resumab
 FLAGS = (
     Flag(
         "folds", 5,
-        "Number of folds of the rows; each is evaluated with a model that was trained on the others.",
+        "Number of folds; each is evaluated with a model that was trained on the others.",
         "integer", low=2,
     ),
     Flag("output_dir", None, "Directory for the folds and the report.", required=True),
     Flag(
         "group_column", None,
-        "Column, by name or by number from 0, whose equal values stay in one fold, such as a user.",
+        "Column, by name or by number from 0, such as the user: rows with the same value stay in one fold.",
     ),
     Flag(
         "seed", 0,
-        "Random seed of the folds; the seed of training is a flag after `--`.",
+        "Random seed of the folds; pass the seed of the training runs after `--`.",
         "integer", low=0,
     ),
 )  # fmt: skip

@@ -44,7 +44,7 @@ class CustomTaskCommand:
             )
         if without := sorted({field.removeprefix("given_") for field in fields} - {*names}):
             raise ValueError(
-                f"Options of the task {name!r} have no flag: {', '.join(without)}. Declare them by `option`."
+                f"Options of the task {name!r} have no flag: {', '.join(without)}. Declare them with `option`."
             )
         self.__doc__ = inspect.getdoc(self._kind)
 

@@ -3,7 +3,7 @@
     bert-tf delete_texts --index_dir=news.index 17 42
     bert-tf delete_texts --index_dir=news.index --input_file=old_ids.txt
 
-Programs that are searching the index keep the texts until they open it again.
+Programs that have opened the index find the texts until they open it again.
 """
 
 from absl import logging

@@ -25,13 +25,12 @@ FLAGS = (
     Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
     Flag(
         "update", False,
-        "With --index_dir: add the texts to the index in this directory; texts whose id is in the index are replaced.",
+        "With --index_dir: add the texts to the existing index, and replace those whose id is already in it.",
         "bool",
     ),
     Flag(
         "id_column", None,
-        "With --index_dir: column that names each text, by name or by number from 0. Default: texts are numbered from "
-        "0.",
+        "With --index_dir: column of the texts' ids, by name or by number from 0. Default: texts are numbered from 0.",
     ),
     Flag(
         "keep_columns", [],
@@ -108,7 +107,7 @@ def _index(settings):
     if given := [name for name in vars(options) if name in settings.given]:
         raise ValueError(f"`{given[0]}` cannot be combined with `update`: the index has its own settings. Remove it.")
     if settings.id_column is None:
-        raise ValueError("`update` requires `id_column`, which tells new texts from those to replace.")
+        raise ValueError("`update` requires `id_column`, which identifies the texts to replace.")
     index = SearchIndex(settings.index_dir, settings.model)
     indexer = index.indexer()
     index.add_rows(write_rows)

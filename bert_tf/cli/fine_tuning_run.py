@@ -488,7 +488,7 @@ def check_test_file(settings: Settings):
         if all(map(os.path.isfile, pair)) and filecmp.cmp(*pair, shallow=False):
             raise ValueError(
                 f"`test_file` and `eval_file` must be different files. Received {' and '.join(pair)}, which have the "
-                "same contents; remove `test_file`, or pass examples that nothing is selected by."
+                "same contents; remove `test_file`, or pass examples that are not used to select anything."
             )
 
 

@@ -30,25 +30,25 @@ FLAGS = (
     ),
     Flag(
         "id_column", None,
-        "Column that names each row, by name or by number from 0; it keeps its name and type. Default: rows are "
-        "numbered from 0, as id.",
+        "Column of the rows' ids, by name or by number from 0; it keeps its name and type. Default: a new column id "
+        "that numbers the rows from 0.",
     ),
     Flag(
         "keep_columns", [],
-        "Columns of the table to copy to the output, by name or by number from 0. *: all columns that the other flags "
-        "do not name, which in .jsonl files are the keys of line 1.",
+        "Columns of the table to copy to the output, by name or by number from 0. *: all columns that no other flag "
+        "names; in .jsonl files, the keys of line 1.",
         "list",
     ),
     Flag(
         "on_null", "null",
-        "What to do with rows whose text is null or empty: predict null, skip (leave the rows out), or error (stop "
-        "before predicting).",
+        "What to do with rows whose text is null or empty. null: write null predictions; skip: leave the rows out; "
+        "error: stop before predicting.",
         choices=("null", "skip", "error"),
     ),
     Flag(
         "probabilities", None,
-        "Output of the labels' probabilities, in addition to that of the predicted label. all: in one column; columns: "
-        "one column per label, probability_LABEL; none. Default: all, or none with --top_k.",
+        "How to write the probabilities of the labels. all: in one column; columns: in a column probability_LABEL per "
+        "label; none: only that of the predicted label. Default: all, or none with --top_k.",
         choices=("all", "columns", "none"),
     ),
     Flag(

@@ -19,7 +19,7 @@ FLAGS = (
     *PROMPT,
     Flag(
         "reader", None,
-        "Question-answering model, exported or trained, that reads the texts found, if the queries are questions.",
+        "Exported or trained question-answering model that answers the queries from the texts found.",
     ),
     Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
 )

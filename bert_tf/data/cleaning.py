@@ -39,7 +39,7 @@ from bert_tf.utils.names import CLEANING_KINDS
 _ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|\w+);")  # with a semicolon: "?a=1&copy=2" is an address
 _SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f"), " ")  # no-break spaces
 _SPACES |= dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))  # zero-width ones; joiners are part of emoji and words
-_NULLS = ("NULL", "null", "NaN", "nan", "NAN", "None", "N/A", "#N/A", "<NA>")
+_NULLS = ("", "NULL", "null", "NaN", "nan", "NAN", "None", "N/A", "#N/A", "<NA>")
 
 
 def _unescape(text):

@@ -40,7 +40,7 @@ def several(separator: str) -> ColumnType:
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> ColumnType:
-    """Returns the type of cells with a finite number from `low` to `high`, parsed as a float."""
+    """Returns a column type for finite numbers from `low` to `high`, parsed as floats."""
     scale = f" from {low:g} to {high:g}" if math.isfinite(high - low) else ""
     return ColumnType(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 
@@ -106,6 +106,6 @@ def _yes_or_no(value):
 
 
 _YES_OR_NO = {"": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
-YES_OR_NO = ColumnType("a label's column must hold 0, 1, true, false or nothing", _yes_or_no)
+YES_OR_NO = ColumnType("a label's column must contain 0, 1, true or false, or be empty", _yes_or_no)
 TEXT = ColumnType("a text must be a string", _text)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)

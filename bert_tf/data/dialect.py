@@ -8,12 +8,12 @@ SEPARATORS = {".tsv": TAB, ".csv": ","}
 SEPARATOR_NAMES = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 # What the settings of a `Dialect` are, for the flags of commands and the options of tasks.
 SEPARATOR_HELP = (
-    "Character between the columns of a .csv or .tsv file, such as ';' or '|', or the word tab. Default: a comma in "
+    "Column separator of .csv and .tsv files: a character, such as ';' or '|', or the word tab. Default: a comma in "
     ".csv, a tab in .tsv."
 )
 ENCODING_HELP = (
-    "Encoding of the text files that are read, such as cp1252, latin-1 or utf-16. Default: UTF-8, of which invalid "
-    "bytes are dropped and counted."
+    "Encoding of the input text files, such as cp1252, latin-1 or utf-16. Default: UTF-8, in which invalid bytes are "
+    "dropped and counted."
 )
 _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in a shell
 
@@ -42,7 +42,7 @@ class Dialect:
         separator = _SPELLINGS.get(self.separator, self.separator)
         if len(separator) != 1 or separator in "\r\n\"\0":
             raise ValueError(
-                "`separator` must be one character, such as ; or |, or the word tab, but no quote or line end. "
+                "`separator` must be one character other than a quote or line break, such as ; or |, or the word tab. "
                 f"Received: {self.separator!r}."
             )
         return separator
@@ -51,10 +51,10 @@ class Dialect:
         """Raises ValueError for settings that a file of this format does not have."""
         extension = extension_of(path)
         if self.separator is not None and extension not in SEPARATORS:
-            raise ValueError(f"`separator` applies to .csv and .tsv files. Received {path}; remove `separator`.")
+            raise ValueError(f"`separator` applies only to .csv and .tsv files. Received {path}; remove `separator`.")
         if self.encoding is not None and extension == ".parquet":
             raise ValueError(
-                f"`encoding` applies to text files. Received {path}, which is always UTF-8; remove `encoding`."
+                f"`encoding` applies only to text files. Received {path}, which is always UTF-8; remove `encoding`."
             )
 
 

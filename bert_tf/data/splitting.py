@@ -331,7 +331,7 @@ def check_copyable(path: str, encoding: str | None = None):
     """Raises ValueError for a table whose rows cannot be copied byte for byte: several files, or another line feed."""
     if not files.is_utf8(encoding) and "\n".encode(encoding) != b"\n":
         raise ValueError(
-            f"`encoding={encoding}` cannot be split, because rows are copied byte for byte at the byte of a line feed. "
+            f"A file with `encoding={encoding}` cannot be split, because rows are copied up to a line feed byte. "
             f"Convert the file first: iconv -f {encoding} -t UTF-8."
         )
     if len(files.find_files(path)) > 1:

@@ -78,7 +78,7 @@ def read_table(
     drop_empty: bool = False,
     label_columns: Sequence[str] = (),
 ) -> LabeledTexts:
-    """Reads a file of examples, or several; its extension decides the format.
+    """Reads one or several files of examples; the extension determines the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
     `_read_tsv`). .csv: RFC 4180. .jsonl: one object per line, whose keys are the columns. .parquet: columns by name or
@@ -168,7 +168,7 @@ def _join(name, parts):
         return {line_position(part.path, line): value for part, each in zip(parts, values, strict=True)
                 for line, value in each.items()}  # fmt: skip
     if len({isinstance(value, list) for value in values}) > 1:
-        raise ValueError(f"{parts[0].path} and the files read with it must have the same form. Convert some of them.")
+        raise ValueError(f"{parts[0].path} and the files read with it must have the same format. Convert some of them.")
     return list(itertools.chain.from_iterable(values)) if isinstance(values[0], list) else values[0]
 
 
@@ -197,9 +197,9 @@ def _drop_empty(path, rows, kinds):
 
     kept = [(line, values) for line, values in rows if is_whole(values)]
     if len(kept) < len(rows):
-        lines = format_lines([line for line, values in rows if not is_whole(values)])
-        logging.warning("%s: dropped %s with an empty text or label: %s.", path,
-                        number_of(len(rows) - len(kept), "row"), lines)  # fmt: skip
+        count, lines = len(rows) - len(kept), format_lines([line for line, values in rows if not is_whole(values)])
+        logging.warning("%s: dropped %s with an empty text or label, in %s %s.", path, number_of(count, "row"),
+                        word_for(count, "line", "lines"), lines)  # fmt: skip
     if not kept:
         raise ValueError(f"{path}: all rows have an empty text or label. Check `text_column` and `label_column`.")
     return kept

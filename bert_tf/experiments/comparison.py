@@ -550,7 +550,7 @@ def _labels_error(first, second):
     return ValueError(
         f"The two runs have different labels: {first.path.parent} has {', '.join(first.labels[:20])}, "
         f"{second.path.parent} has {', '.join(second.labels[:20])}. Compare two runs with the same labels; if each "
-        "example has one label, some in common are enough."
+        "example has one label, some common labels are enough."
     )
 
 

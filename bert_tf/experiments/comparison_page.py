@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from bert_tf.experiments.comparison import RunComparison
 from bert_tf.utils.html_report import Page
+from bert_tf.utils.names import list_names
 
 _WIDTH = 100  # characters of a text in a line
 _SURE = 0.05  # a p-value below this is significant
@@ -76,10 +77,10 @@ def _name_unshared_labels(each):
     if each.renamed:
         names = [f"{old} -> {new}" for old, new in each.renamed.items()]
         yield f"Labels of A, under their names in B: {', '.join(names)}."
-    for name, labels in zip("AB", each.only_in, strict=True):
+    for run, labels in zip("AB", each.only_in, strict=True):
         if labels:
-            counts = [f"{label} ({count:,} examples, {right:,} correct)" for label, count, right in labels]
-            yield f"Labels only in {name}, not compared: {', '.join(counts)}."
+            counts = [f"{list_names([name])} ({count:,} examples, {right:,} correct)" for name, count, right in labels]
+            yield f"Labels only in {run}, not compared: {', '.join(counts)}."
 
 
 def _name_constant_runs(each):

@@ -66,8 +66,8 @@ class CrossValidation(ChildRuns):
         if self.failed:
             numbers = ", ".join(str(fold + 1) for fold in self.failed)
             raise ValueError(
-                f"Training failed in these folds: {numbers}. See their logs in {self.directory}/folds; the same "
-                "command repeats only them."
+                f"Training failed in these folds: {numbers}. See their logs in {self.directory}/folds; run "
+                "the same command again to repeat only them."
             )
         self._conclude()
 
@@ -128,7 +128,7 @@ def _build_page(directory, scores, results):
     page = Page(f"Cross-validation: {directory.name}")
     page.text(
         f"{len(results)} folds: each row was predicted by a model that was trained on the rows of the other folds. "
-        f"{PREDICTIONS_FILE} has these predictions. The standard deviation is that over the folds."
+        f"{PREDICTIONS_FILE} has these predictions. The standard deviation is over the folds."
     )
     for fold, result in enumerate(results):
         if result.one_answer is not None:

@@ -49,12 +49,12 @@ class Predictor:
         path = os.fspath(path)
         is_export = _is_export(path)
         if not is_export and signature != DEFAULT:
-            raise ValueError(f"`signature` requires an export, and {path} is none. Remove it.")
+            raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
         self._model = find_model(path, signature).load() if is_export else _load_trained(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
         if pairs and self.inputs != PAIR:
             raise ValueError(
-                f"`pairs` is only for a Hugging Face text classifier. {path} takes {', '.join(self.inputs)}; remove it."
+                f"`pairs` is only for Hugging Face text classifiers. {path} takes {', '.join(self.inputs)}; remove it."
             )
 
     def __call__(self, texts: Any, batch_size: int = 64) -> dict[str, Any] | list[dict[str, Any]]:

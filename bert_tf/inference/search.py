@@ -111,7 +111,7 @@ _OURS = re.compile(r"segment-\d{6,}|deleted-\d{6,}\.npy")
 
 
 class Hit(NamedTuple):
-    """A document that was found.
+    """A document found by a search.
 
     Attributes:
         id: its id.
@@ -340,7 +340,7 @@ class SearchIndex:
             entries, found = self._without(lambda: [ids])
             if missing := [name for name, is_there in zip(ids, found, strict=True) if not is_there]:
                 raise ValueError(
-                    f"`ids` must be in {self.directory}. Not there: {', '.join(map(repr, missing[:5]))}"
+                    f"`ids` must be in {self.directory}. Not found: {', '.join(map(repr, missing[:5]))}"
                     f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}. Nothing was deleted."
                 )
             self._commit(entries)

@@ -11,7 +11,7 @@ _INPUTS = ("question", "context")
 
 
 class FoundAnswer(NamedTuple):
-    """An answer to a question.
+    """An answer to a question, with the document that contains it.
 
     Attributes:
         answer: text[start:end] of the document.
@@ -28,7 +28,7 @@ class FoundAnswer(NamedTuple):
 
 
 class SearchReader:
-    """Reads the hits of a search, and finds the answer in each.
+    """Reads the documents found by a search and extracts an answer from each.
 
         reader = SearchReader("models/questions")
         questions = ["Why was the bridge closed?"]

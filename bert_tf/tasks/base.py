@@ -178,7 +178,7 @@ class Examples(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TaskData:
-    """The examples read by a task for a run.
+    """The examples that a task has read for a run.
 
     Attributes:
         examples: split -> its examples; splits are "train", "dev", "test" (without targets) and "final" (with them), or
@@ -230,8 +230,9 @@ class TrainedTask:
 
 
 class FineTuningTask(TrainableTask, ServableTask):
-    """A task that is trained and evaluated on files, predicts for files, and can be served: `TrainableTask`,
-    `ServableTask` and the following.
+    """A task that is trained and evaluated on files, predicts for files, and can be served.
+
+    It is a `TrainableTask` and a `ServableTask` with the following in addition.
 
     Attributes:
         name: name in task.json.

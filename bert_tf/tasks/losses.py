@@ -99,7 +99,7 @@ def _from_file(labels, path):
     for label, weight in weights.items():
         if label not in labels or isinstance(weight, bool) or not _is_positive(weight):
             raise ValueError(
-                f"{path}: `class_weights` must have weights above 0 of labels. Received {label!r}: {weight!r}; the "
+                f"{path}: `class_weights` must give labels weights above 0. Received {label!r}: {weight!r}; the "
                 f"labels are {', '.join(map(repr, labels))}."
             )
     return tuple(float(weights.get(label, 1.0)) for label in labels)

@@ -18,7 +18,7 @@ _FLAG_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequ
 
 
 def option(default: Any, help_text: str, **of_flag) -> Any:
-    """Returns a field of an options class that has a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
+    """Returns a field of an options class that becomes a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -53,7 +53,7 @@ ACTIONS = {"train": "train", "dev": "eval", "test": "predict", "final": "test"}
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """The actions and files of a run of any task, and how long sequences are.
+    """Options of the runs of all tasks: actions, files and sequence length.
 
     Attributes:
         test_file: labeled examples that are scored with the final model, by which nothing is selected or fitted.
@@ -148,8 +148,8 @@ class AbstentionOptions(RunOptions):
 _TABLE = f"a .tsv, .csv, .jsonl or .parquet file; the first three may be gzipped (.gz). {_SEVERAL}"
 _DROP_EMPTY = option(
     False,
-    "Drop the rows of --train_file, --eval_file and --test_file whose text, or required label, is empty, and log "
-    "their number. Otherwise, a missing one is an error.",
+    "Drop rows of --train_file, --eval_file and --test_file whose text or required label is empty, and log their "
+    "number. If false, a missing text or label is an error.",
 )
 
 
@@ -185,8 +185,8 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
     label_separator: str = option(",", "Separator between the labels of an example that has several.")
     label_columns: Sequence[str] | None = option(
         None,
-        "Columns of 0 and 1 (or false and true, or nothing for 0), each named after a label, in place of "
-        "--label_column: an example has any number of labels.",
+        "Columns named after the labels, instead of --label_column. Each cell is 1 or true if the example has the "
+        "label; 0, false or empty if not.",
     )
     drop_empty: bool = _DROP_EMPTY
     fit_temperature: bool = option(
@@ -196,8 +196,8 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
     )
     fit_thresholds: bool = option(
         False,
-        "With --do_eval and --problem_type=multi_label: fit on --eval_file the probability above which each label is "
-        "predicted, by the label's F1, and store it with the model. Otherwise it is 0.5.",
+        "With --do_eval and --problem_type=multi_label: fit the probability threshold of each label to its highest F1 "
+        "on --eval_file, and store it with the model. Unfitted thresholds are 0.5.",
     )
     long_text: str = option(
         "truncate",

@@ -10,7 +10,7 @@ from bert_tf.data.features import splits_of
 
 
 def encode_served_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`: `ServableTask.read` of most tasks.
+    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`, for `ServableTask.read` of most tasks.
 
     Args: as `ServableTask.read`.
 
@@ -25,7 +25,7 @@ def encode_served_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.T
 def pack_sequences(
     tokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
 ) -> tuple[Tokenized, np.ndarray]:
-    """Packs w sequences, truncated like `Tokenizer.pack`; also returns their lengths without truncation.
+    """Packs texts into sequences, truncated like `Tokenizer.pack`; also returns the lengths without truncation.
 
     Args:
         tokenizer: a `Tokenizer`.
@@ -33,7 +33,7 @@ def pack_sequences(
         max_seq_length: maximum sequence length.
 
     Returns:
-        The sequences, without targets; int64 [w], including special tokens.
+        The w sequences, without targets; their lengths, int64 [w], including special tokens.
     """
     flat, lengths, needed = {"input_ids": [], "segment_ids": []}, [], []
     for part in tokens:

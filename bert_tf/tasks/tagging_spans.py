@@ -251,14 +251,14 @@ class _WordTagger:
     def log(self):
         """Logs the counts, with the first entity of each kind."""
         for found, what in (
-            (self._cut, "inside a word and {} widened to it"),
+            (self._cut, "inside a word and {} extended to the whole word"),
             (self._lost, "inside a word of an earlier entity and {} left out"),
         ):
             if found:
                 at, text, widened = found[0]
                 verbs = word_for(len(found), "begins or ends", "begin or end"), word_for(len(found), "was", "were")
                 logging.warning(
-                    "%s: %d of %s %s %s, first at %s: %r in %r. White space separates words.",
+                    "%s: %d of %s %s %s, first at %s: %r in %r. Words are separated by whitespace.",
                     *(self._path, len(found), f"{self._entities:,} entities", verbs[0]),
                     *(what.format(verbs[1]), at, text, widened),
                 )

@@ -67,6 +67,11 @@ def word_for(count: int, one: str, several: str) -> str:
     return one if count == 1 else several
 
 
+def list_names(names: list[str]) -> str:
+    """Returns names separated by commas; those that contain a comma are quoted."""
+    return ", ".join(repr(name) if "," in name else name for name in names)
+
+
 def percent(share: float, digits: int = 1) -> str:
     """Returns "84.6 %" of 0.846."""
     return f"{100 * share:.{digits}f} %"

@@ -189,7 +189,7 @@ def test_other_tasks(results):
 def test_several_files_with_another_separator_and_encoding(results):
     log = results["semicolons"]["log"]
     assert "(train): 4 examples\n  2 labels: '1' 3, '0' 1" in log and "encoding" not in log
-    assert "de-1.csv: dropped 1 row with an empty text or label: 3." in log
+    assert "de-1.csv: dropped 1 row with an empty text or label, in line 3." in log
     assert re.search(r"WARNING +duplicates .* \(/.*/more.csv:4\);", log)
     assert "--separator does not apply to --task=tagging. Remove it" in results["a separator of tags"]["log"]
 

@@ -60,7 +60,7 @@ def test_a_package_that_does_not_work_is_one_message(site, capsys):
     ("field", "message"),
     [
         ('seed: int = option(1, "Which.")', "Options of the task 'mine' have names of flags that all tasks have: seed"),
-        ("most: int = 3", "Options of the task 'mine' have no flag: most. Declare them by `option`."),
+        ("most: int = 3", "Options of the task 'mine' have no flag: most. Declare them with `option`."),
         ('most: list[str] = option([], "Which.")', "An option must be of the type str, bool, int, float or Sequence"),
     ],
 )

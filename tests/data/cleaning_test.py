@@ -109,6 +109,12 @@ def test_rows_without_labels_are_compared_by_text(tmp_path):
     assert not (tmp_path / "b.jsonl").exists()
 
 
+def test_a_row_with_an_empty_label_is_dropped(tmp_path):
+    path = write(tmp_path / "a.csv", [("a", "b", "1"), ("c", " ", "2"), ("d", "", "3")])
+    report = clean_table(path, str(tmp_path / "b.csv"))
+    assert read(str(tmp_path / "b.csv")) == [("a", "b", "1")] and report.findings[3].count == 2
+
+
 def test_outputs_that_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", ROWS)
     (tmp_path / "b.csv").write_text("old")
@@ -135,5 +141,5 @@ def test_annotated_texts_are_refused(tmp_path, entities):
 
 def test_a_separator_that_a_file_does_not_have_is_refused(tmp_path):
     path = write(tmp_path / "a.jsonl", ROWS)
-    with pytest.raises(ValueError, match="`separator` applies to .csv and .tsv files"):
+    with pytest.raises(ValueError, match="`separator` applies only to .csv and .tsv files"):
         clean_table(path, None, dialect=Dialect(";"))

@@ -376,8 +376,8 @@ def test_reads_other_separators_and_encodings(tmp_path, name, separator, encodin
     [
         ("a.csv", b"text\n", Dialect(";;"), r"`separator` must be one character.*Received: ';;'"),
         ("a.csv", b"text\n", Dialect('"'), r"`separator` must be one character"),
-        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies to .csv and .tsv files. Received .*a.jsonl; remove"),
-        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies to text files. Received .*a.parquet"),
+        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies only to .csv and .tsv files. Received .*a.jsonl"),
+        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies only to text files. Received .*a.parquet"),
         ("a.csv", b"text\n", Dialect(encoding="rot13"), r"`encoding` must be an encoding that Python.*'rot13'"),
         ("a.csv", b"text\n", Dialect(encoding="no\0ne"), r"`encoding` must be an encoding that Python"),
         ("a.csv", b"text\na\n\xe9\n", Dialect(encoding="ascii"), r"a.csv:3: the file must be ascii.*set `enc"),
@@ -426,7 +426,7 @@ def test_drops_rows_with_an_empty_text_or_label(tmp_path, caplog):
     path = write(tmp_path, "a.jsonl", "".join(lines))
     examples = read_table(path, label_column="label", drop_empty=True)
     assert (examples.text_a, examples.lines) == (["a", "d"], [1, 6])
-    assert "dropped 4 rows with an empty text or label: 2, 3, 4, 5." in caplog.text
+    assert "dropped 4 rows with an empty text or label, in lines 2, 3, 4, 5." in caplog.text
     several = read_table(path, label_column="label", drop_empty=True, label=columns.several(","))
     assert several.labels == [("x",), (), ("y",)]  # an empty field is a list of no labels, null is none
     with pytest.raises(ValueError, match="all rows have an empty text or label"):
@@ -439,7 +439,7 @@ def test_reads_labels_from_columns_of_zeros_and_ones(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"text": "a", "x": true, "y": 1.0}\n{"text": "b", "x": null, "y": 0}\n')
     assert read_table(path, label_columns=("x", "y")).labels == [("x", "y"), ()]
     path = write(tmp_path, "b.csv", "text,toxic,threat\na,1,0\nb,1,2\n")
-    with pytest.raises(ValueError, match=r"b.csv:3: a label's column must hold 0, 1, .*'2' in column 'threat'"):
+    with pytest.raises(ValueError, match=r"b.csv:3: a label's column must contain 0, 1, .*'2' in column 'threat'"):
         read_table(path, label_columns=("toxic", "threat"))
     with pytest.raises(ValueError, match=r"missing column 'none' \(`label_columns`\)"):
         read_table(path, label_columns=("toxic", "none"))

@@ -101,7 +101,7 @@ def split(text: str) -> list[str]:
 
 def parse(page: str, text: str) -> Command | None:
     """Returns a command line of any program that we know of, or None."""
-    words = split(text)
+    words = split(text.removesuffix("&"))  # one that runs in the background
     while words and _SETTING.fullmatch(words[0]):
         words = words[1:]
     return Command(page, text, tuple(words)) if words and _is_known(words[0]) else None

@@ -100,7 +100,7 @@ def test_the_first_failure_ends_it(tmp_path, table, children):
         (["--train_file=HOME", "--keep_best=f1"], "--keep_best would fit the models to the folds that they are eval"),
         (["--train_file=HOME", "--drop_empty"], "--drop_empty would leave out rows, but each row gets a prediction"),
         (["--train_file=HOME,HOME.too"], "must be one file"),
-        (["--train_file=HOME", "--encoding=utf-16"], "`encoding=utf-16` cannot be split"),
+        (["--train_file=HOME", "--encoding=utf-16"], "A file with `encoding=utf-16` cannot be split"),
         (["--train_file=HOME", "--leaning_rate=1"], "Flags of run_classifier: Unknown flag --leaning_rate. Did you me"),
     ],
 )

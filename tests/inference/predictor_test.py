@@ -60,7 +60,12 @@ def _served(path, inputs, examples):
     return split_answer({name: value.numpy() for name, value in outputs.items()}, len(examples))
 
 
-@pytest.mark.parametrize("name", models.TASKS)
+def _some_slow(quick, names):
+    """Returns parameters, of which only some belong to the quick tests: each takes seconds to trace."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", _some_slow(("classification", "questions", "tagging", "choices"), models.TASKS))
 def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, exported, trained):
     predictor = bert_tf.Predictor(exported(name))
     examples = _examples(predictor.inputs)
@@ -70,12 +75,7 @@ def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, expo
     assert of_training.inputs == predictor.inputs and of_training(examples) == answers
 
 
-def _some_slow(quick, names):
-    """Returns parameters, of which only some belong to the quick tests: each takes seconds to trace."""
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
-@pytest.mark.parametrize("name", _some_slow(("classification", "tagging"), models.TASKS))
+@pytest.mark.parametrize("name", _some_slow(("classification",), models.TASKS))
 def test_bfloat16(name, exported):
     predictor = bert_tf.Predictor(os.path.join(exported(name, BFLOAT16), "1"))
     examples = _examples(predictor.inputs)
@@ -105,6 +105,7 @@ def test_a_hugging_face_model_with_a_head(name, trained, tmp_path):
     assert theirs(example) == ours(example)
 
 
+@pytest.mark.slow
 def test_a_hugging_face_model_can_be_exported(trained, tmp_path):
     bert_tf.save(bert_tf.load(trained("tagging")), tmp_path / "there", "huggingface")
     export_trained(str(tmp_path / "there"), str(tmp_path / "export"))
@@ -164,7 +165,7 @@ def test_a_file(classify, exported, tmp_path):
     (tmp_path / "dialect.csv").write_text(f"no;text\n1;{FILM}é\n", encoding="cp1252")
     (answer,) = classify.predict_file(tmp_path / "dialect.csv", separator=";", encoding="cp1252")
     assert answer == classify(f"{FILM}é")
-    with pytest.raises(ValueError, match="`separator` applies to .csv and .tsv files. Received .*texts.txt"):
+    with pytest.raises(ValueError, match="`separator` applies only to .csv and .tsv files. Received .*texts.txt"):
         classify.predict_file(plain, separator=";")
     ask = bert_tf.Predictor(exported("questions"))
     (answer,) = ask.predict_file(str(tmp_path / "pairs.csv"), text_column=["context", "q"])
@@ -233,8 +234,8 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
          "versions of it, or with a trained model (bert_config.json or config.json); got"),
         (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
         (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
-        (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for a Hugging Face text "
-         "classifier."),
+        (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for Hugging Face text "
+         "classifiers."),
         (lambda: bert_tf.Predictor(exported("tagging"), pairs=True), "takes text; remove it."),
         (lambda: bert_tf.Predictor(trained("tagging"), signature="ids"), "`signature` requires an export, and"),
         (lambda: bert_tf.Predictor(exported("tagging"), signature="ids"), "`signature` must take texts, strings"),

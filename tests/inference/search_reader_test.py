@@ -65,6 +65,7 @@ def test_the_command_prints_answers(export, tmp_path):
     assert lines[-2] == f"  {best['score']:.4f}  {best['id']:>8}  {shown}"
 
 
+@pytest.mark.slow
 def test_the_page_on_search(minilm, export, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()

@@ -201,7 +201,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
         changed.search(["a"], top_k=0)
     before = changed.search(["a film"])
     files = sorted(map(str, os.walk(changed.directory)))
-    with pytest.raises(ValueError, match=r"`ids` must be in .*index. Not there: '7', 'x'. Nothing was deleted."):
+    with pytest.raises(ValueError, match=r"`ids` must be in .*index. Not found: '7', 'x'. Nothing was deleted."):
         changed.delete(["0", "7", "x"])
     with pytest.raises(ValueError, match="Each id must be unique. Received 'a' twice, in rows 0 and 1"):
         changed.add(["a", "a"], ["good", "bad"])
@@ -364,12 +364,12 @@ def test_the_column_of_ids_may_have_any_name(model, tmp_path):
     ("words", "message"),
     [
         (["embed", "--index_dir=HOME/new", "--update", "--id_column=key"], "index.json must be the description of an"),
-        (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which tells new texts from those"),
+        (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which identifies the texts"),
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
          "--pooling cannot be combined with --update: the index has its own settings. Remove it."),
         (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
         (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
-        (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not there: 'none'."),
+        (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not found: 'none'."),
     ],
 )  # fmt: skip
 def test_flags_that_do_not_fit_are_refused(words, message, model, path, tmp_path):

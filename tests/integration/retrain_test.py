@@ -8,6 +8,8 @@ from bert_tf.checkpoints.readers import read_arrays
 from tests import tiny
 from tests.scripts import Cases, at
 
+pytestmark = pytest.mark.slow  # tests/tasks/retraining_test.py has the parts
+
 TRAIN = ["--do_train", "--train_batch_size=16", "--max_seq_length=16", "--learning_rate=1e-9", "--seed=2"]
 RETRAIN = [*TRAIN, "--init_checkpoint=HOME/v1", "--train_file=HOME/new.tsv"]
 EVALUATE = ["--do_eval", "--eval_file=HOME/new.tsv"]
@@ -69,7 +71,8 @@ def test_the_log_says_once_what_is_kept(home, results):
 def test_a_head_that_hardly_learned_has_the_rows_where_they_belong(home, results):
     old, new = (read_arrays(home / name)["classifier/output_weights"] for name in ("v1", "v2"))
     assert (home / "v2" / "labels.txt").read_text() == "about\nbad\ngreat\n"
-    assert abs(new[1:] - old).max() < 1e-4 < abs(new[0] - old).max()
+    assert abs(new[1:] - old).max() < 1e-4
+    assert (abs(new[0] - old).max(axis=1) > 1e-3).all()  # although both runs have the same seed
 
 
 def test_the_records_and_the_card_say_what_it_was_trained_from(home, results):

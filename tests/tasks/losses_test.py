@@ -39,7 +39,7 @@ def test_weights_from_a_file(tmp_path):
     path.write_text('{"a, b": 2, "c": 0.5}')
     assert class_weights(str(path).split(","), ["a, b", "c", "d"], np.array([0])) == (2.0, 0.5, 1.0)
     for text, words in (
-        ('{"x": 1}', r"a,b.json: `class_weights` must have weights above 0 of labels. Received 'x': 1; the labels are"),
+        ('{"x": 1}', r"a,b.json: `class_weights` must give labels weights above 0. Received 'x': 1; the labels are"),
         ('{"c": 0}', r"Received 'c': 0"),
         ('{"c": null}', r"Received 'c': None"),
         ("[1]", r"must be an object of labels and their weights \(`class_weights`\).*write it as"),

@@ -143,8 +143,10 @@ BIOES = ["B-X", "E-X", "I-X", "O", "S-X"]
         (TaggingTask(CONFIG, BIOES), "ForTokenClassification", TaggingTask(CONFIG, ["B-X", "I-X", "O"]),
          "its tags are in the scheme bioes, and new tags are in iob2"),
         (_classifier(OLD, lstm_units=4), None, _classifier(OLD), "its head has other layers"),
-        (_classifier(OLD, lstm_units=4), None, _classifier(OLD, lstm_units=5), "its head has other layers"),
-        (_classifier(OLD), None, _classifier(OLD, lstm_units=4), "its head has other layers"),
+        pytest.param(_classifier(OLD, lstm_units=4), None, _classifier(OLD, lstm_units=5), "its head has other layers",
+                     marks=pytest.mark.slow),
+        pytest.param(_classifier(OLD), None, _classifier(OLD, lstm_units=4), "its head has other layers",
+                     marks=pytest.mark.slow),
     ],
     ids=["problem", "tagger", "classifier", "scheme", "no BiLSTM", "wider", "BiLSTM"],
 )  # fmt: skip

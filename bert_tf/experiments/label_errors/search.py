@@ -242,8 +242,8 @@ class Search:
         if failed:
             raise ValueError(
                 f"Training failed in {len(failed)} folds: {', '.join(map(str, failed))}. "
-                f"See their logs in {self.directory / _FOLDS}; the same command repeats only "
-                "these folds."
+                f"See their logs in {self.directory / _FOLDS}; run the same command again to "
+                "repeat only these folds."
             )
         return probabilities
 

@@ -184,7 +184,7 @@ def _join_columns(rows, answers):
     if twice:
         raise ValueError(
             f"`keep_columns` must not repeat the columns of predictions ({', '.join([*ids, *answers])}); got "
-            f"{', '.join(twice)}. Select such a column by its number, also next to *, or rename it."
+            f"{', '.join(twice)}. Rename such a column, or select it by its number, which can be combined with *."
         )
     return ids | rows.kept | answers
 

@@ -160,7 +160,7 @@ class Parquet:
 
         arrays = {name: _arrow_array(values, self.types.get(name)) for name, values in columns.items()}
         plain = [values.values if isinstance(values, Partial) else values for values in columns.values()]
-        labels = [json.dumps(each.labels) for each in plain if isinstance(each, Labeled)]
+        labels = [json_text(each.labels) for each in plain if isinstance(each, Labeled)]
         with atomic_open(path, "wb") as file:
             parquet.write_table(pa.table(arrays, metadata={"labels": labels[0]} if labels else None), file)
 

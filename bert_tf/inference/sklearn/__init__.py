@@ -1,4 +1,4 @@
-"""scikit-learn estimators for texts: `BertEmbedder`, a frozen encoder; fine-tuned classifier, regressor and tagger."""
+"""scikit-learn estimators for texts: `BertEmbedder` (frozen encoder) and fine-tuned classifier, regressor, tagger."""
 
 from bert_tf.inference.sklearn.classifier import BertClassifier
 from bert_tf.inference.sklearn.embedder import BertEmbedder

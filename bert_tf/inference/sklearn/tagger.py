@@ -22,7 +22,7 @@ class _Sentences(TaggedExamples):
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class BertTagger(FineTunedEstimator):
-    """Word tagger, such as for named entities: fine-tunes an encoder with the defaults of `run_tagger`.
+    """Word tagger, for example for named entities: fine-tunes an encoder with the defaults of `run_tagger`.
 
         tagger = BertTagger("demo/weights/minilm").fit([["Joan", "Baez", "sings"]], [["B-PER", "I-PER", "O"]])
         tagger.predict(["Joan sings"])  # [["B-PER", "O"]]

@@ -78,7 +78,7 @@ def test_labels_that_differ_between_rows():
         LabelColumns(MODEL).shape(answer)
     found = LabelColumns(MODEL, "none", 1).shape(answer)
     assert found["top_labels"].tolist() == [["b, c"], ["d"]]
-    with pytest.raises(ValueError, match="labels and probabilities of one shape"):
+    with pytest.raises(ValueError, match="labels and probabilities of the same shape"):
         LabelColumns(MODEL).shape(answer | {"labels": labels[:, :2]})
 
 
@@ -159,6 +159,7 @@ def test_parquet_files_have_one_schema_with_and_without_entities(tmp_path):
     assert parquet.read_table(tmp_path / "1.parquet")["entities"].to_pylist() == [[entity]]
 
 
+@pytest.mark.slow
 def test_an_export_says_whether_a_text_may_have_several_labels(tmp_path):
     for name in ("multi_label", "regression"):
         write_trained(tmp_path / name, name)

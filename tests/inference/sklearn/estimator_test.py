@@ -19,6 +19,7 @@ def folder(tmp_path_factory):
     return tiny.checkpoint(tmp_path_factory.mktemp("model"), dropout=0.0)
 
 
+@pytest.mark.slow
 def test_training_stops_when_the_validation_examples_get_no_better(folder):
     """Their labels are those of other texts: an epoch of 4 steps or two, and it can only get worse."""
     stopping = BertClassifier(folder, early_stopping=2, validation_fraction=0.2, seed=1, **OPTIONS)

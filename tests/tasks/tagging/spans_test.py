@@ -87,7 +87,7 @@ def test_an_entity_that_cuts_a_word_is_widened_and_counted(tmp_path, caplog):
         examples = read_columns(write(tmp_path / "a.jsonl", *lines))
     assert examples.tags == [["O", "B-LOC", "O"], ["B-LOC"]]
     cut, lost = (record.getMessage() for record in caplog.records)
-    assert "2 of 3 entities begin or end inside a word and were widened to it, first at " in cut
+    assert "2 of 3 entities begin or end inside a word and were extended to the whole word, first at " in cut
     assert f"{tmp_path}/a.jsonl:1: 'Rome' in 'Rome-based'." in cut
     assert "1 of 3 entities begins or ends inside a word of an earlier entity and was left out, first at" in lost
     assert f"{tmp_path}/a.jsonl:2: 'Bonn' in 'Rome/Bonn'." in lost
@@ -134,5 +134,5 @@ def test_several_files_and_another_encoding(tmp_path):
     examples = read_columns(tmp_path / "?.txt", encoding="cp1252")
     assert examples.words == [["Köln"], ["in", "Bonn"]] and examples.where(1, 1) == f"{tmp_path}/b.txt:1"
     path = write(tmp_path / "c.jsonl", FORMS["ours"])
-    with pytest.raises(ValueError, match="must have the same form"):
+    with pytest.raises(ValueError, match="must have the same format"):
         read_columns(f"{tmp_path}/a.txt,{path}", encoding="cp1252")
