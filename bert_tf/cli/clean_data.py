@@ -13,7 +13,7 @@ from absl import logging
 
 from bert_tf.tasks import options
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.names import CLEANING_KINDS, number_of
+from bert_tf.utils.names import CLEANING_KINDS, DEFAULT_CLEANING_KINDS, number_of
 from bert_tf.utils.settings import Flag
 
 _COLUMNS = ("header", "separator", "encoding", "text_column", "label_column")  # as the classifier has them
@@ -29,10 +29,11 @@ FLAGS = (
         "table, only the report.",
     ),
     Flag(
-        "fix", list(CLEANING_KINDS[:-1]),
+        "fix", list(DEFAULT_CLEANING_KINDS),
         "Kinds of findings to correct. html_entities, control_characters and special_spaces (no-break and zero-width "
-        "ones) are replaced in texts and labels; rows with null_labels (NULL, NaN, None, N/A), empty_texts, duplicates "
-        "or near_duplicates (of an earlier row with the same label) are dropped. The others are only reported.",
+        "ones) are replaced in texts and labels; rows with null_labels (NULL, NaN, None, N/A), empty_labels, "
+        "empty_texts, duplicates or near_duplicates (of an earlier row with the same label) are dropped. The others "
+        "are only reported.",
         "list", choices=CLEANING_KINDS,
     ),
     *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),

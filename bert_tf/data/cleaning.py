@@ -29,7 +29,7 @@ from bert_tf.data.table_reader import (
 )
 from bert_tf.data.tables import is_empty
 from bert_tf.utils import files
-from bert_tf.utils.names import CLEANING_KINDS
+from bert_tf.utils.names import CLEANING_KINDS, DEFAULT_CLEANING_KINDS
 
 # === Kinds ===
 # What is looked for in a text, and what becomes of it.
@@ -104,7 +104,7 @@ def clean_table(
     label_column: str | int | None = "label",
     header: bool = True,
     dialect: Dialect = DEFAULT_DIALECT,
-    fix: Sequence[str] = CLEANING_KINDS[:-1],
+    fix: Sequence[str] = DEFAULT_CLEANING_KINDS,
     overwrite: bool = False,
 ) -> CleaningReport:
     """Looks for all of `CLEANING_KINDS` in a table's texts and labels, and writes a new table without those in `fix`.
@@ -160,6 +160,9 @@ def _clean_row(at, row, keys, count, findings) -> bool:
         if is_missing_cell(label) or isinstance(label, str) and label.strip() in _NULLS:
             findings["null_labels"].add(at, label)
             is_dropped |= findings["null_labels"].is_fixed
+        elif label == [] or isinstance(label, str) and is_empty(label):
+            findings["empty_labels"].add(at, " | ".join(str(row[key]) for key in keys))
+            is_dropped |= findings["empty_labels"].is_fixed
     if any(is_empty(row[key]) for key in keys[:count]):
         findings["empty_texts"].add(at, " | ".join(str(row[key]) for key in keys))
         is_dropped |= findings["empty_texts"].is_fixed

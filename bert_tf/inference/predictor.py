@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import TextInput, TextModel, Texts
@@ -87,6 +88,8 @@ class Predictor:
         text_column: str | int | Sequence[str | int] | None = None,
         header: bool = True,
         batch_size: int = 64,
+        separator: str | None = None,
+        encoding: str | None = None,
     ) -> Iterator[dict[str, Any] | None]:
         """Yields the prediction for each row of a file of any size, in order; None for a row without a text.
 
@@ -96,6 +99,8 @@ class Predictor:
                 that input; "INPUT=COLUMN" assigns it. None: the columns named like the inputs.
             header: whether line 1 of a .tsv or .csv file names the columns.
             batch_size: as in `__call__`.
+            separator: character between the columns of a .tsv or .csv file; by default a tab or a comma.
+            encoding: of a text file, such as "cp1252"; by default UTF-8, of which invalid bytes are dropped.
 
         Raises:
             ValueError: the columns do not match the inputs, or, when it is reached, a row is malformed.
@@ -104,7 +109,8 @@ class Predictor:
         given = (text_column,) if isinstance(text_column, str | int) else text_column
         columns = match_columns(self.inputs, self.inputs if given is None else list(map(str, given)))
         lists = tuple(columns[each.name] for each in self._model.inputs if each.several)
-        table = InputTable(os.fspath(path), tuple(columns.values()), lists, header=header)
+        table = InputTable(os.fspath(path), tuple(columns.values()), lists, header=header,
+                           dialect=Dialect(separator, encoding))  # fmt: skip
         return self._predict_rows(table.examples(), batch_size)
 
     def _is_example(self, texts):

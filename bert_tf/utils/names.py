@@ -17,9 +17,10 @@ DISTILLATION_LOSSES = (
 )  # fmt: skip
 MASKINGS = ("token", "whole_word", "span", "ngram", "phrase")
 CLEANING_KINDS = (
-    "html_entities", "control_characters", "special_spaces", "null_labels", "empty_texts", "duplicates",
-    "near_duplicates",
+    "html_entities", "control_characters", "special_spaces", "null_labels", "empty_labels", "empty_texts",
+    "duplicates", "near_duplicates",
 )  # fmt: skip
+DEFAULT_CLEANING_KINDS = tuple(kind for kind in CLEANING_KINDS if kind not in ("empty_labels", "near_duplicates"))
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 HAVE_SEVERAL_LABELS = {"single_label": False, "multi_label": True, "regression": False}
 PROBLEMS = tuple(HAVE_SEVERAL_LABELS)  # of a classifier, also in its task.json

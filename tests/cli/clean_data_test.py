@@ -13,6 +13,7 @@ a.csv: 3 rows, 2 after cleaning
   control_characters         0
   special_spaces             0
   null_labels                0
+  empty_labels               0
   empty_texts                0
   duplicates                 1  fixed
       line 4: 'tom & jerry', like line 2

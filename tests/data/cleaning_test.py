@@ -67,7 +67,8 @@ def test_a_new_table_has_what_was_corrected_and_everything_else(tmp_path, name):
     assert (report.rows, report.kept) == (9, 6)
     assert [(each.kind, each.count, each.is_fixed) for each in report.findings] == [
         ("html_entities", 1, True), ("control_characters", 1, True), ("special_spaces", 2, True),
-        ("null_labels", 1, True), ("empty_texts", 1, True), ("duplicates", 1, True), ("near_duplicates", 1, False),
+        ("null_labels", 1, True), ("empty_labels", 0, False), ("empty_texts", 1, True), ("duplicates", 1, True),
+        ("near_duplicates", 1, False),
     ]  # fmt: skip
     if name == "a.parquet":
         from pyarrow import parquet
@@ -101,6 +102,15 @@ def test_each_kind_is_chosen(tmp_path):
         assert len(read(output)) == 9 - dropped == report.kept, kind  # Jerry is no duplicate with the entity
     assert clean_table(path, output, fix=(), overwrite=True).kept == 9
     assert read(output) == ROWS
+
+
+def test_rows_with_empty_labels_are_dropped_only_if_asked(tmp_path):
+    path, output = write(tmp_path / "a.csv", [("x", "a", "1"), ("y", " ", "2")]), str(tmp_path / "b.csv")
+    assert clean_table(path, output).kept == 2  # a text of a multi-label table can have no label
+    report = clean_table(path, output, fix=("empty_labels",), overwrite=True)
+    assert (report.kept, read(output)) == (1, [("x", "a", "1")])
+    (found,) = (each for each in report.findings if each.kind == "empty_labels")
+    assert (found.count, found.examples[0]["position"]) == (1, f"{path}:3")
 
 
 def test_rows_without_labels_are_compared_by_text(tmp_path):

@@ -212,6 +212,7 @@ def _arrow_array(values, type=None):
 # Output as .csv with a header, for spreadsheets: compound values are JSON in their cell, NaN is an empty cell.
 
 
+_JSON_TYPES = (str, int, float, list, tuple, dict, type(None))
 _QUOTED = re.compile(r'[",\r\n]')
 # Texts that a spreadsheet may run as a formula, even in quotes; signed numbers are not formulas.
 _FORMULA = re.compile(r"(?![+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z)[=+\-@\t\r\n]")
@@ -250,9 +251,11 @@ class Csv:
             return numbers_of(json.loads(row[name] or "null") for row in csv.DictReader(file))
 
     def _cell(self, value):
+        if not isinstance(value, _JSON_TYPES):  # such as a date of a copied column
+            value = str(value)
         if isinstance(value, str):
             return f"'{value}" if self.quote_formulas and _FORMULA.match(value) else value
-        text = json_text(value, ensure_ascii=False)
+        text = json_text(value, ensure_ascii=False, default=str)
         return "" if text == "null" else text
 
 

@@ -159,7 +159,8 @@ def _check_missing(table, found, output_format):
     noun = "row" if table.path.lower().endswith(".parquet") else "line"
     where = f"in {noun}{word_for(found.missing, '', 's')} {format_lines(found.lines, found.missing)}"
     if table.on_null == "error" or (table.on_null != "skip" and not output_format.holds_null):
-        why, more = "if the output is arrays, which have no null", "or write `output_file` as .jsonl, .parquet or .csv"
+        why = "if the output is arrays or an index, which have no null"
+        more = "or write `output_file` as .jsonl, .parquet or .csv"
         if table.on_null:
             more = f"pass `on_null=skip`, {more}"
         if table.on_null == "error":

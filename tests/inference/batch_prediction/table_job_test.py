@@ -149,7 +149,7 @@ def test_rows_without_a_text_are_skipped(home, caplog):
 def test_rows_without_a_text_end_the_job_before_it_starts(home):
     for name, on_null, words in (
         ("out.jsonl", "error", "with `on_null=error`. 7 rows of 23 have none, in lines 3, .*, or pass `on_null="),
-        ("out.npz", "null", "the output is arrays, .* pass `on_null=skip`, or write `output_file` as .jsonl"),
+        ("out.npz", "null", "arrays or an index, .* pass `on_null=skip`, or write `output_file` as .jsonl"),
     ):
         with pytest.raises(ValueError, match=words):
             run_table_job(_with_gaps(home, name, on_null=on_null))
