@@ -412,7 +412,7 @@ def _bad_label(path, bad, column, kind):
     correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     if is_empty(value) and kind.read("") is None:  # otherwise an empty field means no labels
         must = "every example must have a label, but the label here is empty"
-        correct += ", drop the rows with `bert-tf clean_data --fix=empty_labels` or, in training, with --drop_empty"
+        correct += ", drop the rows in training with `drop_empty` or before with `bert-tf clean_data` (empty_labels)"
     return _bad_rows(path, list(bad), must, value, column, correct)
 
 
