@@ -8,6 +8,8 @@ maximum length and prompts are used. --index_dir writes an index for
 `bert-tf search`; with --update, it adds to one.
 """
 
+import os
+
 from absl import logging
 
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
@@ -88,7 +90,7 @@ def main(settings):
 def _index(settings):
     """Writes a new index, or adds to one."""
     from bert_tf.cli.batch_prediction import run_batch_prediction
-    from bert_tf.inference.search import Indexer, SearchIndex, make_index
+    from bert_tf.inference.search import INDEX_FILE, Indexer, SearchIndex, make_index
     from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if settings.num_shards:
@@ -100,6 +102,11 @@ def _index(settings):
 
     options = options_of(EncodeOptions, settings)
     if not settings.update:
+        if os.path.exists(os.path.join(settings.index_dir, INDEX_FILE)):
+            raise ValueError(
+                f"`index_dir` must not exist yet. {settings.index_dir} is an index; add to it with `update`, or choose "
+                "another directory."
+            )
         indexer = Indexer(settings.model, options)
         make_index(settings.index_dir, indexer, write_rows)
         logging.info("Wrote the index %s.", settings.index_dir)

@@ -281,7 +281,7 @@ class FineTuning:
     def score_and_answer(self):
         """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
         settings, task, scores = self.settings, self.task, {}
-        files = self._scored_files("dev" if settings.do_eval else "test")
+        files = self._scored_files("dev") if settings.do_eval else None
         if settings.do_eval:
             description = task.to_dict()
             asked = task.options != task.options.without_fits()
@@ -299,6 +299,7 @@ class FineTuning:
                     by_chief(show_answers, task, outcome, own, self.trainer)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
+            files = files or self._scored_files("test")
             self._write(scores, files)
             if "final" in self.rows:
                 of_test = self._scored_files("final")

@@ -143,10 +143,11 @@ def read_files(paths: str | os.PathLike, read: Callable[[str], Examples]) -> Exa
         read: path -> examples: a dataclass of parallel lists with `ids`, `path`, `lines` and `where`.
 
     Returns:
-        The examples of one file; of several, the `path` is `paths`, and each of the `lines` is "file:line".
+        The examples of one file; of several, the `path` is `paths`, and each of the `lines` is "file:line". If the
+        same id is in two files, all ids are "file:id".
 
     Raises:
-        ValueError: as `read`, or two examples have the same id.
+        ValueError: as `read`, or two examples of a file have the same id.
     """
     paths = os.fspath(paths)
     parts = [read(path) for path in files.find_files(paths)]
@@ -156,6 +157,10 @@ def read_files(paths: str | os.PathLike, read: Callable[[str], Examples]) -> Exa
         values = {field.name: _join(field.name, parts) for field in dataclasses.fields(parts[0])}
         if all(part.ids == [str(i) for i in range(len(part))] for part in parts):
             values["ids"] = [str(i) for i in range(sum(map(len, parts)))]
+        elif len(set(values["ids"])) < len(values["ids"]):  # such as two exports that both count from 1
+            for part in parts:
+                check_ids(part)
+            values["ids"] = [f"{part.path}:{name}" for part in parts for name in part.ids]
         parts = [type(parts[0])(**values | {"path": paths})]
     check_ids(parts[0])
     return parts[0]
@@ -404,9 +409,10 @@ def _bad_text(path, bad, kinds):
 
 def _bad_label(path, bad, column, kind):
     value, must = next(iter(bad.values())), kind.must
+    correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     if is_empty(value) and kind.read("") is None:  # otherwise an empty field means no labels
         must = "every example must have a label, but the label here is empty"
-    correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
+        correct += ", drop such rows with `bert-tf clean_data`, or in training with `drop_empty`"
     return _bad_rows(path, list(bad), must, value, column, correct)
 
 

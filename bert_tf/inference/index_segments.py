@@ -192,6 +192,9 @@ def _write_hashes(folder):
         for row in rows[place : place + 2].tolist():
             name = bytes(flat[splits[row] : splits[row + 1]]).decode("utf-8")
             if seen.setdefault(name, row) != row:
-                raise ValueError(f"Each id must be unique. Received {name!r} twice, in rows {seen[name]} and {row}.")
+                raise ValueError(
+                    f"Each id must be unique. Received {name!r} twice, in rows {seen[name]} and {row}, counted from 0; "
+                    "give one of them another id, or remove it."
+                )
     np.save(os.path.join(folder, "id_hashes.npy"), hashes)
     np.save(os.path.join(folder, "id_rows.npy"), rows)

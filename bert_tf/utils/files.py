@@ -300,7 +300,9 @@ def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
 def check_exists(path: str, parameter: str | None = None):
     """Raises ValueError if a file does not exist; the message includes the `parameter` that named it."""
     if not os.path.exists(path):
-        raise ValueError(f"File not found: {path}{f' (`{parameter}`)' if parameter else ''}. Check its spelling.")
+        named, is_pattern = f" (`{parameter}`)" if parameter else "", glob.has_magic(path)
+        remedy = "No file matches this pattern; check it and the folder." if is_pattern else "Check its spelling."
+        raise ValueError(f"File not found: {path}{named}. {remedy}")
 
 
 @contextlib.contextmanager

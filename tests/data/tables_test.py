@@ -216,7 +216,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: .* is empty\. Received: nan"),
     "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label here is empty\. Received: ''"),
     "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* here is empty\. "
-                     r"Received: '' in column 'label', and 2 more such lines: 4, 6; correct these lines, or check `l"),
+                     r"Received: '' in column 'label', and 2 more such lines: 4, 6; correct these lines, drop such r"),
     "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
     "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
     "stray quote": ("a.tsv", 'text\tlabel\n"x\ty"\nz "w 1\n', LABELLED,
@@ -414,7 +414,10 @@ def test_several_files_have_the_same_columns_and_distinct_ids(tmp_path):
         read_table(f"{tmp_path}/a.csv,{tmp_path}/c.csv", header=False, text_columns=(0,))
     write(tmp_path, "d.jsonl", '{"text": "a", "id": "p"}\n')
     write(tmp_path, "e.jsonl", '{"text": "b", "id": "p"}\n')
-    with pytest.raises(ValueError, match=r"e.jsonl:1: the ids of a file must be unique. Received 'p'.*d.jsonl:1"):
+    ids = read_table(f"{tmp_path}/*.jsonl", id_column="id").ids
+    assert ids == [f"{tmp_path}/d.jsonl:p", f"{tmp_path}/e.jsonl:p"]
+    write(tmp_path, "e.jsonl", '{"text": "b", "id": "p"}\n{"text": "c", "id": "p"}\n')
+    with pytest.raises(ValueError, match=r"e.jsonl:2: the ids of a file must be unique. Received 'p'.*e.jsonl:1"):
         read_table(f"{tmp_path}/*.jsonl", id_column="id")
     with pytest.raises(ValueError, match=r"File not found: .*none-\*.csv"):
         read_table(f"{tmp_path}/a.csv,{tmp_path}/none-*.csv")

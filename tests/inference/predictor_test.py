@@ -161,6 +161,9 @@ def test_a_file(classify, exported, tmp_path):
     table.write_text("".join(json.dumps({"body": text}) + "\n" for text in [FILM, None, *TEXTS]), encoding="utf-8")
     answers = list(classify.predict_file(table, text_column="body"))
     assert answers[1] is None and answers[:1] + answers[2:] == classify([FILM, *TEXTS])
+    table = tmp_path / "excel.csv"
+    table.write_bytes(f"nr;é\n1;{FILM}\n".encode("cp1252"))
+    assert list(classify.predict_file(table, text_column="é", separator=";", encoding="cp1252")) == classify([FILM])
     (tmp_path / "pairs.csv").write_text(f"context,id,q\n{FILM},1,is it\n")
     (tmp_path / "dialect.csv").write_text(f"no;text\n1;{FILM}é\n", encoding="cp1252")
     (answer,) = classify.predict_file(tmp_path / "dialect.csv", separator=";", encoding="cp1252")
@@ -200,12 +203,12 @@ def _frame():
         ("classification", ["a", None], "`texts` must not have missing texts. Received None at position 1"),
         ("classification", ["a", 5], "An item must be a text, a tuple of texts or a dictionary; got 5."),
         ("classification", {"a", "b"}, "Received a set, which has no order"),
-        ("classification", {"words": "a"}, "An item must have the texts text; got {'words': 'a'}."),
-        ("classification", [("a", "b")], "An item must have the texts text; got ('a', 'b')."),
+        ("classification", {"words": "a"}, "a text, or a dictionary with the key 'text'; got {'words': 'a'}."),
+        ("classification", [("a", "b")], "Each example must be a text, or a dictionary with the key 'text'; got ('a',"),
         ("classification", {"text": ["a"]}, "`text` must be strings. Received list at position 0"),
         ("classification", "frame", "Received a DataFrame of text, more; choose one of them"),
-        ("questions", "a", "An item must have the texts question, context; got a."),
-        ("questions", ("a", "b", "c"), "An item must have the texts question, context; got ('a', 'b', 'c')."),
+        ("questions", "a", "Each example must have the texts question, context, in a tuple in this order or"),
+        ("questions", ("a", "b", "c"), "a dictionary with these keys; got ('a', 'b', 'c')."),
         ("questions", [("a", None)], "`context` must not have missing texts."),
         ("choices", ("a", "b"), "`choices` must be several texts, such as a list. Received one text, 'b'"),
         ("choices", [("a", ["b"]), ("a", [])], "`choices` must not be empty. Received an empty list at position 1."),

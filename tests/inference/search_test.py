@@ -183,7 +183,7 @@ def test_ids_of_one_hash_are_told_apart(changed, model, monkeypatch):
     index.add(["a", "b", "c"], TEXTS[:3], vectors=np.eye(3))
     index.delete(["b"])
     assert [hit.id for hit in index.search(np.eye(3)[:1])[0]] == ["a", "c"]
-    with pytest.raises(ValueError, match=r"Each id must be unique. Received 'd' twice, in rows 0 and 2\."):
+    with pytest.raises(ValueError, match=r"Each id must be unique. Received 'd' twice, in rows 0 and 2, counted"):
         index.add(["d", "e", "d"], TEXTS[:3], vectors=np.eye(3))
 
 
@@ -364,6 +364,7 @@ def test_the_column_of_ids_may_have_any_name(model, tmp_path):
     ("words", "message"),
     [
         (["embed", "--index_dir=HOME/new", "--update", "--id_column=key"], "index.json must be the description of an"),
+        (["embed", "--index_dir=INDEX"], "is an index; add to it with --update, or choose another directory."),
         (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which identifies the texts"),
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
          "--pooling cannot be combined with --update: the index has its own settings. Remove it."),

@@ -182,7 +182,7 @@ def test_examples_of_a_stream(server, connect):
     assert all(isinstance(answer, Embedding) and answer.embedding.dtype == np.float32 for answer in answers)
     assert [answer.embedding[0] for answer in answers] == [1, 2, 3]
     assert [len(request.inputs[0].value.string_val) for request in server.requests] in ([2, 1], [1, 2])
-    with pytest.raises(ValueError, match="An item must have the texts text; got"):
+    with pytest.raises(ValueError, match="Each example must be a text, or a dictionary with the key 'text'; got"):
         list(connect().stream([("a", "b")]))
     with pytest.raises(ValueError, match="`in_flight` must be at least 1. Got 0"):
         list(connect().stream([], in_flight=0))

@@ -73,7 +73,10 @@ def _in_tuple_or_missing(kind):
 
 TEXTS = ColumnType("the texts must be a list of strings, at least one", _read_texts)
 _ANY = ColumnType("any value is allowed", lambda value: (value,))  # in a tuple, because None marks an invalid value
-_ID = ColumnType(NAME.must, lambda value: None if NAME.read(value) is None else (value,))
+_ID = ColumnType(
+    "an id must be a number or one line of text; a column with empty cells can be in `keep_columns` instead",
+    lambda value: None if NAME.read(value) is None else (value,),
+)
 
 
 _JSON_TYPES = {str: "text", int: "number", float: "number", bool: "true or false", list: "list", dict: "object"}

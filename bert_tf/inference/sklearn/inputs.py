@@ -85,8 +85,13 @@ def as_labels(y, texts: Sequence) -> np.ndarray:
     check_targets(y, texts)
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
+    if None in (names := labels.tolist()):
+        raise ValueError(
+            f"`y` must not have missing labels. Received None for text {names.index(None)}; remove such texts, or "
+            "label them."
+        )
     check_classification_targets(labels)
-    for n, label in enumerate(labels.tolist()):
+    for n, label in enumerate(names):
         _check_line(label, n)
     return labels
 

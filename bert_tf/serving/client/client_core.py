@@ -413,10 +413,10 @@ def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:
     for item in items:
         parts = item if isinstance(item, Mapping) else dict(zip(names, _parts(item), strict=False))
         if set(parts) != set(names) or not isinstance(item, Mapping) and len(_parts(item)) != len(names):
-            raise ValueError(
-                f"An item must have the texts {', '.join(names)}; got {str(item):.100}. Pass a dictionary with "
-                "these names, or a tuple in this order."
-            )
+            form = f"be a text, or a dictionary with the key {names[0]!r}"
+            if len(names) > 1:
+                form = f"have the texts {', '.join(names)}, in a tuple in this order or a dictionary with these keys"
+            raise ValueError(f"Each example must {form}; got {str(item):.100}.")
         for name, text in parts.items():
             table[name].append(text)
     return table

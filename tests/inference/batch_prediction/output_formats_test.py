@@ -1,5 +1,6 @@
 """Answers that are no numbers, in each format of text: what is written every reader takes, and we read it back."""
 
+import datetime
 import json
 
 import numpy as np
@@ -44,6 +45,16 @@ def test_in_json_null_stands_for_them(tmp_path):
         {"id": "c", "score": None, "vector": [3, 4], "parts": []},
     ]
     np.testing.assert_array_equal(numbers, [0.5, np.nan, np.nan])
+
+
+def test_copied_values_that_json_does_not_have_are_text(tmp_path):
+    days = [datetime.date(2024, 1, 2), None]
+    for name, lines in (
+        ("a.csv", ["day,past", '2024-01-02,"[""2024-01-02"", null]"', ",[]"]),
+        ("a.jsonl", ['{"day": "2024-01-02", "past": ["2024-01-02", null]}', '{"day": null, "past": []}']),
+    ):
+        format_of(name).write(str(tmp_path / name), {"day": days, "past": [days, []]})
+        assert (tmp_path / name).read_text(encoding="utf-8").splitlines() == lines
 
 
 def test_in_csv_an_empty_cell_does(tmp_path):

@@ -187,6 +187,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "texts", "labels", "message"),
     [
+        ({}, ["a", "b"], ["x", None], "`y` must not have missing labels. Received None for text 1; remove such"),
         ({}, ["a", "b"], ["x", "x"], "`y` must have at least two classes; got one class, .*'x'.*, for all 2"),
         ({}, ["a", "b"], [0.5, 1.2], "[Uu]nknown label type"),
         ({}, ["a", "b", "c"], ["x", "u\nv", "u\nv"], r"a single line, .* got 'u\\nv' for text 1. Remove"),

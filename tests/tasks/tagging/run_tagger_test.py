@@ -26,6 +26,7 @@ CASES = {
     "whole": [*TRAIN, *ASK, "--test_file=HOME/test.txt", "--do_export", "--save_checkpoints_steps=30",
               "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
+    "answers": ["--init_checkpoint=HOME/whole", *ASK[2:], "--output_dir=HOME/later"],
     "spans": ["--init_checkpoint=HOME/whole", "--do_eval", "--eval_file=HOME/spans-*.jsonl", "--do_predict",
               "--predict_file=HOME/spans-1.jsonl,HOME/spans-2.jsonl", "--output_dir=HOME/spans"],
 }
@@ -108,6 +109,11 @@ def deep(home):
 @pytest.fixture(scope="module")
 def more(home, deep):
     return run_named("run_tagger", home, MORE)
+
+
+def test_answers_without_scores_are_not_said_to_have_them(results):
+    assert results["answers"]["status"] == 0
+    assert "holds the metrics of" not in results["answers"]["log"]
 
 
 @pytest.mark.parametrize("suffix", ["", "_test"])
