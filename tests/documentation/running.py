@@ -34,6 +34,8 @@ NOT_RUN = {
     "python -m pip": "tests/cli/wheel_test.py builds and installs the wheel",
     "python -m pytest": "is a test",
     "python benchmarks/": "measures for hours",
+    "curl -O": "fetches weights",
+    "unzip": "unpacks what was not fetched",
     "docker": "needs Docker",
     "kubectl": "needs a cluster",
     "tensorflow_model_server": "is another program; `make test-serving` asks it",

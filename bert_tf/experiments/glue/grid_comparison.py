@@ -151,7 +151,7 @@ def _compare_runs(what, here, there):
         return
     of_file = {each.file: each for each in compare_runs(os.fspath(there), os.fspath(here))}
     for key in common:
-        metric, _, file = key.removeprefix("eval_").partition("_")
+        metric, file = glue_runs.metric_and_file(key, significance.METRICS)
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
         if name not in of_file:
             raise ValueError(f"Runs with {key} need {name}: {here} and {there}. Evaluate both again.")

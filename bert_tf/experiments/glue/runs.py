@@ -187,8 +187,19 @@ def note_of(run: GlueRun, seconds: float, table: dict | None = None) -> dict:
 
 def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, float]:
     """Returns those of `scores` for these metrics on every dev file: f1 is eval_f1 and eval_f1_<file>."""
-    keys = [f"eval_{metric}" for metric in metrics]
-    return {k: v for k, v in scores.items() if any(k == key or k.startswith(f"{key}_") for key in keys)}
+    return {key: value for key, value in scores.items() if metric_and_file(key, metrics)}
+
+
+def metric_and_file(key: str, metrics: Iterable[str]) -> tuple[str, str] | None:
+    """Returns the metric and the name of the dev file, "" for the first, of a key of eval_results.txt.
+
+    None if the key is of none of these metrics: eval_precision_at_recall_90 is not the precision on some file.
+    """
+    name = key.removeprefix("eval_")
+    metric = max((each for each in metrics if name == each or name.startswith(f"{each}_")), key=len, default=None)
+    if metric is None or name.startswith(f"{metric}_at_"):
+        return None
+    return metric, name[len(metric) + 1 :]
 
 
 def best(results: Iterable[GlueResult]) -> dict[str, GlueResult]:

@@ -95,3 +95,17 @@ def test_runs_of_several_labels_are_compared_as_decisions(tmp_path):
     found = {each.metric: each.comparison for each in grid_comparison.compare_grids(tmp_path / "one", tmp_path / "two")}
     assert (found["eval_accuracy"].a, found["eval_accuracy"].b) == pytest.approx((5 / 6, 4 / 6))
     assert (found["eval_f1"].a, found["eval_f1"].b) == pytest.approx((6 / 7, 2 / 3))
+
+
+@pytest.mark.parametrize(
+    "key, expected",
+    [
+        ("eval_f1", ("f1", "")),
+        ("eval_f1_mismatched", ("f1", "mismatched")),
+        ("eval_weighted_f1_mismatched", ("weighted_f1", "mismatched")),
+        ("eval_precision_at_recall_90", None),
+        ("eval_loss", None),
+    ],
+)
+def test_a_key_is_a_metric_on_a_dev_file(key, expected):
+    assert glue_runs.metric_and_file(key, ("precision", "f1", "weighted_f1")) == expected
