@@ -105,6 +105,7 @@ def _save_and_die(folder):
     _save(store, 2)
 
 
+@pytest.mark.slow
 def test_what_a_killed_save_left_is_cleaned(tmp_path):
     process = processes.start(_save_and_die, tmp_path)
     process.join()

@@ -27,6 +27,8 @@ from tests.checkpoints.good_files import (
 from tests.checkpoints.hostile_family_files import FAMILY_CASES
 from tests.checkpoints.hostile_files import CONFIG, SETTINGS, VOCAB
 
+pytestmark = pytest.mark.slow  # a sample is among tests/integration/bad_input_test.py
+
 SECONDS, MEGABYTES = 5, 500
 CASES = hostile_files.CASES | FAMILY_CASES
 

@@ -19,6 +19,8 @@ from bert_tf.serving.server.server import serve
 from bert_tf.serving.verification import open_export
 from tests.export.models import LENGTH, TASKS
 
+pytestmark = pytest.mark.slow  # tests/interpret/exported_test.py has the graphs
+
 TEXTS = ["The films, a story", "bad"]
 KINDS = ("attention", "attributions")
 

@@ -60,6 +60,7 @@ def test_both_scores_are_in_the_card(flags, caplog):
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(accuracy)
 
 
+@pytest.mark.slow
 def test_examples_of_the_training_set_ranges(flags):
     path = pathlib.Path(flags["output_dir"]).parent / "calibrated" / "1"
     assert b"_QuantizedMatMul" in (path / "saved_model.pb").read_bytes()
@@ -88,6 +89,7 @@ def test_a_file_of_other_texts_is_refused(trained, tmp_path, content, message):
     assert not (tmp_path / "export").exists()
 
 
+@pytest.mark.slow
 def test_too_low_a_score_is_not_exported(flags, tmp_path, monkeypatch):
     def nothing(kernel):
         return np.zeros(kernel.shape, np.int8), np.ones(kernel.shape[1], np.float32)

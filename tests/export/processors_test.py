@@ -57,6 +57,7 @@ def export_random(made_once):
     return lambda dtype: str(made_once(f"random-{dtype}", lambda folder: fill(folder, dtype)) / "export" / "1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 @pytest.mark.skipif(platform.machine() != "x86_64" or not has_onednn(), reason="needs oneDNN in TensorFlow")
 def test_grappler_makes_one_operation_of_what_belongs_together(export_random, dtype):

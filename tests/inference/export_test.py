@@ -82,6 +82,7 @@ def test_our_server_serves_it(filler, exported):
     assert answer["probability"][1].tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_litert_fills_in_the_same(filler, exported, tmp_path):
     reader = filler.reader
     rows = reader.pad(reader.pack(reader.tokenize(TEXTS[:1]), max_seq_length=16))

@@ -112,6 +112,7 @@ def _ask(program, file, folders):
             for each, out in zip(done, outs, strict=True)]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_classifiers_of_others_answer_as_their_configuration_says(tmp_path):
     several, of_several = _folder(tmp_path / "several", "text", problem_type="multi_label_classification")
     one, of_one = _folder(tmp_path / "one", "text")

@@ -237,6 +237,7 @@ def test_the_log_says_what_becomes_of_the_layers():
     assert LayerRates(2, 1, unfreeze_steps=10).describe(10).endswith(f"{never} these 10 steps.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
 def test_word_embeddings_move_by_their_share_and_nothing_else_changes(plain, factor):
     before, plain, _, _ = plain

@@ -289,12 +289,14 @@ def test_a_run_goes_back_and_ends_well(tmp_path, caplog):
     assert int(end["global_step"]) == 16
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_did_not_help_is_given_up_for_the_one_before(tmp_path):
     _, begun = _fit(_run(tmp_path), {0: range(10, 17), 1: range(9, 17)})
     assert begun == [(0, 0), (8, 1), (4, 2)]
     assert int(_end(tmp_path)["training/guard/returned_to"]) == 4
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_recover_ends_with_a_message(tmp_path):
     with pytest.raises(ValueError, match=r"in 3 steps in a row, up to step 6, the loss was NaN, .* after 2 "
                        r"rollbacks to a checkpoint in .*: the last step had a loss of nan, in precision float32; lower "

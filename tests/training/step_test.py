@@ -56,6 +56,7 @@ def test_xla_on_is_xla_off(plain):
     _assert_equal_run(_make(StepConfig(use_xla=True)), plain, 1e-5)
 
 
+@pytest.mark.slow
 def test_two_half_batches_accumulated_are_one_and_their_width_may_change(plain):
     step = _make(StepConfig(accumulation=2))
     _assert_equal_run(step, plain, 1e-6)

@@ -72,6 +72,7 @@ def _train(job, held_out=None):
     return heads
 
 
+@pytest.mark.slow
 def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatch):
     held_out, scored = BatchSettings(16).scoring(tiny.tokenized(30, seed=9), 8), []
     job = _job(tmp_path / "mean", average_weights=SHARE)

@@ -83,6 +83,7 @@ def test_every_family_with_its_dropout_only_computes(family, tmp_path):
     _check_keras_file(tmp_path / "hub", tmp_path)
 
 
+@pytest.mark.slow
 def test_an_encoder_in_a_keras_file_only_computes(hub_pair, tmp_path):
     _check_keras_file(hub_pair[1], tmp_path)
 

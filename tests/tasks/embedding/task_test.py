@@ -186,6 +186,7 @@ def test_texts_find_each_other_better(trained):
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.05
 
 
+@pytest.mark.slow
 def test_one_vector_wherever_it_is_asked(trained):
     expected = SentenceEncoder(str(trained / "out"))(TEXTS)
     assert expected.shape == (3, 64)
