@@ -19,7 +19,16 @@ import time
 from absl import logging
 
 import bert_tf
-from bert_tf.cli.serving_flags import BATCHING, IN_PLATFORM_CONFIG, LIMITS, MODEL_SERVER, MODELS, SERVE, WITHOUT_EFFECT
+from bert_tf.cli.serving_flags import (
+    BATCHING,
+    IN_PLATFORM_CONFIG,
+    LIMITS,
+    MODEL_SERVER,
+    MODELS,
+    SEARCH,
+    SERVE,
+    WITHOUT_EFFECT,
+)
 from bert_tf.utils.settings import NO_EFFECT
 from bert_tf.utils.signals import StopRequest
 
@@ -147,7 +156,7 @@ def _given(settings, names):
 # === Serve ===
 
 
-FLAGS = SERVE + LIMITS + MODELS + BATCHING + MODEL_SERVER
+FLAGS = SERVE + SEARCH + LIMITS + MODELS + BATCHING + MODEL_SERVER
 
 
 def main(settings):
@@ -186,17 +195,35 @@ def start_server(settings):
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
     base_path = None if settings.model_config_file else settings.model_base_path or None
-    server = serve(base_path, settings.model_name, **_options(settings), **_models(settings))
+    routes = _routes(settings)
+    server = serve(base_path, settings.model_name, **_options(settings), **_models(settings), routes=routes)
     rest = f"{'https' if settings.ssl_config_file else 'http'}://{join_address(settings.host, server.rest_port)}"
-    model = "" if settings.model_config_file else f"/{settings.model_name}"
+    model = f"/{settings.model_name}" if base_path else ""
     socket = f"unix:{settings.grpc_socket_path}"
     if server.port is not None and settings.grpc_socket_path:
         logging.info("gRPC on %s", socket)
     grpc = socket if server.port is None else join_address(settings.host, server.port)
     logging.info("gRPC on %s, REST on %s/v1/models%s", grpc, rest, model)
+    for path in routes:
+        logging.info("Search: POST %s%s", rest, path)
     if settings.ui:
         logging.info("Page for trying the models: %s/", rest)
     return server
+
+
+def _routes(settings):
+    """Returns the REST routes besides the models'.
+
+    Raises:
+        ValueError: there is no index or model to search with, or flags of a search are given without an index.
+    """
+    if not settings.search_index:
+        if given := _given(settings, ("search_model", "search_reader")):
+            raise ValueError(f"{given} requires --search_index, the index that is searched.")
+        return {}
+    from bert_tf.inference.search_service import PATH, SearchService
+
+    return {PATH: SearchService(settings.search_index, settings.search_model, settings.search_reader)}
 
 
 def _options(settings):

@@ -76,6 +76,19 @@ SERVE = (
     Flag("grace_seconds", 30.0, "Seconds that a stopping server waits for running requests.", "float", low=0),
 )
 
+SEARCH = (
+    Flag(
+        "search_index", None,
+        "Index made with `bert-tf embed --index_dir`, which POST /v1/search of the REST port searches. Changes of the "
+        "index count from the next request on.",
+    ),
+    Flag("search_model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag(
+        "search_reader", None,
+        "Exported or trained question-answering model that answers the queries from the texts found.",
+    ),
+)
+
 # Limits of one request: the fields of serving.limits.Limits.
 LIMITS = (
     Flag("max_message_bytes", 2**26, "Maximum size of a gRPC message in bytes.", "integer", low=1),

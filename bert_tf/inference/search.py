@@ -182,6 +182,16 @@ class SearchIndex:
                         f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
                     ) from error
 
+    def refresh(self):
+        """Opens the index again if it has changed; raises as the constructor."""
+        path, before = os.path.join(self.directory, INDEX_FILE), self._identity
+        if read_object(path, "the description of an index", _REMEDY) == self._described:
+            return
+        self._open()
+        if self._identity != before:  # created again, with another model
+            for name in ("_query_encoder", "_document_encoder"):
+                vars(self).pop(name, None)
+
     def _segment(self, entry):
         name, deleted = entry["name"], entry["deleted"]
         if not all(map(_OURS.fullmatch, filter(None, (name, deleted)))):

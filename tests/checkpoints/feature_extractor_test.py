@@ -36,7 +36,8 @@ BY_HAND = {
 }
 
 
-_LONG = ("embeddings", "second_to_last", "last", "concat_last_4", "weighted_sum_all")  # for each a graph is made
+# For each a graph is made.
+_LONG = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all")
 
 
 @pytest.mark.parametrize(

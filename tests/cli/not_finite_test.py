@@ -34,6 +34,7 @@ def _command(home, init, *more):
             "--max_seq_length=16", "--save_checkpoints_steps=1000", *more]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_fine_tuning(home):
     bad, wild = scripts.run_programs("run_classifier", [
         _command(home, "nan"), _command(home, "init", "--learning_rate=1e30"),

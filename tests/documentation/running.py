@@ -108,12 +108,20 @@ class Page:
         if name in ("ask", "load_test") or name == "verify" and settings.server:
             port, _ = self._ports_of(settings.model_name, rest[0] if name == "verify" else None)
             own = [word for word in own if not word.startswith("--server=")] + [f"--server=localhost:{port}"]
+        before = self._outputs(settings)
         ended = self.runner.run(self.folder, name, [*own, *dashes, *others])
         assert ended["status"] in _STATUS.get(name, (0,)), ended["log"][-6000:]
+        after = self._outputs(settings)
+        assert after == before if settings.get("dry_run") else all(after.values()), after
+
+    def _outputs(self, settings):
+        """Returns what lies under the name of each output of a command line, whose shards have numbers behind it."""
+        found = {}
         for flag in set(_OUTPUTS) & settings.given:
             for value in inputs.values(settings.get(flag)):
-                name, *_ = value.removeprefix(f"{self.folder}/").rstrip("/").split(".")  # shards are numbered behind it
-                assert bool(list(self.folder.glob(f"{name}*"))) != bool(settings.get("dry_run")), value
+                name, *_ = value.removeprefix(f"{self.folder}/").rstrip("/").split(".")
+                found[value] = sorted(self.folder.glob(f"{name}*"))
+        return found
 
     def _serve(self, settings, words):
         log = self.folder / f"server-{len(self.servers)}.log"

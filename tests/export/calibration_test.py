@@ -94,7 +94,9 @@ def test_without_examples_there_are_no_ranges():
         calibration.input_ranges(_model(Encoder(tiny.config())), [])
 
 
-@pytest.mark.parametrize("layers", [{}, {"num_hidden_layers": 2, "num_hidden_groups": 1}])
+@pytest.mark.parametrize(
+    "layers", [{}, pytest.param({"num_hidden_layers": 2, "num_hidden_groups": 1}, marks=pytest.mark.slow)]
+)
 def test_padding_does_not_count(layers):
     keras.utils.set_random_seed(2)
     encoder = Encoder(tiny.config(**layers))

@@ -71,7 +71,7 @@ def difference(answers, wanted):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in ONE_ROW]
+    "name", [pytest.param(name, marks=() if name == "classification" else pytest.mark.slow) for name in ONE_ROW]
 )
 def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch, name):
     monkeypatch.setattr(litert, "_SHORTEST", 8)

@@ -65,7 +65,7 @@ def _some_slow(quick, names):
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", _some_slow(("classification", "questions", "tagging", "choices"), models.TASKS))
+@pytest.mark.parametrize("name", _some_slow(("classification", "questions"), models.TASKS))
 def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, exported, trained):
     predictor = bert_tf.Predictor(exported(name))
     examples = _examples(predictor.inputs)
@@ -75,7 +75,8 @@ def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, expo
     assert of_training.inputs == predictor.inputs and of_training(examples) == answers
 
 
-@pytest.mark.parametrize("name", _some_slow(("classification",), models.TASKS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", models.TASKS)
 def test_bfloat16(name, exported):
     predictor = bert_tf.Predictor(os.path.join(exported(name, BFLOAT16), "1"))
     examples = _examples(predictor.inputs)
@@ -93,7 +94,8 @@ def test_a_masked_lm_fills_the_first_mask(pretrained, made_once):
 _WITH_CLASS = ("classification", "regression", "questions", "tagging", "choices")  # in Transformers
 
 
-@pytest.mark.parametrize("name", _some_slow(("regression",), _WITH_CLASS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _WITH_CLASS)
 def test_a_hugging_face_model_with_a_head(name, trained, tmp_path):
     bert_tf.save(bert_tf.load(trained(name)), tmp_path / "there", "huggingface")
     ours = bert_tf.Predictor(trained(name))

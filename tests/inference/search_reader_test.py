@@ -43,6 +43,7 @@ def test_answers_are_spans_of_the_documents_and_ordered_by_score(export):
             assert each.score == pytest.approx(score[0], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_trained_model_answers_like_its_export(export):
     hits = [[Hit(name, 0.5, text, {}) for name, text in DOCUMENTS.items()]]
     (expected,), (found,) = (SearchReader(path)(["a film"], hits) for path in (export, export.removesuffix("/export")))

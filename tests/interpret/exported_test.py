@@ -109,6 +109,7 @@ def test_values_of_pairs():
     assert got["target"].tolist() == [b"0"] * 2
 
 
+@pytest.mark.slow
 def test_tags_are_explained_in_a_graph_as_inspect_does(tagger):
     texts = [TEXTS[0], "", "people"]
     got = tagger.explain(texts)

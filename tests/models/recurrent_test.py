@@ -18,9 +18,8 @@ def test_harness(tmp_path):
     check_layer(BiLSTM, {"units": 4, "name": "lstm"}, (X, MASK), weights, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("is_weighted", "width", "num_layers"), [pytest.param(True, 6, 2, marks=pytest.mark.slow), (False, 12, 1)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("is_weighted", "width", "num_layers"), [(True, 6, 2), (False, 12, 1)])
 def test_harness_of_the_head(tmp_path, is_weighted, width, num_layers):
     arguments = {"num_labels": 3, "units": 4, "is_weighted": is_weighted, "dropout": 0.2, "initializer_range": 0.05}
     arguments |= {"num_layers": num_layers}

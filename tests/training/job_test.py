@@ -233,7 +233,7 @@ def test_a_run_has_one_line_a_step(unbroken):
         pytest.param("evaluated", 2, marks=pytest.mark.slow),
         ("saved", 3),  # step 10, whose line is still to be written
         pytest.param("evaluated", 3, marks=pytest.mark.slow),
-        ("concluded", 1),
+        pytest.param("concluded", 1, marks=pytest.mark.slow),
     ],
 )
 def test_killed_anywhere_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken, moment, at):
@@ -252,6 +252,7 @@ def test_told_to_stop_at_the_step_of_a_line_it_comes_to_the_same_lines(tmp_path,
     assert _lines(tmp_path) == unbroken
 
 
+@pytest.mark.slow
 def test_told_to_stop_between_the_log_and_the_history_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken):
     write = Events.write
 

@@ -146,11 +146,12 @@ def test_other_settings_are_refused_by_name(ended):
     assert sorted(os.listdir(ended)) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layers", "words"),
     [
         ((1, 2), r"does not hold the complete state of this run: .*layer_1.* are missing"),
-        pytest.param((2, 1), r"more than this run's model: .*layer_1.* Use another", marks=pytest.mark.slow),
+        ((2, 1), r"more than this run's model: .*layer_1.* Use another"),
     ],
 )
 def test_another_model_is_refused_whichever_has_more_layers(tmp_path, layers, words):
@@ -212,6 +213,7 @@ def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path, batch_size, part
         _fit(run)
 
 
+@pytest.mark.slow
 def test_weights_that_a_run_begins_with_in_place_of_random_ones(tmp_path):
     path, asked = "bert/pooler/dense/bias", []
 

@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 
 BOTH = [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)]
 STATUS = {signal.SIGTERM: 143, signal.SIGINT: 130}
+_ONE_QUICK = [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGINT, signal.SIGHUP))]
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +94,7 @@ def test_signals_of_one_moment_are_one_request_to_stop(numbers):
     assert first in {number.name for number in numbers}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", _ONE_QUICK)
 def test_a_later_signal_ends_a_stop_that_takes_long_by_the_kernel(number):
     process = _start("serves", "stuck")
     process.send_signal(signal.SIGTERM)

@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+import types
 import urllib.parse
 from collections.abc import Callable, Mapping
 from concurrent import futures
@@ -40,6 +41,7 @@ from bert_tf.serving.server.http_body import (
 from bert_tf.serving.server.model_registry import model_metadata, model_status
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run_predict
+from bert_tf.utils.json_files import json_text
 
 # === REST API ===
 # From method, path and body to status and JSON; the URL rules are those of TensorFlow Serving's
@@ -53,7 +55,13 @@ _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I |
 
 
 def answer(
-    registry, method: str, path: str, body: bytes, call: Call = INTERNAL, unpack: Callable | None = None
+    registry,
+    method: str,
+    path: str,
+    body: bytes,
+    call: Call = INTERNAL,
+    unpack: Callable | None = None,
+    routes: Mapping[str, Callable] = types.MappingProxyType({}),
 ) -> tuple[int, str]:
     """Returns (HTTP status, JSON) for a request; the text is empty for an unknown path.
 
@@ -64,6 +72,7 @@ def answer(
         body: of the request.
         call: context of the request.
         unpack: unpack(body, call) of a compressed body; None: it was not compressed.
+        routes: {path: function from a JSON object and `call` to a JSON object}, for POST to other paths than models'.
 
     Raises:
         HttpError: the body cannot be decompressed.
@@ -72,7 +81,9 @@ def answer(
         return 404, ""
     try:
         body = unpack(body, call) if unpack else body
-        with call.work.begun(call, len(body)), _counted(registry, method, path, call) as (spec, what):
+        with call.work.begun(call, len(body)), _counted(registry, method, path, call, routes) as (spec, what):
+            if what in routes:
+                return 200, json_text(routes[what](json_requests.parse_body(body, call.limits), call))
             return 200, _ANSWERS[what](registry, spec, body, call)
     except HttpError:
         raise
@@ -84,10 +95,10 @@ def answer(
 
 
 @contextlib.contextmanager
-def _counted(registry, method, path, call):
+def _counted(registry, method, path, call, routes):
     """Yields the kind of request; all requests are counted, including those about a model, as in TensorFlow Serving."""
     try:
-        spec, what = _target(method, path)
+        spec, what = _target(method, path, routes)
     except ServingError as error:
         metrics.observe_request("", "", call.entrypoint, error.code.name, 0)
         raise
@@ -95,8 +106,10 @@ def _counted(registry, method, path, call):
         yield spec, what
 
 
-def _target(method, path):
-    """Returns (ModelSpec, "predict", "classify", "regress", "status" or "metadata")."""
+def _target(method, path, routes):
+    """Returns (ModelSpec, "predict", "classify", "regress", "status", "metadata" or the path of a route)."""
+    if method == "POST" and path in routes:
+        return model_pb2.ModelSpec(), path
     pattern = {"POST": _POST, "GET": _GET}.get(method)
     match = pattern.fullmatch(path) if pattern else None
     if not match:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import grpc
 from absl import logging
@@ -426,6 +426,7 @@ class ServerOptions:
         health: whether gRPC's health service is offered.
         reflection: whether gRPC's reflection service is offered.
         metrics_path: path of the Prometheus page on the REST port; None: no page.
+        routes: REST routes besides the models', as in `http_server.answer`.
         tls: for gRPC and REST; None: no encryption.
         enable_serialization_as_tensor_content: whether Predict's tensors are sent as raw bytes.
         model_config_file: lists the models; None: only the model passed to `serve`.
@@ -460,6 +461,7 @@ class ServerOptions:
     health: bool = False
     reflection: bool = False
     metrics_path: str | None = None
+    routes: Mapping[str, Callable] = dataclasses.field(default_factory=dict)
     tls: ServerTls | None = None
     enable_serialization_as_tensor_content: bool = False
     model_config_file: str | None = None

@@ -90,7 +90,7 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
 
     Args:
         model_base_path: directory with one numbered directory per version of a model, of which the newest is served;
-            None: the option `model_config_file` lists the models.
+            None: the option `model_config_file` lists the models, or there are none, only `routes`.
         model_name: name of the model in requests.
         options: fields of `ServerOptions`.
 
@@ -100,6 +100,8 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
             are not errors: they are logged, and the server waits for a new version.
     """
     options = ServerOptions(**options)
+    if model_base_path is None and options.model_config_file is None and options.routes:
+        return Server([], options)
     if (model_base_path is None) == (options.model_config_file is None):
         raise ValueError(
             "Pass either `model_base_path` or `model_config_file` to select the models; "
@@ -161,7 +163,8 @@ class Server(contextlib.AbstractContextManager):
         self._grpc = GrpcServer(registry, options)
         self._rest = None
         if options.rest_api_port is not None:
-            self._rest = RestServer(functools.partial(answer, registry), self._pages(), options)
+            answer_request = functools.partial(answer, registry, routes=options.routes)
+            self._rest = RestServer(answer_request, self._pages(), options)
         self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
         self._load(configs)  # before requests are accepted
         self._grpc.start()
@@ -227,8 +230,9 @@ class Server(contextlib.AbstractContextManager):
 
     def _readiness(self):
         models = ready(self._registry)
-        text = json.dumps({"ready": is_ready(models), "models": models}).encode()
-        return StaticPage(200 if is_ready(models) and not self._stopping.is_set() else 503, text, "application/json")
+        is_all = is_ready(models) or bool(self._options.routes and not models)
+        text = json.dumps({"ready": is_all, "models": models}).encode()
+        return StaticPage(200 if is_all and not self._stopping.is_set() else 503, text, "application/json")
 
     def _load(self, configs):
         try:

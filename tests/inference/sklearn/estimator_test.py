@@ -28,6 +28,7 @@ def test_training_stops_when_the_validation_examples_get_no_better(folder):
     assert fitted.n_steps_ % 4 == 0 and fitted.n_steps_ < 40
 
 
+@pytest.mark.slow
 def test_the_best_epoch_by_given_examples_is_kept(folder):
     classifier = BertClassifier(folder, **{**OPTIONS, "num_train_epochs": 3})
     wrong = [{"bad": "good", "good": "bad"}[label] for label in LABELS]

@@ -36,7 +36,7 @@ def fit(estimator, y, chosen=None, **arguments):
 @pytest.mark.parametrize(
     ("kind", "y", "options"),
     [
-        (BertClassifier, LABELS, {"class_weights": "balanced"}),
+        pytest.param(BertClassifier, LABELS, {"class_weights": "balanced"}, marks=pytest.mark.slow),
         pytest.param(BertClassifier, LABELS, {"class_weights": {"good": 3}}, marks=pytest.mark.slow),
         pytest.param(BertClassifier, np.eye(2, dtype=int)[[0, 1] * 12], {}, marks=pytest.mark.slow),
         pytest.param(BertRegressor, np.linspace(-1, 1, 24), {}, marks=pytest.mark.slow),

@@ -57,6 +57,7 @@ def test_the_same_settings_give_the_same_model(folder, fitted, tmp_path):
         np.testing.assert_array_equal(ours.read(name), theirs.read(name), name)
 
 
+@pytest.mark.slow
 def test_predictions_are_in_the_scheme_of_the_tags(folder):
     tags = [[tag.replace("B-", "S-") for tag in each] for each in TAGS]
     fitted = BertTagger(folder, **{**OPTIONS, "num_train_epochs": 4.0}).fit(WORDS, tags, sample_weight=[1] * 47 + [2])

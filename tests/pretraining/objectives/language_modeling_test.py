@@ -216,13 +216,14 @@ def test_left_to_right_sees_nothing_of_what_it_foretells():
     assert np.abs(logits[0][:, 6:] - logits[1][:, 6:]).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
         {"sentence_objective": "sop", "packed": True},
-        pytest.param({}, marks=pytest.mark.slow),  # its gradients are compared with torch's, below
-        pytest.param({"sentence_objective": "none"}, marks=pytest.mark.slow),
-        pytest.param({"sentence_objective": "none", "is_decoder": True, "packed": True}, marks=pytest.mark.slow),
+        {},
+        {"sentence_objective": "none"},
+        {"sentence_objective": "none", "is_decoder": True, "packed": True},
     ],
     ids=str,
 )

@@ -19,7 +19,7 @@ from tests.tasks.multiple_choice import support
 from tests.tasks.program_tests import *  # noqa: F403
 from tests.tasks.program_tests import json_lines, scores_of, table_of
 
-pytestmark = pytest.mark.slow  # run_squad and run_tagger go the same way among the fast tests
+pytestmark = pytest.mark.slow  # run_squad goes the same way among the fast tests
 
 PROGRAM = "run_multiple_choice"
 

@@ -15,6 +15,8 @@ from tests.tasks.program_tests import *  # noqa: F403
 from tests.tasks.program_tests import json_lines, scores_of, table_of
 from tests.tasks.tagging import support
 
+pytestmark = pytest.mark.slow  # run_squad goes the same way among the fast tests
+
 PROGRAM = "run_tagger"
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.txt", "--do_train", "--train_batch_size=16",

@@ -1,0 +1,90 @@
+"""The search route of a server: from a JSON request to the documents that an index has, and answers found in them."""
+
+import os
+from typing import Any
+
+from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.search_reader import SearchReader
+from bert_tf.serving.limits import invalid
+from bert_tf.serving.server.predict import Call, Turns
+
+PATH = "/v1/search"
+_TOP_K = 10
+_MAX_HITS, _MAX_READ = 10_000, 100  # documents of one response, and of one that is read for answers
+_KEYS = ("queries", "top_k")
+
+
+class SearchService:
+    """Answers search requests from an index; a change of the index counts from the next request on.
+
+    A request is a JSON object: `queries`, a list of texts, and optionally `top_k`, documents per query (10). The
+    response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the
+    highest cosine first. With a reader it also has `answers`: for each query a list of `answer`, `score`, `start`,
+    `end` and `id` of the document, the best first.
+
+    Args:
+        directory: of the index.
+        model: the model that embeds queries. If None, its path when the index was created.
+        reader: directory of a question-answering model, as in `SearchReader`. If None, nothing is read.
+
+    Raises:
+        ValueError: there is no index, no such model, or it is not the model of the index.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike,
+        model: str | os.PathLike | None = None,
+        reader: str | os.PathLike | None = None,
+    ):
+        self._index = SearchIndex(directory, model)
+        self._reader = SearchReader(reader) if reader else None
+        self._turns = Turns(1)  # one search uses all cores
+        self._index.search([""], top_k=1)  # the first request is as fast as the next
+
+    def __call__(self, document: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Returns the response to a request.
+
+        Args:
+            document: the request.
+            call: its deadline and limits.
+
+        Raises:
+            ServingError: the request is invalid or too large, or its caller gave up before its turn.
+        """
+        queries, top_k = _queries(document, call.limits), _top_k(document)
+        most = _MAX_READ if self._reader else _MAX_HITS
+        if len(queries) * top_k > most:
+            raise invalid(
+                f"A request may ask for {most} documents and asks for {len(queries)} queries times {top_k}; send fewer "
+                "queries or a smaller top_k"
+            )
+        with self._turns.turn(call):
+            call.check()
+            self._index.refresh()
+            hits = self._index.search(queries, top_k)
+            response = {"results": [[hit._asdict() for hit in found] for found in hits]}
+            if self._reader:
+                answers = self._reader(queries, hits)
+                response["answers"] = [[answer._asdict() for answer in found] for found in answers]
+        return response
+
+
+def _queries(document, limits):
+    if unknown := sorted(set(document) - set(_KEYS)):
+        raise invalid(f"Unknown key '{unknown[0]}'; a search request has {' and '.join(_KEYS)}")
+    queries = document.get("queries")
+    if not isinstance(queries, list) or not queries or not all(isinstance(text, str) and text for text in queries):
+        raise invalid("'queries' must be a list of one or more texts, none of them empty")
+    limits.check_rows(len(queries))
+    sizes = [len(text.encode("utf-8", "replace")) for text in queries]
+    limits.check_texts(sizes)
+    limits.check_tokens(sum(sizes) // 4)
+    return [text.encode("utf-8", "ignore").decode() for text in queries]
+
+
+def _top_k(document):
+    top_k = document.get("top_k", _TOP_K)
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise invalid("'top_k' must be a whole number from 1 up")
+    return top_k

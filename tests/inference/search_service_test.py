@@ -1,0 +1,142 @@
+"""The search route of a server: hits and answers over REST, changes of the index, and requests that are refused."""
+
+import json
+import os
+import shutil
+import urllib.error
+import urllib.request
+
+import pytest
+
+from bert_tf.cli import serve as serve_command
+from bert_tf.export.saved_model import export_trained
+from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.search_reader import SearchReader
+from bert_tf.inference.search_service import PATH, SearchService
+from bert_tf.serving.server.server import serve
+from tests import tiny
+from tests.documentation import checks
+from tests.export.models import write_trained
+from tests.run_cases import run_here
+
+DOCUMENTS = {"a": "the story of people , and music", "b": "a warm film is good to see"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return tiny.checkpoint(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def index(model, tmp_path):
+    index = SearchIndex.create(tmp_path / "index", model)
+    index.add([*DOCUMENTS], [*DOCUMENTS.values()], [{"page": number} for number in range(len(DOCUMENTS))])
+    return index
+
+
+def post(server, body, path=PATH):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{server.rest_port}{path}", data)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)["error"]
+
+
+def asked(index, queries, top_k=10):
+    return [[hit._asdict() for hit in found] for found in index.search(queries, top_k)]
+
+
+def test_hits_are_those_of_the_index_and_follow_its_changes(index, tmp_path):
+    queries = ["a film — 音楽", "music"]
+    with serve(routes={PATH: SearchService(index.directory)}) as server:
+        assert post(server, {"queries": queries}) == (200, {"results": asked(index, queries)})
+        _, found = post(server, {"queries": queries, "top_k": 1})
+        assert found == {"results": asked(index, queries, 1)} and [len(hits) for hits in found["results"]] == [1, 1]
+        index.add(["c"], ["music and people"])
+        index.delete(["a"])
+        _, found = post(server, {"queries": ["music"]})
+        assert {hit["id"] for hit in found["results"][0]} == {"b", "c"}
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.rest_port}/readyz") as response:
+            assert json.load(response) == {"ready": True, "models": {}}
+        # Created again, by another model.
+        shutil.rmtree(index.directory)
+        other = SearchIndex.create(index.directory, tiny.checkpoint(tmp_path / "other", hidden_size=64))
+        other.add(["d"], ["other people"])
+        assert post(server, {"queries": ["music"]}) == (200, {"results": asked(other, ["music"])})
+
+
+def test_a_reader_answers_from_the_hits(index, tmp_path):
+    write_trained(tmp_path / "questions", "questions")
+    export_trained(str(tmp_path / "questions"))
+    reader = tmp_path / "questions" / "export"
+    words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", f"--search_reader={reader}"]
+    server = serve_command.start_server(checks.read("serve", words)[0])
+    try:
+        status, found = post(server, {"queries": ["a film"]})
+        [answers] = SearchReader(reader)(["a film"], index.search(["a film"]))
+        assert status == 200 and found == {
+            "results": asked(index, ["a film"]), "answers": [[each._asdict() for each in answers]]
+        }  # fmt: skip
+        assert answers and found["answers"][0][0]["answer"] == answers[0].answer
+        assert post(server, {"queries": ["a"] * 11}) == (
+            400, "A request may ask for 100 documents and asks for 11 queries times 10; send fewer queries or a "
+            "smaller top_k"
+        )  # fmt: skip
+    finally:
+        server.stop()
+
+
+REFUSED = [
+    (b"{", 400, "JSON Parse error"),
+    (b'{"queries": ["\\ud800 film"]}', 400, "JSON Parse error"),
+    ([], 400, "Is not object"),
+    ({"queries": ["a"], "query": "b"}, 400, "Unknown key 'query'; a search request has queries and top_k"),
+    ({}, 400, "'queries' must be a list of one or more texts, none of them empty"),
+    ({"queries": "a"}, 400, "'queries' must be a list"),
+    ({"queries": []}, 400, "'queries' must be a list"),
+    ({"queries": ["a", ""]}, 400, "'queries' must be a list"),
+    ({"queries": ["a", 1]}, 400, "'queries' must be a list"),
+    ({"queries": ["a"], "top_k": 0}, 400, "'top_k' must be a whole number from 1 up"),
+    ({"queries": ["a"], "top_k": True}, 400, "'top_k' must be"),
+    ({"queries": ["a"], "top_k": 2.5}, 400, "'top_k' must be"),
+    ({"queries": ["a"], "top_k": 10_001}, 400, "A request may ask for 10000 documents"),
+    ({"queries": ["a"] * 5000, "top_k": 1}, 400, "A request may have 4096 rows and has 5000"),
+    ({"queries": ["a" * 2**20]}, 400, "A request may have 196608 tokens and has about 262144"),
+]
+
+
+def test_requests_that_are_refused(index):
+    with serve(routes={PATH: SearchService(index.directory)}) as server:
+        for body, status, message in REFUSED:
+            found = post(server, body)
+            assert found[0] == status and message in found[1], (str(body)[:80], found)
+        index.delete([*DOCUMENTS])
+        assert post(server, {"queries": ["a"]}) == (200, {"results": [[]]})
+        shutil.rmtree(index.directory)
+        assert post(server, {"queries": ["a"]}) == (
+            500, "The server failed on this request; see its log for the cause"
+        )  # fmt: skip
+
+
+def test_there_is_no_route_without_an_index(tmp_path):
+    (tmp_path / "models").mkdir()
+    with serve(str(tmp_path / "models")) as server:
+        assert post(server, {"queries": ["a"]}) == (400, f"Malformed request: POST {PATH}")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--search_reader=models"], "--search_reader requires --search_index"),
+        (["--search_index=nowhere"], "nowhere"),
+        (["--search_index={index}", "--search_model={none}"], "Model not found"),
+        (["--search_index={index}", "--search_reader={none}"], "none"),
+    ],
+)
+def test_what_cannot_be_searched_ends_the_command(words, message, index, tmp_path):
+    paths = {"index": index.directory, "none": os.path.join(tmp_path, "none")}
+    ended = run_here("serve", ["--port=0", "--rest_api_port=0", *(word.format(**paths) for word in words)])
+    assert ended["status"] == 1 and message in ended["log"], ended["log"]
