@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import load
+from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sentence_encoder import EncodeOptions, count_unpooled, prompt_of, recipe_of
 from bert_tf.inference.sklearn.fitted_model import precision_of
 from bert_tf.inference.sklearn.inputs import as_texts, with_string_input
@@ -34,7 +35,7 @@ class FrozenEncoder:
     @functools.cached_property
     def extract(self) -> Extractor:
         """Returns the embeddings of texts, float32 [n, D]."""
-        with precision_of(self.precision):
+        with dtype_policy(self.precision):
             bert = load(self.path)
         unpooled = count_unpooled(bert.tokenizer, self.prompt, recipe_of(self.path)) if self.prompt else 0
         return Extractor(bert.encoder, bert.tokenizer, **self.options, unpooled=unpooled)
@@ -54,7 +55,8 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         pooling: one of `names.POOLINGS`: how a text's token features are pooled.
         normalize: scale each embedding to length 1.
         max_seq_length: longest sequence in tokens; longer texts are truncated. None: the model's maximum.
-        precision: precision of the encoder; embeddings are always float32.
+        precision: precision of the encoder, one of `names.PRECISIONS`, or "auto", the fastest of this machine;
+            embeddings are always float32.
         prompt: text put before every text. None: no text.
         prompt_name: the name of a prompt in the model directory, instead of `prompt`.
 
@@ -94,7 +96,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         as_texts(X)
         options = {name: getattr(self, name) for name in ("layers", "pooling", "normalize", "max_seq_length")}
         prompts = EncodeOptions(prompt=self.prompt, prompt_name=self.prompt_name)
-        self.encoder_ = FrozenEncoder(os.fspath(self.model), options, self.precision, prompts)
+        self.encoder_ = FrozenEncoder(os.fspath(self.model), options, precision_of(self.precision), prompts)
         self._n_features_out = self.encoder_.extract.width
         return self
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview
+from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sklearn.fitted_model import FittedModel, precision_of, seed_of_weights
 from bert_tf.inference.sklearn.inputs import as_texts, as_weights, column_names, select, with_string_input
 from bert_tf.models.config import EncoderConfig
@@ -79,7 +80,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
             Given without `early_stopping`, the best of all epochs is kept.
         validation_fraction: with `early_stopping` or `keep_best`: share of the examples that are not trained on but
             validated, unless `fit` gets others.
-        precision: precision of the layers, one of `names.PRECISIONS`.
+        precision: precision of the layers, one of `names.PRECISIONS`; or "auto", as `--precision=auto`.
         use_xla: "auto", with a GPU or TPU only; "true" or "false".
         seed: of new weights, the order of the examples, the split and dropout: the same seed, the same model.
         predict_batch_size: batch size in prediction and validation.
@@ -266,22 +267,23 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
             dev = task.encode_examples(model.tokenizer, held_out, self.max_seq_length, True)
             validation = {"held_out": batching.scoring(dev, self.predict_batch_size)}
             validation |= {"keep_best": self.keep_best or "loss", "early_stopping": self.early_stopping}
-        with tempfile.TemporaryDirectory() as folder, precision_of(self.precision), seed_of_weights(self.seed):
-            run = self._run_config(folder, task, model, encoded, batching)
+        precision = precision_of(self.precision)
+        with tempfile.TemporaryDirectory() as folder, dtype_policy(precision), seed_of_weights(self.seed):
+            run = self._run_config(folder, task, model, encoded, batching, precision)
             if validation:
                 epoch = max(1, len(encoded) // self.train_batch_size)
                 run = dataclasses.replace(run, save_checkpoints_steps=epoch)
             trainer = Trainer(task, run)
             _fit(trainer, batches=batching.training(encoded, run), **validation)
         text_inputs = tuple(examples.texts) if isinstance(examples, LabeledTexts) else ("text",)
-        return FittedModel(trainer, model.tokenizer, text_inputs, batching, self.precision)
+        return FittedModel(trainer, model.tokenizer, text_inputs, batching, precision)
 
-    def _run_config(self, folder, task, model, encoded, batching):
+    def _run_config(self, folder, task, model, encoded, batching, precision):
         step = StepConfig(
             seed=self.seed,
             accumulation=self.gradient_accumulation_steps,
             use_xla=batching.use_xla,
-            scale_loss=self.precision == "mixed_float16",
+            scale_loss=precision == "mixed_float16",
         )
         run = RunConfig(
             folder,

@@ -12,22 +12,27 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.export.precision import dtype_policy
 from bert_tf.tasks.base import Examples, FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.training.distribution import fastest_precision
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
-from bert_tf.utils.names import PRECISIONS
+from bert_tf.utils.names import AUTO, PRECISIONS
 
 # === Process ===
 # Settings that commands make once per process, here for a block: precision, and the seed of new weights.
 
 
-def precision_of(name: str):
-    """Returns `dtype_policy` for one of `names.PRECISIONS`; raises ValueError for any other."""
-    if name not in PRECISIONS:
-        raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}. Got {name!r}.")
-    return dtype_policy(name)
+def precision_of(name: str) -> str:
+    """Returns the one of `names.PRECISIONS` that a parameter means: "auto" is the fastest of this machine.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if name not in (*PRECISIONS, AUTO):
+        raise ValueError(f"`precision` must be one of {', '.join((*PRECISIONS, AUTO))}. Got {name!r}.")
+    return fastest_precision()[0] if name == AUTO else name
 
 
 @contextlib.contextmanager
@@ -55,7 +60,7 @@ class FittedModel:
         tokenizer: of the model.
         text_inputs: as in `TrainedTask`.
         batching: how examples are batched.
-        precision: the precision of the model.
+        precision: the precision of the model, one of `names.PRECISIONS`.
     """
 
     def __init__(
@@ -99,7 +104,7 @@ class FittedModel:
         """Builds an unpickled model when it is first needed."""
         if self._trainer is not None:
             return
-        with tempfile.TemporaryDirectory() as folder, precision_of(self._precision):
+        with tempfile.TemporaryDirectory() as folder, dtype_policy(self._precision):
             for name, content in self._files.items():
                 path = pathlib.Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
 
 import bert_tf
 from bert_tf.cli import run_classifier
-from bert_tf.inference.sklearn import BertClassifier
+from bert_tf.inference.sklearn import BertClassifier, fitted_model
 from bert_tf.inference.sklearn.estimator import BOUNDS
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.trainer import Trainer
@@ -63,6 +63,20 @@ def test_a_page_shows_what_it_does(fitted):
     assert "Most confident errors" in page and "tokens" in page and page.count(">good</th>") >= 2
     with pytest.raises(ValueError, match="`y` must only have labels in .* got 'ugly'"):
         fitted.report(["a"], ["ugly"])
+
+
+@pytest.mark.slow
+def test_auto_is_the_fastest_precision_of_the_machine(folder, monkeypatch):
+    monkeypatch.setattr(fitted_model, "fastest_precision", lambda: ("mixed_bfloat16", "because"))
+    options = {**OPTIONS, "num_train_epochs": 1}
+    auto, named = (
+        BertClassifier(folder, precision=name, **options).fit(TEXTS, LABELS) for name in ("auto", "mixed_bfloat16")
+    )
+    monkeypatch.setattr(fitted_model, "fastest_precision", lambda: ("float32", "on another machine"))
+    again = pickle.loads(pickle.dumps(auto))
+    expected = named.predict_proba(TEXTS)
+    np.testing.assert_array_equal(auto.predict_proba(TEXTS), expected)
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), expected)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
 import bert_tf
+from bert_tf.inference.sklearn import fitted_model
 from tests import tiny
 from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import write
@@ -51,6 +52,13 @@ def test_it_gives_what_features_gives(folder):
 def test_lengths_are_one_where_asked(folder):
     vectors = bert_tf.sklearn.BertEmbedder(folder, normalize=True, precision="mixed_bfloat16").fit_transform(TEXTS[:5])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, rtol=1e-5)
+
+
+def test_auto_is_the_fastest_precision_of_the_machine(folder, monkeypatch):
+    monkeypatch.setattr(fitted_model, "fastest_precision", lambda: ("mixed_bfloat16", "because"))
+    auto, named = (bert_tf.sklearn.BertEmbedder(folder, precision=name) for name in ("auto", "mixed_bfloat16"))
+    np.testing.assert_array_equal(auto.fit_transform(TEXTS[:3]), named.fit_transform(TEXTS[:3]))
+    assert auto.get_params()["precision"] == "auto"
 
 
 def test_a_prompt_is_put_before_every_text(folder, tmp_path):
