@@ -32,9 +32,10 @@ FLAGS = (
     Flag(
         "fix", list(CLEANING_KINDS[:-1]),
         "Kinds of findings to correct. html_entities, control_characters and special_spaces (no-break and zero-width "
-        "ones) are replaced in texts and labels; rows with null_labels (empty, NULL, NaN, None, N/A), empty_texts, "
-        "duplicates or near_duplicates (of an earlier row with the same label) are dropped. Other kinds are only "
-        "reported. Omit null_labels for a multi-label table, in which an empty cell means no labels.",
+        "ones) are replaced in texts and labels; label_spaces (at the ends of a label) are removed; rows with "
+        "null_labels (empty, NULL, NaN, None, N/A), empty_texts, duplicates or near_duplicates (of an earlier row with "
+        "the same label) are dropped. Other kinds are only reported. Omit null_labels for a multi-label table, in "
+        "which an empty cell means no labels.",
         "list", choices=CLEANING_KINDS,
     ),
     *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),

@@ -161,7 +161,11 @@ def _clean_row(at, row, keys, count, findings) -> bool:
                 findings[kind].add(at, row[key], after)
                 row[key] = after if findings[kind].is_fixed else row[key]
     is_dropped = False
-    for label in (row[key] for key in keys[count:]):
+    for key in keys[count:]:
+        label = row[key]
+        if isinstance(label, str) and label != (after := label.strip()) and after:
+            findings["label_spaces"].add(at, label, after)
+            row[key] = after if findings["label_spaces"].is_fixed else label
         if is_missing_cell(label) or isinstance(label, str) and label.strip() in _NULLS:
             findings["null_labels"].add(at, label)
             is_dropped |= findings["null_labels"].is_fixed

@@ -17,8 +17,8 @@ DISTILLATION_LOSSES = (
 )  # fmt: skip
 MASKINGS = ("token", "whole_word", "span", "ngram", "phrase")
 CLEANING_KINDS = (
-    "html_entities", "control_characters", "special_spaces", "null_labels", "empty_texts", "duplicates",
-    "near_duplicates",
+    "html_entities", "control_characters", "special_spaces", "label_spaces", "null_labels", "empty_texts",
+    "duplicates", "near_duplicates",
 )  # fmt: skip
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 HAVE_SEVERAL_LABELS = {"single_label": False, "multi_label": True, "regression": False}

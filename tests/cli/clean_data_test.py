@@ -12,6 +12,7 @@ a.csv: 3 rows, 2 after cleaning
       line 2: 'Tom &amp; Jerry' -> 'Tom & Jerry'
   control_characters         0
   special_spaces             0
+  label_spaces               0
   null_labels                0
   empty_texts                0
   duplicates                 1  fixed

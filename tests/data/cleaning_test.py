@@ -24,7 +24,7 @@ ROWS = [
 ]
 CLEAN = [
     ("Tom & Jerry", "a", "1"),
-    ("a b, c \U0001f468\u200d\U0001f33e", "pos ", '"2"'),
+    ("a b, c \U0001f468\u200d\U0001f33e", "pos", '"2"'),
     ("tom & JERRY", "b", "6"),
     (SENTENCE, "b", "7\n"),
     (SENTENCE + "!", "b", "8"),
@@ -67,7 +67,8 @@ def test_a_new_table_has_what_was_corrected_and_everything_else(tmp_path, name):
     assert (report.rows, report.kept) == (9, 6)
     assert [(each.kind, each.count, each.is_fixed) for each in report.findings] == [
         ("html_entities", 1, True), ("control_characters", 1, True), ("special_spaces", 2, True),
-        ("null_labels", 1, True), ("empty_texts", 1, True), ("duplicates", 1, True), ("near_duplicates", 1, False),
+        ("label_spaces", 1, True), ("null_labels", 1, True), ("empty_texts", 1, True), ("duplicates", 1, True),
+        ("near_duplicates", 1, False),
     ]  # fmt: skip
     if name == "a.parquet":
         from pyarrow import parquet
@@ -112,7 +113,15 @@ def test_rows_without_labels_are_compared_by_text(tmp_path):
 def test_a_row_with_an_empty_label_is_dropped(tmp_path):
     path = write(tmp_path / "a.csv", [("a", "b", "1"), ("c", " ", "2"), ("d", "", "3")])
     report = clean_table(path, str(tmp_path / "b.csv"))
-    assert read(str(tmp_path / "b.csv")) == [("a", "b", "1")] and report.findings[3].count == 2
+    assert read(str(tmp_path / "b.csv")) == [("a", "b", "1")] and report.findings[4].count == 2
+
+
+def test_spaces_around_a_label_make_no_other_label(tmp_path):
+    path, output = write(tmp_path / "a.csv", [("a", "good ", "1"), ("b", "\tgood", "2")]), str(tmp_path / "b.csv")
+    assert [label for _, label, _ in read(path)] == ["good ", "\tgood"]
+    spaces = next(each for each in clean_table(path, output).findings if each.kind == "label_spaces")
+    assert read(output) == [("a", "good", "1"), ("b", "good", "2")]
+    assert spaces.count == 2 and spaces.examples[0]["after"] == "good"
 
 
 def test_outputs_that_are_refused(tmp_path):
