@@ -115,13 +115,13 @@ def log_largest_change(
     if fall is None:
         return
     name, share = fall
-    told = f"{name} is {after[name]:.4f} in {dtype} and was {before[name]:.4f}"
+    change = f"{name} is {after[name]:.4f} in {dtype} and was {before[name]:.4f}"
     if tolerance is not None and share > tolerance:
         raise ValueError(
-            f"A metric dropped by more than the relative tolerance `int8_tolerance={tolerance}` in {dtype}: {told}. "
+            f"A metric dropped by more than the relative tolerance `int8_tolerance={tolerance}` in {dtype}: {change}. "
             "Nothing was exported. Choose another `export_dtype`, or allow more."
         )
-    logging.info("Largest change in %s: %s.", dtype, told)
+    logging.info("Largest change in %s: %s.", dtype, change)
 
 
 # === Fine tuning ===
@@ -138,13 +138,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         ValueError: settings, files or checkpoints are not as they must be.
     """
     settings = with_precision(of_dry_run(settings))
-    check_stopping(settings)
-    check_test_file(settings)
-    check_tracking(settings.tracking)
-    check_showing(settings)
-    check_tolerance(settings)
-    check_teacher(_teacher_options(settings))
-    warn_of_teacher(settings)
+    _check_settings(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)
@@ -168,26 +162,18 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     checks.look_at_rows(rows)
     checks.refuse()
     with strategy.scope():
-        train, num_layers = rows.get("train"), model.config.num_hidden_layers
-        lora = model.config.lora
         trainable, of_teacher = with_teacher(task, model, _teacher_options(settings))
-        identity = _identity(model) | task.identity() | of_teacher
-        identity |= {"lora": lora.to_dict()} if lora else {}
-        identity |= {"rename_labels": dict(kept.renamed)} if kept and kept.renamed else {}
-        config = plan_training(settings, num_layers, train, identity, use_xla)
+        identity = _identity(task, model, kept) | of_teacher
+        config = plan_training(settings, model.config.num_hidden_layers, rows.get("train"), identity, use_xla)
         config = dataclasses.replace(config, label_rows=kept)
         if settings.get("dry_run"):
-            print_what_training_takes(trainable, config, train, settings, use_xla)
+            print_what_training_takes(trainable, config, rows.get("train"), settings, use_xla)
             return
         range_test = None
         if config.learning_rate is None:
-            batches = batch_settings(settings, use_xla).training(train, config)
+            batches = batch_settings(settings, use_xla).training(rows["train"], config)
             config, range_test = with_tested_rate(trainable, config, batches)
-        read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
-        files = {split: find_files(each["file"]) for split, each in read.items()}
-        values, flags = settings.to_dict(), settings.given_values()
-        record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
-        history = make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
+        history = _make_history(settings, task, model, data, config, range_test)
         trainer = Trainer(trainable, config, history)
         run = FineTuning(settings, model, data, rows, as_trained, trainer, use_xla)
         with tracked(history):
@@ -203,6 +189,26 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         run.export(form)
     if settings.do_train and is_chief(strategy):
         log_after_fine_tuning(settings, trainer.global_step)
+
+
+def _check_settings(settings):
+    """Raises ValueError for flags that contradict each other, before any file is read."""
+    check_stopping(settings)
+    check_test_file(settings)
+    check_tracking(settings.tracking)
+    check_showing(settings)
+    check_tolerance(settings)
+    check_teacher(_teacher_options(settings))
+    warn_of_teacher(settings)
+
+
+def _make_history(settings, task, model, data, config, range_test):
+    """Returns the history of the run, which begins with what it is: flags, files, model and versions."""
+    read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
+    files = {split: find_files(each["file"]) for split, each in read.items()}
+    values, flags = settings.to_dict(), settings.given_values()
+    record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
+    return make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
 
 
 def with_trained_options(
@@ -493,10 +499,12 @@ def check_test_file(settings: Settings):
             )
 
 
-def _identity(model):
-    """Returns what of the model's files decides the result."""
+def _identity(task, model, kept):
+    """Returns what of the task, the model's files and the head's kept rows decides the result."""
     vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"
-    return {**model.config.to_dict(), "vocabulary": vocabulary}
+    identity = {**model.config.to_dict(), "vocabulary": vocabulary, **task.identity()}
+    identity |= {"lora": model.config.lora.to_dict()} if model.config.lora else {}
+    return identity | ({"rename_labels": dict(kept.renamed)} if kept and kept.renamed else {})
 
 
 def _kinds(settings) -> list[str]:
