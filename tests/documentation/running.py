@@ -147,7 +147,8 @@ class Page:
     def _ask(self, words):
         data = words[words.index("-d") + 1] if "-d" in words else None
         (url,) = [word for word in words if word.startswith("http")]
-        port = self._ports_of(re.search(r"/models/(\w+)", url)[1])[1]
+        model = re.search(r"/models/(\w+)", url)
+        port = self._ports_of(model[1] if model else "default")[1]
         url = url.replace("localhost:8501", f"localhost:{port}")
         with urllib.request.urlopen(url, data.encode() if data else None) as answer:
             assert "error" not in json.load(answer)
