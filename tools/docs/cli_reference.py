@@ -23,8 +23,8 @@ _INTRODUCTION = """\
 shows the essential flags of a command by group, and `bert-tf COMMAND --help=all` shows all of them.
 `python -m bert_tf COMMAND` is the same as `bert-tf COMMAND`. In a checkout, the script is `.venv/bin/bert-tf`.
 
-Most commands have two names: `bert-tf train classifier` and `bert-tf run_classifier` are the same command. Both stay
-valid. In a command's name, a hyphen stands for an underscore: `bert-tf fill-mask` is `bert-tf fill_mask`.
+Most commands have two names: `bert-tf train classifier` and `bert-tf run_classifier` are the same command. Both names
+remain valid. In a command's name, a hyphen can replace an underscore: `bert-tf fill-mask` is `bert-tf fill_mask`.
 
 - Write a value after an equals sign: `--max_seq_length=128`.
 - A boolean flag needs no value: `--do_train` turns it on; `--do_train=false` or `--nodo_train` turns it off.
@@ -35,8 +35,8 @@ valid. In a command's name, a hyphen stands for an underscore: `bert-tf fill-mas
 The exit status is 0 if a command succeeded or showed its help, 1 after an error, 130 after Ctrl-C, and 141 if the
 reader of its output closed the pipe. An error that you can fix is reported in one message, without a traceback.
 
-In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` start the commands of these names, and are
-called as the scripts of google-research/bert are.
+In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` run the commands with the same names and are
+called in the same way as the scripts of google-research/bert.
 """
 
 
