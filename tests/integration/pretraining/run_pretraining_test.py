@@ -345,7 +345,7 @@ def test_every_variant(material, tmp_path):
     for name in VARIANTS:
         _check(tmp_path, name, said[name])
     _check_albert(tmp_path / "ALBERT")
-    assert "Phrases: 2; 1 more hold tokens that the vocabulary lacks." in said["ERNIE"]["log"]
+    assert "Phrases: 2; 1 more contain tokens that the vocabulary lacks." in said["ERNIE"]["log"]
     assert "No phrase of" not in said["ERNIE"]["log"]
 
 
