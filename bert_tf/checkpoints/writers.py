@@ -26,6 +26,7 @@ from bert_tf.checkpoints.writer_base import (
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.sentence_transformers_files import (
+    CROSS_ENCODER,
     MODULES,
     PROMPTS,
     TRANSFORMER_FILES,
@@ -286,19 +287,22 @@ def write_tokenizer(directory: str, model: ModelArrays):
 
 
 # === sentence-transformers ===
-# The directory of a sentence encoder: Hugging Face's files and the pooling settings.
+# The directory of a sentence encoder: Hugging Face's files and the pooling settings. For a CrossEncoder, the
+# configuration names the activation of its scores.
 
 
 def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
     """Writes a sentence-transformers model into an existing directory: with the source's modules, the settings it was
-    trained with, or mean pooling.
+    trained with, or mean pooling. A reranker becomes a CrossEncoder.
 
     Raises:
-        ValueError: the model has a head, or a pooling that the format does not support.
+        ValueError: the model has another head, or a pooling that the format does not support.
         OSError: a file cannot be written.
     """
     check_sentence_transformers(model)
-    written = write_as(directory, model, architecture_of(model.arrays))
+    written = write_as(directory, model, architecture_of(model.arrays, model.architectures))
+    if CROSS_ENCODER in model.config.extra:
+        return written
     if model.source_dir and os.path.exists(os.path.join(model.source_dir, MODULES)):
         _copy_modules(model.source_dir, directory)
     else:
@@ -307,9 +311,10 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
 
 
 def check_sentence_transformers(model: ModelArrays):
-    """Raises ValueError if the model has a head, pools layers other than the last, or has an unknown weight."""
+    """Raises ValueError if the model has a head, unless it is a reranker's, pools layers other than the last, or has an
+    unknown weight."""
     architecture = architecture_of(model.arrays)
-    if architecture.heads:
+    if architecture.heads and CROSS_ENCODER not in model.config.extra:
         raise ValueError(
             f"A sentence encoder must not have a head. Received {' and '.join(architecture.heads)}; drop it: "
             f"`leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
