@@ -25,6 +25,7 @@ from bert_tf.checkpoints.writer_base import (
 )
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import task_in
 from bert_tf.models.sentence_transformers_files import (
     CROSS_ENCODER,
     MODULES,
@@ -33,6 +34,7 @@ from bert_tf.models.sentence_transformers_files import (
     PoolingConfig,
     folders,
     pooling_settings,
+    tokenizer_length,
 )
 from bert_tf.utils.json_files import read_json
 
@@ -302,12 +304,21 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
     check_sentence_transformers(model)
     written = write_as(directory, model, architecture_of(model.arrays, model.architectures))
     if CROSS_ENCODER in model.config.extra:
+        _keep_length(directory, model.source_dir)
         return written
     if model.source_dir and os.path.exists(os.path.join(model.source_dir, MODULES)):
         _copy_modules(model.source_dir, directory)
     else:
         _write_recipe(directory, model.recipe or PoolingConfig(), model.config)
     return written
+
+
+def _keep_length(directory, source):
+    """Writes the maximum sequence length of a reranker where a CrossEncoder looks for it: with its tokenizer."""
+    length = source and ((task_in(source) or {}).get("max_seq_length") or tokenizer_length(source))
+    if length:
+        path = os.path.join(directory, "tokenizer_config.json")
+        write_json(path, read_json(path) | {"model_max_length": length})
 
 
 def check_sentence_transformers(model: ModelArrays):

@@ -206,7 +206,7 @@ def _binary_cross_entropy(logits, relevances, there):
 
 
 def _pairwise(logits, relevances, there):
-    """Computes RankNet's loss (Burges et al. 2005): the mean of log(1 + e^(b - a)) over pairs with a more relevant a."""
+    """Computes RankNet's loss (Burges et al. 2005): the mean over pairs of log(1 + e^(b - a)), with a more relevant."""
     pairs = there[:, :, tf.newaxis] & there[:, tf.newaxis, :]
     pairs &= relevances[:, :, tf.newaxis] > relevances[:, tf.newaxis, :]
     return _mean(tf.nn.softplus(logits[:, tf.newaxis, :] - logits[:, :, tf.newaxis]), pairs, [-2, -1])

@@ -40,7 +40,8 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a classifier have no
         `labels`, but `probabilities` as {label: float}, and `predicted`, if any, as a list of labels; those of an
         NER model have `entities`, a list of {"text", "type", "start", "end", "score"}; those of a multiple-choice
-        model have one probability per choice, those of a reranker one score per document. Outputs have a fixed order, independent of that of `outputs`.
+        model have one probability per choice, those of a reranker one score per document. Outputs have a fixed order,
+        independent of that of `outputs`.
 
     Raises:
         ValueError: an output does not have n rows, or related outputs do not match.
