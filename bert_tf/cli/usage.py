@@ -20,7 +20,8 @@ _GROUPS = {
         tuning_metric trials stages search_seed demo_dir version
     """,
     "Data": """
-        *input_file *train_file *eval_file test_file *predict_file data_file predictions_file null_odds_file words_file
+        *input_file *train_file *eval_file test_file *predict_file queries_file
+        documents_file qrels_file data_file predictions_file null_odds_file words_file
         glue_dir tables tasks search.index_dir header separator encoding *text_column *label_column *tag_column
         *problem_type id_column keep_columns on_null label_separator label_columns drop_empty fix tag_scheme task_name
         data_dir xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit

@@ -323,9 +323,11 @@ MULTIPLE_CHOICE_FLAGS = flags_of(MultipleChoiceOptions)
 
 RANKING_LOSSES = ("binary_cross_entropy", "pairwise", "listwise_softmax")
 _QUERIES = (
-    "a .jsonl or .parquet file with query, positives and negatives, or query, documents and relevances; or .tsv or "
-    f".csv with query, positive and negative (MS MARCO triples); may be gzipped (.gz). {_SEVERAL}"
+    "a .jsonl or .parquet file with query, positives and negatives, or query, documents and relevances; .tsv or .csv "
+    "with query, positive and negative (MS MARCO triples); or a TREC run (.run, .trec), with --queries_file, "
+    f"--documents_file and --qrels_file; may be gzipped (.gz). {_SEVERAL}"
 )
+_TEXTS_BY_ID = "a .tsv file with id and text, without a header, or .jsonl or .parquet with id or _id, text and title."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -335,6 +337,9 @@ class RerankingOptions(TableOptions):
     train_file: str | None = option(None, f"Training queries: {_QUERIES}")
     eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}")
     predict_file: str | None = option(None, f"Queries to predict for: {_QUERIES} Relevances are ignored.")
+    queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
+    documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
+    qrels_file: str | None = option(None, "Relevances of the documents of runs, as TREC or BEIR writes them.")
     loss: str = option(
         "binary_cross_entropy",
         "Training objective. binary_cross_entropy: the score of each document is the probability that it is relevant; "

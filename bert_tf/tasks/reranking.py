@@ -1,12 +1,14 @@
 """Reranking: a cross-encoder scores each document of a query, and its documents are ranked by score."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
@@ -14,6 +16,7 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
+from bert_tf.data.trec_files import RUN_EXTENSIONS, is_run, read_qrels, read_run, read_texts_by_id
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RankingReport
 from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, ranking_metrics
@@ -53,6 +56,7 @@ class RankingExamples:
         relevances: whole number per document; it is relevant from 1 up. If None, they were not requested.
         path: the file.
         lines: 1-based line where each begins; for a Parquet file, the 1-based row.
+        judged: the relevances in the qrels of a run, also of documents that it lacks. If None, there are no others.
     """
 
     ids: list[str]
@@ -62,6 +66,7 @@ class RankingExamples:
     relevances: list[list[int]] | None
     path: str
     lines: list[int] | list[str]
+    judged: list[list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -185,13 +190,52 @@ def _id(at, column, value):
 
 def _check_differences(examples):
     """Raises ValueError if a query has nothing to learn from: documents of one relevance only."""
-    alike = next((n for n, each in enumerate(examples.relevances) if len({max(0, r) for r in each}) < 2), None)
+    alike = next((n for n, each in enumerate(examples.relevances) if not _differ(each)), None)
     if alike is not None:
         raise ValueError(
             f"{examples.where(alike)}: every training query must have documents of different relevance, such as "
             f"negatives. All {len(examples.documents[alike])} of {excerpt(examples.queries[alike])} have the same; add "
             "some, or remove the line."
         )
+
+
+def _read_run(path, options, kind):
+    """Reads a TREC run, with the relevances of the qrels unless `kind` is "test".
+
+    Queries without qrels are left out, as in trec_eval; in training also those that have nothing to learn from.
+    """
+    needed = ("queries_file", "documents_file", *(["qrels_file"] if kind != "test" else []))
+    for name in needed:
+        if not getattr(options, name):
+            raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
+    run, qrels = read_run(path), read_qrels(options.qrels_file) if kind != "test" else {}
+    if kind != "test":
+        gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
+        kept = [query for query in run if query in qrels and (kind != "train" or _differ(gains[query]))]
+        logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), options.qrels_file)
+        run = {query: run[query] for query in kept}
+    if not run:
+        raise ValueError(f"{path} contains no queries, or none that `qrels_file` has relevant documents of.")
+    ids = {name for each in run.values() for name in each.documents}
+    ids |= {name for query in run for name, gain in qrels.get(query, {}).items() if gain > 0}
+    texts = read_texts_by_id(options.documents_file, ids, "documents_file")
+    queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file")
+    entries = list(run.items())
+    return RankingExamples(
+        list(run),
+        [queries[query] for query in run],
+        [[texts[name] for name in each.documents] for _, each in entries],
+        [each.documents for _, each in entries],
+        [gains[query] for query in run] if qrels else None,
+        path,
+        [each.line for _, each in entries],
+        [list(qrels[query].values()) for query in run] if qrels else None,
+    )
+
+
+def _differ(relevances):
+    """Returns whether there is something to learn from the documents of a query."""
+    return len({max(0, each) for each in relevances}) > 1
 
 
 # === Losses ===
@@ -298,7 +342,15 @@ class RerankingTask(FineTuningTask):
         examples = {}
         for kind in kinds:
             path = options.file_of(kind, "queries")
-            examples[kind] = read_ranking_file(path, kind != "test", options.dialect)
+            if is_run(path):
+                examples[kind] = read_files(path, functools.partial(_read_run, options=options, kind=kind))
+            else:
+                examples[kind] = read_ranking_file(path, kind != "test", options.dialect)
+        of_runs = [name for name in ("queries_file", "documents_file", "qrels_file") if getattr(options, name)]
+        if of_runs and not any(is_run(each.path) for each in examples.values()):
+            raise ValueError(
+                f"`{of_runs[0]}` requires a run ({' or '.join(RUN_EXTENSIONS)}) among the data files. Remove it."
+            )
         if "train" in examples:
             _check_differences(examples["train"])
         return TaskData(examples, _INPUTS)
@@ -362,7 +414,7 @@ class RerankingTask(FineTuningTask):
         return divergence(outputs, teacher_outputs, temperature)
 
     def metrics(self, outputs, encoded):
-        return ranking_metrics(_ranked(outputs, encoded.origin))
+        return ranking_metrics(_ranked(outputs, encoded.origin), encoded.origin.judged)
 
     def error_report(self, outcome):
         read = outcome.examples

@@ -60,7 +60,7 @@ def read_list_arguments(texts: Sequence[str], names: tuple[str, str]) -> Iterato
 
 
 def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | None]:
-    """Pads lists of texts with "" to one length, so that they fit into a tensor.
+    """Pads lists of texts with "" to one length, at least 1, so that they fit into a tensor of strings.
 
     Args:
         inputs: {name: n texts, or n lists of texts}.
@@ -73,7 +73,7 @@ def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | No
     for name, values in inputs.items():
         if len(values) and all(isinstance(value, list | tuple) for value in values):
             counts = [len(value) for value in values]
-            made[name] = [[*value, *[""] * (max(counts) - len(value))] for value in values]
+            made[name] = [[*value, *[""] * (max(1, *counts) - len(value))] for value in values]
     return made, counts
 
 

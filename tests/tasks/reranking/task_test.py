@@ -97,6 +97,58 @@ def test_other_bad_files(tmp_path):
         read_ranking_file(_write(tmp_path / "c.jsonl", json.dumps({"query": "a", "documents": []})), False)
 
 
+@pytest.fixture
+def runs(tmp_path):
+    """Returns a function of further options: those of a run of two queries and a third that is not judged."""
+    given = {
+        "queries_file": _write(tmp_path / "queries.tsv", "q1\ta film\nq2\tit\nq3\tmusic\n"),
+        "documents_file": _write(tmp_path / "documents.tsv", "d1\tgood\nd2\tbad\nd3\tgreat\nd4\tdull\n"),
+        "qrels_file": _write(tmp_path / "qrels.txt", "q1 0 d1 1\nq1 0 d3 2\nq2 0 d2 0\nq2 0 d4 -1\n"),
+    }
+    lines = "q1 Q0 d2 1 9 x\nq1 Q0 d1 2 8 x\nq3 Q0 d1 1 7 x\nq2 Q0 d4 1 6 x\n"
+    given |= {"eval_file": _write(tmp_path / "a.run", lines), "train_file": tmp_path / "a.run"}
+    given |= {"predict_file": tmp_path / "a.run"}
+    given = {name: str(path) for name, path in given.items()}
+    return lambda **more: type(RerankingTask.options)(**given | more)
+
+
+def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
+    """As trec_eval has it: queries without qrels do not count, and documents that were not found do."""
+    task = RerankingTask(tiny.config())
+    data = task.read_data(runs(), ["train", "dev", "test"], None).examples
+    read = data["dev"]
+    assert (read.ids, read.queries, read.lines) == (["q1", "q2"], ["a film", "it"], [1, 4])
+    assert (read.documents, read.document_ids) == ([["bad", "good"], ["dull"]], [["d2", "d1"], ["d4"]])
+    assert (read.relevances, read.judged) == ([[0, 1], [-1]], [[1, 2], [0, -1]])
+    assert data["train"].ids == ["q1"] and data["test"].ids == ["q1", "q3", "q2"] and data["test"].relevances is None
+    rows = task.encode_examples(tokenizer, read, 16, True)
+    found = task.metrics(np.array([[1.0, 0.0], [0.5, 0.0]]), rows)
+    ideal = 2 + 1 / np.log2(3)
+    assert found == pytest.approx({"mrr_at_10": 1 / 4, "ndcg_at_10": 1 / np.log2(3) / ideal / 2, "map": 1 / 4 / 2})
+
+
+@pytest.mark.parametrize("more, message", [
+    ({"qrels_file": None}, r"`qrels_file` is required for a run. Received the run .*a\.run"),
+    ({"documents_file": None}, "`documents_file` is required for a run"),
+    ({"eval_file": "{folder}/triples.tsv"}, "`queries_file` requires a run \\(.run or .trec\\) among the data files"),
+    ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the run and in .*"),
+    ({"queries_file": "{folder}/documents.tsv"}, "`queries_file` must have a text for every id"),
+    ({"qrels_file": "{folder}/other.txt"}, "contains no queries, or none that `qrels_file` has relevant documents of"),
+])  # fmt: skip
+def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
+    _write(tmp_path / "other.txt", "q9 0 d1 1\n")
+    _write(tmp_path / "triples.tsv", "a\tb\tc\n")
+    options = runs(**{name: value and value.format(folder=tmp_path) for name, value in more.items()})
+    with pytest.raises(ValueError, match=message):
+        RerankingTask.read_data(options, ["dev"], None)
+
+
+def test_qrels_for_an_unknown_document(runs, tmp_path):
+    _write(tmp_path / "documents.tsv", "d1\tgood\nd2\tbad\nd4\tdull\n")
+    with pytest.raises(ValueError, match="has none for 1 of 4, such as 'd3'"):
+        RerankingTask.read_data(runs(), ["dev"], None)
+
+
 # === Task ===
 
 
