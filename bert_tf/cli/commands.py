@@ -91,7 +91,6 @@ Data          data clean|split   clean a table; train/eval/test without leaks
 Train         train classifier   text classification and regression
               train tagger       named entity recognition
               train qa           extractive question answering (SQuAD)
-              train choice       multiple choice (SWAG)
               train embedder     sentence embeddings
               train reranker     rerankers (cross-encoders) for search
               tune               hyperparameter search

@@ -16,7 +16,7 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
-from bert_tf.data.trec_files import RUN_EXTENSIONS, is_run, read_qrels, read_run, read_texts_by_id
+from bert_tf.data.trec_files import RUN_EXTENSIONS, is_trec_run, read_qrels, read_texts_by_id, read_trec_run
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RankingReport
 from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, ranking_metrics
@@ -208,7 +208,8 @@ def _read_run(path, options, kind):
     for name in needed:
         if not getattr(options, name):
             raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
-    run, qrels = read_run(path), read_qrels(options.qrels_file) if kind != "test" else {}
+    encoding, dialect = options.encoding, options.dialect
+    run, qrels = read_trec_run(path, encoding), read_qrels(options.qrels_file, encoding) if kind != "test" else {}
     if kind != "test":
         gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
         kept = [query for query in run if query in qrels and (kind != "train" or _differ(gains[query]))]
@@ -218,8 +219,8 @@ def _read_run(path, options, kind):
         raise ValueError(f"{path} contains no queries, or none that `qrels_file` has relevant documents of.")
     ids = {name for each in run.values() for name in each.documents}
     ids |= {name for query in run for name, gain in qrels.get(query, {}).items() if gain > 0}
-    texts = read_texts_by_id(options.documents_file, ids, "documents_file")
-    queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file")
+    texts = read_texts_by_id(options.documents_file, ids, "documents_file", dialect)
+    queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file", dialect)
     entries = list(run.items())
     return RankingExamples(
         list(run),
@@ -342,12 +343,12 @@ class RerankingTask(FineTuningTask):
         examples = {}
         for kind in kinds:
             path = options.file_of(kind, "queries")
-            if is_run(path):
+            if is_trec_run(path):
                 examples[kind] = read_files(path, functools.partial(_read_run, options=options, kind=kind))
             else:
                 examples[kind] = read_ranking_file(path, kind != "test", options.dialect)
         of_runs = [name for name in ("queries_file", "documents_file", "qrels_file") if getattr(options, name)]
-        if of_runs and not any(is_run(each.path) for each in examples.values()):
+        if of_runs and not any(is_trec_run(each.path) for each in examples.values()):
             raise ValueError(
                 f"`{of_runs[0]}` requires a run ({' or '.join(RUN_EXTENSIONS)}) among the data files. Remove it."
             )

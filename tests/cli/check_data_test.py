@@ -133,7 +133,7 @@ def test_help_tells_the_default_of_each_task():
     assert help_of["label_column"].endswith(" Default: label.") and help_of["header"].endswith(" Default: true.")
     assert help_of["label_separator"].endswith(" Default: ','.")
     assert help_of["vocab_file"].lower().count("default") == help_of["do_lower_case"].lower().count("default") == 1
-    assert help_of["max_seq_length"].endswith(" embedding, multiple_choice, tagging; 384 for question_answering.")
+    assert help_of["max_seq_length"].endswith(", reranking, tagging; 384 for question_answering.")
     assert help_of["doc_stride"].endswith(" Default: half of --max_seq_length. But 128 for question_answering.")
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.data.trec_files import is_run, read_qrels, read_run, read_texts_by_id
+from bert_tf.data.trec_files import is_trec_run, read_qrels, read_texts_by_id, read_trec_run
 
 
 def _write(path, text):
@@ -18,10 +18,10 @@ def _write(path, text):
 ])  # fmt: skip
 def test_runs_keep_their_order(tmp_path, text):
     path = _write(tmp_path / "a.trec", text)
-    assert read_run(path) == {"q2": (["d9", "d1"], 1), "q1": (["d9"], 4)} and list(read_run(path)) == ["q2", "q1"]
+    assert list(read_trec_run(path).items()) == [("q2", (["d9", "d1"], 1)), ("q1", (["d9"], 4))]
     (tmp_path / "b.run.gz").write_bytes(gzip.compress(text.encode()))
-    assert read_run(str(tmp_path / "b.run.gz")) == read_run(path)
-    assert [is_run(name) for name in ("a.trec", "b.RUN.gz", "c.tsv", "run")] == [True, True, False, False]
+    assert read_trec_run(str(tmp_path / "b.run.gz")) == read_trec_run(path)
+    assert [is_trec_run(name) for name in ("a.trec", "b.RUN.gz", "c.tsv", "run")] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("text", [
@@ -41,9 +41,9 @@ def test_texts_of_some_ids(tmp_path):
 
 def test_bad_files_get_one_clear_message(tmp_path):
     with pytest.raises(ValueError, match=r"a\.run:2: a run has the columns .*Received: \['q1', 'd1'\]"):
-        read_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1\n"))
+        read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1\n"))
     with pytest.raises(ValueError, match=r"a\.run:2: a query must have each document once. Received the document 'd1'"):
-        read_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1 2\n"))
+        read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1 2\n"))
     with pytest.raises(ValueError, match=r"qrels:2: qrels have the columns .*'high'"):
         read_qrels(_write(tmp_path / "qrels", "q1 0 d1 1\nq1 0 d1 high\n"))
     with pytest.raises(ValueError, match="`documents_file` must have a text for every id .* 1 of 2, such as 'd7'"):

@@ -63,14 +63,14 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
             columns[PREDICTED] = [list(itertools.compress(*pair)) for pair in pairs]
     if {*ENTITIES, COUNT} <= set(columns):
         columns["entities"] = entities(columns.pop(COUNT), [columns.pop(name) for name in ENTITIES])
-    for name in () if counts is None else _per_text(columns):
+    for name in () if counts is None else _per_text(columns)[1]:
         columns[name] = [row[:count] for row, count in zip(columns[name], counts, strict=True)]
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
 
 
 def _per_text(outputs):
-    """Returns the names of the outputs that have a value for each text of a list."""
-    return next((names for kind, names in _PER_TEXT.items() if set(kind) <= set(outputs)), ())
+    """Returns the outputs of a model that takes lists, and those of them that have a value for each text of a list."""
+    return next((pair for pair in _PER_TEXT.items() if set(pair[0]) <= set(outputs)), ((), ()))
 
 
 def _check_fit(outputs, counts):
@@ -83,11 +83,11 @@ def _check_fit(outputs, counts):
         good = marks is None or marks.shape == labels.shape and marks.dtype == bool
         _require(good, outputs, (*CLASSES, PREDICTED), "labels [n, k] and booleans of that shape")
     elif counts is not None:
-        names, most = _per_text(outputs), max(counts, default=0)
+        (kind, names), most = _per_text(outputs), max(counts, default=0)
         for name in names:
             array = outputs[name]
             good = array.ndim == 2 and array.shape[1] >= most and array.dtype.kind in "fiu"
-            _require(good, outputs, names, f"{name} [n, {most}]")
+            _require(good, outputs, kind, f"{name} [n, {most}]")
     if {*ENTITIES, COUNT} <= set(outputs):
         count, shape = outputs[COUNT], outputs["entity"].shape
         good = len(shape) == 2 and {outputs[name].shape for name in ENTITIES} == {shape}
