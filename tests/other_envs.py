@@ -72,6 +72,12 @@ def tf_hub_python() -> str:
     return named or pytest.skip("needs tensorflow_hub: BERT_TF_HUB_PYTHON names a Python with it")
 
 
+def trec_eval_python() -> str:
+    """Returns a Python with pytrec_eval (`pip install pytrec-eval-terrier`); else skips the test."""
+    named = os.environ.get("BERT_TF_TREC_EVAL_PYTHON")
+    return named or pytest.skip("needs pytrec_eval: BERT_TF_TREC_EVAL_PYTHON names a Python with it")
+
+
 def transformers_tf_python() -> str:
     """Returns a Python with the TF classes of Transformers 4; else skips the test.
 

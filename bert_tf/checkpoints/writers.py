@@ -25,13 +25,16 @@ from bert_tf.checkpoints.writer_base import (
 )
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import task_in
 from bert_tf.models.sentence_transformers_files import (
+    CROSS_ENCODER,
     MODULES,
     PROMPTS,
     TRANSFORMER_FILES,
     PoolingConfig,
     folders,
     pooling_settings,
+    tokenizer_length,
 )
 from bert_tf.utils.json_files import read_json
 
@@ -286,19 +289,23 @@ def write_tokenizer(directory: str, model: ModelArrays):
 
 
 # === sentence-transformers ===
-# The directory of a sentence encoder: Hugging Face's files and the pooling settings.
+# The directory of a sentence encoder: Hugging Face's files and the pooling settings. For a CrossEncoder, the
+# configuration names the activation of its scores.
 
 
 def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
     """Writes a sentence-transformers model into an existing directory: with the source's modules, the settings it was
-    trained with, or mean pooling.
+    trained with, or mean pooling. A reranker becomes a CrossEncoder.
 
     Raises:
-        ValueError: the model has a head, or a pooling that the format does not support.
+        ValueError: the model has another head, or a pooling that the format does not support.
         OSError: a file cannot be written.
     """
     check_sentence_transformers(model)
-    written = write_as(directory, model, architecture_of(model.arrays))
+    written = write_as(directory, model, architecture_of(model.arrays, model.architectures))
+    if CROSS_ENCODER in model.config.extra:
+        _keep_length(directory, model.source_dir)
+        return written
     if model.source_dir and os.path.exists(os.path.join(model.source_dir, MODULES)):
         _copy_modules(model.source_dir, directory)
     else:
@@ -306,10 +313,19 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
     return written
 
 
+def _keep_length(directory, source):
+    """Writes the maximum sequence length of a reranker where a CrossEncoder looks for it: with its tokenizer."""
+    length = source and ((task_in(source) or {}).get("max_seq_length") or tokenizer_length(source))
+    if length:
+        path = os.path.join(directory, "tokenizer_config.json")
+        write_json(path, read_json(path) | {"model_max_length": length})
+
+
 def check_sentence_transformers(model: ModelArrays):
-    """Raises ValueError if the model has a head, pools layers other than the last, or has an unknown weight."""
+    """Raises ValueError if the model has a head, unless it is a reranker's, pools layers other than the last, or has an
+    unknown weight."""
     architecture = architecture_of(model.arrays)
-    if architecture.heads:
+    if architecture.heads and CROSS_ENCODER not in model.config.extra:
         raise ValueError(
             f"A sentence encoder must not have a head. Received {' and '.join(architecture.heads)}; drop it: "
             f"`leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."

@@ -13,6 +13,8 @@ A multiple-choice model takes a context and its choices:
 
     bert-tf ask --model_name=swag "She opens the door." "She walks in." "It is."
 
+A reranker takes a query and its documents in the same way.
+
 Does not require TensorFlow.
 """
 
@@ -33,8 +35,8 @@ _CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not e
 def main(settings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.client_core import chunks, read_choice_arguments, read_items, to_inputs
-    from bert_tf.serving.client.requests import CHOICES, PAIR, check_order
+    from bert_tf.serving.client.client_core import chunks, read_items, read_list_arguments, to_inputs
+    from bert_tf.serving.client.requests import CHOICES, LISTS, PAIR, check_order
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})
     try:
@@ -42,7 +44,7 @@ def main(settings, texts):
             if not names:
                 names = client.text_inputs()
                 check_order(names)
-            items = read_choice_arguments(texts) if names == CHOICES else read_items(texts, names)
+            items = read_list_arguments(texts, names) if names in LISTS else read_items(texts, names)
             for batch in chunks(items, _BATCH):
                 for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
                     line = dict(zip(names, item, strict=True)) | answer

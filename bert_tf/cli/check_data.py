@@ -11,7 +11,7 @@ file format applies. With --init_checkpoint, lengths are counted in tokens.
 import dataclasses
 import re
 
-from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
+from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_reranker, run_squad, run_tagger
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag, Settings
 
@@ -21,10 +21,12 @@ _PROGRAMS = {
     "embedding": run_embedder,
     "multiple_choice": run_multiple_choice,
     "question_answering": run_squad,
+    "reranking": run_reranker,
     "tagging": run_tagger,
 }
 _FILES = ("train_file", "eval_file", "test_file", "predict_file")
 _TAKEN = (  # flags of these programs that say how examples are read and laid out
+    "queries_file", "documents_file", "qrels_file",
     "header", "separator", "encoding", "drop_empty", "text_column", "label_column", "problem_type", "label_separator",
     "label_columns", "task_name", "data_dir",
     "xnli_language", "long_text", "doc_stride", "max_windows", "tag_column", "tag_scheme", "max_query_length",
@@ -35,17 +37,17 @@ _TAKEN = (  # flags of these programs that say how examples are read and laid ou
 
 def _taken():
     """Yields the flags, without defaults: each task has its own, which the help names."""
-    every = {flag.name: flag for program in reversed(_PROGRAMS.values()) for flag in program.FLAGS}
     for name in _TAKEN:
-        flag = every[name]
+        has = {task: one for task, program in _PROGRAMS.items() for one in program.FLAGS if one.name == name}
+        flag = next(iter(has.values()))
+        choices = tuple(dict.fromkeys(choice for one in has.values() for choice in one.choices))
         kind = "list" if name == "text_column" else flag.kind
-        help_text = flag.help + _defaults(flag)
-        yield dataclasses.replace(flag, default=None, kind=kind, help=help_text, choices=flag.choices)
+        help_text = flag.help + _defaults(flag, has)
+        yield dataclasses.replace(flag, default=None, kind=kind, help=help_text, choices=choices)
 
 
-def _defaults(flag):
-    """Returns what --help adds on a flag's defaults."""
-    has = {task: one for task, program in _PROGRAMS.items() for one in program.FLAGS if one.name == flag.name}
+def _defaults(flag, has):
+    """Returns what --help adds on a flag's defaults; `has`: task -> its own flag."""
     tasks = {}  # default -> those that have it
     for task, one in has.items():
         if one.default is not None:
@@ -104,6 +106,12 @@ def of_program(settings: Settings) -> Settings:
         raise ValueError(
             f"`{strange[0]}` does not apply to `task={settings.task}`. Remove it, or choose a `task` that reads it."
         )
+    for name in given:
+        if (choices := flags[name].choices) and flags[name].kind != "list" and settings.get(name) not in choices:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(choices)} for `task={settings.task}`. Received: "
+                f"{settings.get(name)}."
+            )
     if not any(settings.get(name) for name in (*_FILES, "task_name")):
         raise ValueError(
             "No files to check: pass at least one of `train_file`, `eval_file`, `test_file` and `predict_file`."

@@ -37,6 +37,7 @@ GROUPS = {
         CliCommand("run_squad", "train qa", "guides/question_answering"),
         CliCommand("run_multiple_choice", "train choice", "guides/multiple_choice"),
         CliCommand("run_embedder", "train embedder", "guides/sentence_embeddings"),
+        CliCommand("run_reranker", "train reranker", "guides/reranking"),
         CliCommand("tune", "tune", "guides/hyperparameter_search"),
     ),
     "Evaluate": (
@@ -90,8 +91,8 @@ Data          data clean|split   clean a table; train/eval/test without leaks
 Train         train classifier   text classification and regression
               train tagger       named entity recognition
               train qa           extractive question answering (SQuAD)
-              train choice       multiple choice (SWAG)
               train embedder     sentence embeddings
+              train reranker     rerankers (cross-encoders) for search
               tune               hyperparameter search
 Evaluate      compare            compare two runs, with significance tests
               visualize          attention and attributions as an HTML page
@@ -150,7 +151,7 @@ _NAMES = {_plain(text): each.name for each in COMMANDS.values() for text in (eac
 
 
 def starting_with(word: str) -> list[CliCommand]:
-    """Returns the commands whose alias has two words, the first of which is `word`: "train" has five."""
+    """Returns the commands whose alias has two words, the first of which is `word`: "train" has six."""
     every = [*COMMANDS.values(), *(custom_commands() if word == "train" else ())]
     return [each for each in every if each.alias.startswith(f"{word} ")]
 

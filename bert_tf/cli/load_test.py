@@ -78,10 +78,10 @@ def _read_batches(settings):
     import numpy as np
 
     from bert_tf.serving.client.client_core import read_text_columns, to_inputs
-    from bert_tf.serving.client.requests import CHOICES
+    from bert_tf.serving.client.requests import LISTS
 
     names = _input_names(settings, _asked_names(settings))
-    items = read_text_columns(settings.input_file, names, names == CHOICES)
+    items = read_text_columns(settings.input_file, names, names in LISTS)
     order = np.random.default_rng(settings.seed).permutation(max(len(items), settings.batch_size)) % len(items)
     size = settings.batch_size
     chosen = (order[i : i + size] for i in range(0, len(order) - size + 1, size))

@@ -5,7 +5,8 @@
     bert-tf search --index_dir=news.index "floods in spring" "a new museum"
 
 Prints the texts that are most similar to each query, by cosine similarity. With
---reader, prints the answers that a question-answering model finds in them.
+--rerank, a reranker orders them. With --reader, prints the answers that a
+question-answering model finds in them.
 """
 
 from bert_tf.cli.common_flags import PROMPT
@@ -17,6 +18,13 @@ FLAGS = (
     Flag("model", None, "Model that the index was made with. Default: its path at that time."),
     Flag("top_k", 10, "Number of texts to return per query.", "integer", low=1),
     *PROMPT,
+    Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
+    Flag(
+        "rerank_top_k", 50,
+        "With --rerank: number of texts per query that the index returns and the reranker scores, of which --top_k are "
+        "kept.",
+        "integer", low=1,
+    ),
     Flag(
         "reader", None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
@@ -28,12 +36,19 @@ TAKES_TEXTS = True
 
 def main(settings, texts):
     """Prints the nearest texts of each query, or the answers in them, the best first."""
+    from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.search import SearchIndex, read_queries
     from bert_tf.inference.search_reader import SearchReader
 
     queries, index = read_queries(texts), SearchIndex(settings.index_dir, settings.model)
     reader = SearchReader(settings.reader) if settings.reader else None
-    hits = index.search(index.encoder(settings.prompt, settings.prompt_name)(queries), settings.top_k)
+    if "rerank_top_k" in settings.given and not settings.rerank:
+        raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
+    reranker = Reranker(settings.rerank) if settings.rerank else None
+    count = max(settings.top_k, settings.rerank_top_k) if reranker else settings.top_k
+    hits = index.search(index.encoder(settings.prompt, settings.prompt_name)(queries), count)
+    if reranker:
+        hits = [found[: settings.top_k] for found in reranker(queries, hits)]
     answers = reader(queries, hits) if reader else [None] * len(queries)
     for query, found, read in zip(queries, hits, answers, strict=True):
         if settings.json:

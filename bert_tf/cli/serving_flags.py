@@ -83,6 +83,7 @@ SEARCH = (
         "index count from the next request on.",
     ),
     Flag("search_model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag("search_reranker", None, "Exported or trained reranker, or CrossEncoder directory, that orders texts found."),
     Flag(
         "search_reader", None,
         "Exported or trained question-answering model that answers the queries from the texts found.",

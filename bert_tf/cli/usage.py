@@ -20,7 +20,8 @@ _GROUPS = {
         tuning_metric trials stages search_seed demo_dir version
     """,
     "Data": """
-        *input_file *train_file *eval_file test_file *predict_file data_file predictions_file null_odds_file words_file
+        *input_file *train_file *eval_file test_file *predict_file queries_file
+        documents_file qrels_file data_file predictions_file null_odds_file words_file
         glue_dir tables tasks search.index_dir header separator encoding *text_column *label_column *tag_column
         *problem_type id_column keep_columns on_null label_separator label_columns drop_empty fix tag_scheme task_name
         data_dir xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit
@@ -64,7 +65,7 @@ _GROUPS = {
     """,
     "Prediction": """
         predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k probabilities pieces
-        views target see.layers reader
+        views target see.layers rerank rerank_top_k reader
     """,
     "Export": """
         *export_dir export_dtype export_for export_threads calibration_file int8_tolerance export_explanations
@@ -81,7 +82,7 @@ _GROUPS = {
         *port *rest_api_port *host *allowed_hosts *ui *ssl_config_file grpc_socket_path grpc_channel_arguments
         rest_api_enable_cors_support enable_grpc_healthcheck_service enable_grpc_reflection *monitoring_config_file
         enable_serialization_as_tensor_content use_alts_credentials *grace_seconds *search_index search_model
-        search_reader
+        search_reranker search_reader
     """,
     "Batching and threads": """
         *enable_batching *batching_parameters_file *max_batch_tokens enable_per_model_batching_parameters

@@ -83,7 +83,7 @@ class Feature:
     Attributes:
         name: the same in the record, the batch, the Keras input, the signature and the request.
         dtype: dtype in the batch, "int32" or "float32".
-        per: the unit that has one value, which determines the shape: "token" [B, S],
+        per: the unit that has one value, which determines the shape: "token" [B, S], "document" [B, N],
             "prediction" [B, M], "sentence" [B, K] or "example" [B].
         padding: padding value. If None, the vocabulary's [PAD].
     """
@@ -117,6 +117,7 @@ FEATURES = {
         Feature("label_ids", per="example"),  # index into the sorted labels
         Feature("tag_ids", padding=-1),  # index into the tags on a word's first token, -1 on all other tokens
         Feature("label_values", dtype="float32", per="example"),  # the target value of regression
+        Feature("relevances", dtype="float32", per="document"),  # of a query's documents; 0: not relevant
         Feature("start_positions", per="example"),  # of the answer's first token; 0: not in this sequence
         Feature("end_positions", per="example"),  # of its last token
         Feature("is_real_example", dtype="float32", per="example"),  # 0 for padding rows

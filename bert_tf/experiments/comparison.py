@@ -334,7 +334,7 @@ def _read_answers(table):
 def _read_ranks(table):
     ranks = table.numbers("place")
     sums = {f"recall_at_{k}": _with_ones((ranks <= k).astype(float)) for k in (1, 10)}
-    sums["mrr"] = _with_ones(1 / ranks)
+    sums |= {"mrr": _with_ones(1 / ranks), "mrr_at_10": _with_ones(np.where(ranks <= 10, 1 / ranks, 0))}
     return RunPredictions([], [f"place {rank:.0f}" for rank in ranks], 1 / ranks, sums, is_right_or_wrong=False)
 
 
@@ -349,7 +349,8 @@ KINDS = (
     Kind(("tags", "predicted_tags"), ("tags",), _read_tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
     Kind(("answer", "prediction", "exact", "f1"), ("answer",), _read_answers,
          {name: _by_sums(name, _mean) for name in ("exact", "f1")}),
-    Kind(("place",), (), _read_ranks, {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr")}),
+    Kind(("place",), (), _read_ranks,
+         {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr", "mrr_at_10")}),
 )  # fmt: skip
 
 

@@ -3,15 +3,17 @@
 import os
 from typing import Any
 
+from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.serving.limits import invalid
 from bert_tf.serving.server.predict import Call, Turns
 
 PATH = "/v1/search"
-_TOP_K = 10
-_MAX_HITS, _MAX_READ = 10_000, 100  # documents of one response, and of one that is read for answers
+_TOP_K, _RERANK_TOP_K = 10, 50
+_MAX_HITS, _MAX_READ = 10_000, 100  # documents of one response, and of one that is read for scores or answers
 _KEYS = ("queries", "top_k")
+_RERANK = "rerank_top_k"  # a key of requests to a server with a reranker
 
 
 class SearchService:
@@ -19,13 +21,15 @@ class SearchService:
 
     A request is a JSON object: `queries`, a list of texts, and optionally `top_k`, documents per query (10). The
     response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the
-    highest cosine first. With a reader it also has `answers`: for each query a list of `answer`, `score`, `start`,
-    `end` and `id` of the document, the best first.
+    highest cosine first. With a reranker it is the highest of its scores, among the `rerank_top_k` documents (50) that
+    the index returns. With a reader it also has `answers`: for each query a list of `answer`, `score`, `start`, `end`
+    and `id` of the document, the best first.
 
     Args:
         directory: of the index.
         model: the model that embeds queries. If None, its path when the index was created.
         reader: directory of a question-answering model, as in `SearchReader`. If None, nothing is read.
+        reranker: directory of a reranker, as in `Reranker`. If None, documents are ordered by cosine.
 
     Raises:
         ValueError: there is no index, no such model, or it is not the model of the index.
@@ -36,8 +40,10 @@ class SearchService:
         directory: str | os.PathLike,
         model: str | os.PathLike | None = None,
         reader: str | os.PathLike | None = None,
+        reranker: str | os.PathLike | None = None,
     ):
         self._index = SearchIndex(directory, model)
+        self._reranker = Reranker(reranker) if reranker else None
         self._reader = SearchReader(reader) if reader else None
         self._turns = Turns(1)  # one search uses all cores
         self._index.search([""], top_k=1)  # the first request is as fast as the next
@@ -52,17 +58,22 @@ class SearchService:
         Raises:
             ServingError: the request is invalid or too large, or its caller gave up before its turn.
         """
-        queries, top_k = _queries(document, call.limits), _top_k(document)
-        most = _MAX_READ if self._reader else _MAX_HITS
-        if len(queries) * top_k > most:
+        queries = _queries(document, call.limits, (*_KEYS, _RERANK) if self._reranker else _KEYS)
+        top_k = count = _count(document, "top_k", _TOP_K)
+        if self._reranker:
+            count = max(top_k, _count(document, _RERANK, _RERANK_TOP_K))
+        most = _MAX_READ if self._reader or self._reranker else _MAX_HITS
+        if len(queries) * count > most:
             raise invalid(
-                f"A request may ask for {most} documents and asks for {len(queries)} queries times {top_k}; send fewer "
-                "queries or a smaller top_k"
+                f"A request may ask for {most} documents and asks for {len(queries)} queries times {count}; send fewer "
+                f"queries or a smaller {_RERANK if count > top_k else 'top_k'}"
             )
         with self._turns.turn(call):
             call.check()
             self._index.refresh()
-            hits = self._index.search(queries, top_k)
+            hits = self._index.search(queries, count)
+            if self._reranker:
+                hits = [found[:top_k] for found in self._reranker(queries, hits)]
             response = {"results": [[hit._asdict() for hit in found] for found in hits]}
             if self._reader:
                 answers = self._reader(queries, hits)
@@ -70,9 +81,9 @@ class SearchService:
         return response
 
 
-def _queries(document, limits):
-    if unknown := sorted(set(document) - set(_KEYS)):
-        raise invalid(f"Unknown key '{unknown[0]}'; a search request has {' and '.join(_KEYS)}")
+def _queries(document, limits, keys):
+    if unknown := sorted(set(document) - set(keys)):
+        raise invalid(f"Unknown key '{unknown[0]}'; a search request has {' and '.join(keys)}")
     queries = document.get("queries")
     if not isinstance(queries, list) or not queries or not all(isinstance(text, str) and text for text in queries):
         raise invalid("'queries' must be a list of one or more texts, none of them empty")
@@ -83,8 +94,8 @@ def _queries(document, limits):
     return [text.encode("utf-8", "ignore").decode() for text in queries]
 
 
-def _top_k(document):
-    top_k = document.get("top_k", _TOP_K)
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise invalid("'top_k' must be a whole number from 1 up")
-    return top_k
+def _count(document, key, default):
+    count = document.get(key, default)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise invalid(f"'{key}' must be a whole number from 1 up")
+    return count

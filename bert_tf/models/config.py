@@ -17,10 +17,11 @@ from bert_tf.utils.files import brief, write_text
 # unknown key is kept, as in google-research/bert, and logged once.
 
 
-# The task of a head, the names of its outputs, the tokenizer, and where positions begin.
+# The task of a head, the names of its outputs, the activation of a CrossEncoder, the tokenizer, where positions begin.
 READ = frozenset(
-    {"architectures", "head_class", "id2label", "num_labels", "pad_token_id", "problem_type", "tokenizer_class"}
-)
+    {"architectures", "head_class", "id2label", "num_labels", "pad_token_id", "problem_type",
+     "sbert_ce_default_activation_function", "sentence_transformers", "tokenizer_class"}
+)  # fmt: skip
 # Key -> the supported values, and what they mean; every other value is rejected.
 COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "position_embedding_type": (("absolute", None), "positions are learned embeddings"),

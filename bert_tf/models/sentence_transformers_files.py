@@ -1,9 +1,9 @@
-"""Reads and writes the pooling settings of sentence-transformers directories.
+"""Reads and writes the settings of sentence-transformers directories: poolings of encoders, activations of rerankers.
 
 modules.json                        Transformer, Pooling, then Dense and Normalize, each with its directory
 sentence_bert_config.json           max_seq_length, do_lower_case
 1_Pooling/config.json               the pooling modes
-config_sentence_transformers.json   prompts, and the default prompt
+config_sentence_transformers.json   prompts, and the default prompt; of a CrossEncoder, the activation
 """
 
 import dataclasses
@@ -154,12 +154,15 @@ def _of_transformer(directory):
     task = _value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
         raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; use another model.")
-    length = _value(path, values, "max_seq_length", int, None)
-    tokenizer = os.path.join(directory, "tokenizer_config.json")
-    if length is None and os.path.exists(tokenizer):
-        longest = _read(tokenizer).get("model_max_length")
-        length = int(longest) if isinstance(longest, int | float) and longest < _LONGEST else None
+    length = _value(path, values, "max_seq_length", int, tokenizer_length(directory))
     return {"max_seq_length": length, "lower": _value(path, values, "do_lower_case", bool, False)}
+
+
+def tokenizer_length(directory: str) -> int | None:
+    """Returns the maximum sequence length in tokenizer_config.json; None if it has none."""
+    path = os.path.join(directory, "tokenizer_config.json")
+    longest = _read(path).get("model_max_length") if os.path.exists(path) else None
+    return int(longest) if isinstance(longest, int | float) and longest < _LONGEST else None
 
 
 def _of_pooling(directory, folder):
@@ -259,3 +262,46 @@ def pooling_settings(poolings: tuple[str, ...], width: int, include_prompt: bool
 
 _PARTS = {"mean_max": ("mean", "max")}
 assert {*MODES.values(), *_PARTS} == set(POOLINGS)
+
+
+# === Cross-encoders ===
+# A CrossEncoder is a text classifier with one output, whose files name the activation of its scores.
+
+
+SCORE_ACTIVATIONS = {"sigmoid": "torch.nn.modules.activation.Sigmoid", "identity": "torch.nn.modules.linear.Identity"}
+CROSS_ENCODER = "sentence_transformers"  # the key of config.json
+_OLD_ACTIVATION = "sbert_ce_default_activation_function"  # the same before version 4
+
+
+def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
+    """Returns the activation of a CrossEncoder's scores, a key of `SCORE_ACTIVATIONS`; None for any other model.
+
+    Args:
+        directory: of the model.
+        extra: `EncoderConfig.extra`, the other keys of its config.json.
+
+    Raises:
+        ValueError: a file is damaged, or the activation is another one.
+    """
+    path = os.path.join(directory, PROMPTS)
+    values = _read(path) if os.path.exists(path) else {}
+    if values.get("model_type") != "CrossEncoder":
+        path, values = os.path.join(directory, "config.json"), extra.get(CROSS_ENCODER)
+        values = values if isinstance(values, Mapping) else {"activation_fn": extra.get(_OLD_ACTIVATION)}
+        if values.get("activation_fn") is None:
+            return None
+    said = values.get("activation_fn") or SCORE_ACTIVATIONS["sigmoid"]
+    kinds = {kind.rpartition(".")[2]: name for name, kind in SCORE_ACTIVATIONS.items()}  # torch has moved its classes
+    kind = str(said).rpartition(".")[2]
+    if kind not in kinds:
+        raise ValueError(
+            f"{path} must name one of the activations {', '.join(kinds)} of torch. Received: {brief(said)}; use "
+            "another model."
+        )
+    return kinds[kind]
+
+
+def cross_encoder_keys(extra: Mapping[str, Any], activation: str | None) -> dict[str, Any]:
+    """Returns the keys of a config.json with the activation of a CrossEncoder's scores, or without any."""
+    others = {key: value for key, value in extra.items() if key not in (CROSS_ENCODER, _OLD_ACTIVATION)}
+    return others | ({CROSS_ENCODER: {"activation_fn": SCORE_ACTIVATIONS[activation]}} if activation else {})

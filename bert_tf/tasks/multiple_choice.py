@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
-from bert_tf.data.dataset import count_truncated
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
@@ -29,7 +27,7 @@ from bert_tf.tasks.abstention import Abstaining, check_abstention, check_kept
 from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, names_class, read_lstm_units
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import MultipleChoiceOptions
-from bert_tf.tasks.sequences import pack_sequences, pad_sequences
+from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -185,72 +183,14 @@ def _id(at, value):
 
 
 # === Encoding ===
-# Encodes questions and their choices: one sequence per choice.
-
-
-_CHUNK = 2_000  # questions tokenized at a time: few enough to keep memory small
+# Questions and their choices: one sequence per choice.
 
 
 def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Windowed:
-    """Encodes questions with one sequence per choice, truncated like pairs in `Tokenizer.pack`.
-
-        [CLS] context [SEP] choice 0 [SEP]
-        [CLS] context [SEP] choice 1 [SEP]
-
-    Args:
-        tokenizer: a `Tokenizer`.
-        examples: the questions.
-        max_seq_length: maximum sequence length.
-
-    Returns:
-        The n questions, with `label_ids` int32 [n] if available.
-    """
-    counts = np.array([len(choices) for choices in examples.choices])
-
-    def tokens():
-        for start in range(0, len(examples), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            texts = [choice for choices in examples.choices[part] for choice in choices]
-            yield _tokenize_choices(tokenizer, examples.contexts[part], texts, counts[part])
-
-    sequences, needed = pack_sequences(tokenizer, tokens(), max_seq_length)
-    of = np.repeat(np.arange(len(counts)), counts)
-    cut = count_truncated(needed, max_seq_length, of, len(counts))
-    logging.info(
-        "%s: %d questions of %.1f choices, %.1f tokens per sequence; %d exceed max_seq_length=%d and were truncated.",
-        *(examples.path, len(examples), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
-    )
+    """Encodes questions as in `encode_text_lists`, with `label_ids` int32 [n] if available."""
+    encoded = encode_text_lists(tokenizer, examples.contexts, examples.choices, max_seq_length, examples.path)
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    return Windowed(sequences, splits_of(counts), targets, truncation=cut)
-
-
-def encode_served_choices(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Encodes questions in the graph, like `encode_choices`.
-
-    Args:
-        tokenizer: a `Tokenizer`.
-        contexts: strings [n].
-        choices: strings [n, k]; blank ones are ignored, for questions with fewer choices than others.
-        max_seq_length: maximum sequence length.
-
-    Returns:
-        "input_ids", "input_mask" and "segment_ids", int32 [n, K, S], where K is k, but at least 1; the mask of a
-        missing choice is 0.
-    """
-    choices = tf.pad(choices, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(choices)[1])]], constant_values="")
-    texts, shape = tf.reshape(choices, [-1]), tf.shape(choices)
-    tokens = _tokenize_choices(tokenizer, contexts, texts, tf.fill(shape[:1], shape[1]))
-    sequences = pad_sequences(tokenizer, tokenizer.pack(*tokens, max_seq_length=max_seq_length))
-    there = tf.strings.length(tf.strings.strip(texts)) > 0
-    sequences["input_mask"] *= tf.cast(there, tf.int32)[:, tf.newaxis]
-    width = tf.shape(sequences["input_ids"])[-1:]
-    return {name: tf.reshape(values, tf.concat([shape, width], 0)) for name, values in sequences.items()}
-
-
-def _tokenize_choices(tokenizer, contexts, choices, counts):
-    """Returns the tokens of each choice's context and of the choice; `counts`: number of choices per context."""
-    contexts = tf.gather(tokenizer.tokenize(contexts), tf.repeat(tf.range(tf.size(counts)), counts))
-    return contexts, tokenizer.tokenize(choices)
+    return dataclasses.replace(encoded, targets=targets)
 
 
 # === Writers ===
@@ -289,9 +229,6 @@ def write_choice_predictions(
 
 # === Task ===
 # Multiple choice: which of several texts matches a context (Devlin et al. 2018, section 4.4, on SWAG).
-
-
-_NEVER = -1e30  # the logit of a missing choice: its exponential is 0
 
 
 class MultipleChoiceTask(Abstaining):
@@ -377,7 +314,7 @@ class MultipleChoiceTask(Abstaining):
         inputs = keras_inputs(self.features, windows=True)
         sequences = TakeWindows(self.every_window, name="take_choices")(inputs)
         scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), sequences)
-        together = RowsTogether(self.every_window, _NEVER, name="choices")(scores, inputs["input_mask"])
+        together = RowsTogether(self.every_window, MISSING, name="choices")(scores, inputs["input_mask"])
         return keras.Model(inputs, keras.ops.squeeze(together, -1), name="multiple_choice")
 
     def _scores(self, encoder, sequences):
@@ -439,7 +376,7 @@ class MultipleChoiceTask(Abstaining):
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
-        return encode_served_choices(tokenizer, contexts, choices, max_seq_length), None
+        return encode_served_lists(tokenizer, contexts, choices, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         """Returns the most probable choice of each question.
@@ -469,4 +406,4 @@ def _with_pooler(config: EncoderConfig) -> EncoderConfig:
 
 
 def _probabilities(logits):
-    return tf.where(logits > _NEVER / 2, tf.nn.softmax(logits), 0.0)
+    return tf.where(logits > MISSING / 2, tf.nn.softmax(logits), 0.0)

@@ -318,6 +318,40 @@ class MultipleChoiceOptions(AbstentionOptions, RecurrentOptions, TableOptions):
 MULTIPLE_CHOICE_FLAGS = flags_of(MultipleChoiceOptions)
 
 
+# === Reranking ===
+
+
+RANKING_LOSSES = ("binary_cross_entropy", "pairwise", "listwise_softmax")
+_QUERIES = (
+    "a .jsonl or .parquet file with query, positives and negatives, or query, documents and relevances; .tsv or .csv "
+    "with query, positive and negative (MS MARCO triples); or a TREC run (.run, .trec), with --queries_file, "
+    f"--documents_file and --qrels_file; may be gzipped (.gz). {_SEVERAL}"
+)
+_TEXTS_BY_ID = "a .tsv file with id and text, without a header, or .jsonl or .parquet with id or _id, text and title."
+
+
+@dataclasses.dataclass(frozen=True)
+class RerankingOptions(TableOptions):
+    """Which documents are ranked for which queries, and what training aims at."""
+
+    train_file: str | None = option(None, f"Training queries: {_QUERIES}")
+    eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}")
+    predict_file: str | None = option(None, f"Queries to predict for: {_QUERIES} Relevances are ignored.")
+    queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
+    documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
+    qrels_file: str | None = option(None, "Relevances of the documents of runs, as TREC or BEIR writes them.")
+    loss: str = option(
+        "binary_cross_entropy",
+        "Training objective. binary_cross_entropy: the score of each document is the probability that it is relevant; "
+        "pairwise: a more relevant document has a higher score than a less relevant one (RankNet); listwise_softmax: "
+        "cross-entropy of the softmax over a query's documents.",
+        choices=RANKING_LOSSES,
+    )
+
+
+RERANKING_FLAGS = flags_of(RerankingOptions)
+
+
 # === Question answering ===
 # google-research/bert's, except --eval_file.
 

@@ -12,11 +12,13 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.entry_points import GROUP, custom_tasks, package_of
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.utils.files import brief, write_text
 
 TASKS: tuple[type[FineTuningTask], ...] = (
+    RerankingTask,  # first, because the files of a CrossEncoder also are those of a regression model
     ClassificationTask,
     EmbeddingTask,
     QuestionAnsweringTask,

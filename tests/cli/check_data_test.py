@@ -16,6 +16,7 @@ BAD = ["--train_file=HOME/bad.tsv", "--eval_file=HOME/other.tsv"]
 QUESTIONS = ["--task=question_answering", "--train_file=HOME/squad.json"]
 TAGS = ["--task=tagging", "--train_file=HOME/tags.txt", "--eval_file=HOME/tags.txt"]
 CHOICES = ["--task=multiple_choice", "--train_file=HOME/choices.jsonl"]
+QUERIES = ["--task=reranking", "--train_file=HOME/queries.jsonl"]
 CASES = {
     "clean": [*TABLE, *MODEL],
     "bad": [*BAD, *MODEL],
@@ -32,6 +33,8 @@ CASES = {
     "tags": TAGS,
     "columns of tags": [*TAGS, "--text_column=1", "--tag_column=0"],
     "choices": [*CHOICES, *MODEL],
+    "queries": [*QUERIES, "--loss=pairwise", *MODEL],
+    "a loss of another task": [*QUERIES, "--loss=cosine"],
     "semicolons": ["--train_file=HOME/de-*.csv,HOME/more.csv", "--separator=;", "--encoding=cp1252", "--drop_empty"],
     "columns of labels": ["--train_file=HOME/several.csv", "--label_columns=toxic,threat"],
     "a separator of tags": [*TAGS, "--separator=;"],
@@ -102,6 +105,8 @@ def home(tmp_path_factory):
     alone, names = ("", ["rome", "bonn"], 0), ("context", "choices", "label")
     long = ("the film", ["is good " * 10, "is bad"], 0)
     tiny.write_jsonl(folder / "choices.jsonl", [*choices, long, choices[0][:2] + (1,), alone], names)
+    queries = [(f"the {word}", ["is good"], [f"bad {word}"]) for word in tiny.FILL]
+    tiny.write_jsonl(folder / "queries.jsonl", [*queries, queries[0]], ("query", "positives", "negatives"))
     return folder
 
 
@@ -128,7 +133,7 @@ def test_help_tells_the_default_of_each_task():
     assert help_of["label_column"].endswith(" Default: label.") and help_of["header"].endswith(" Default: true.")
     assert help_of["label_separator"].endswith(" Default: ','.")
     assert help_of["vocab_file"].lower().count("default") == help_of["do_lower_case"].lower().count("default") == 1
-    assert help_of["max_seq_length"].endswith(" embedding, multiple_choice, tagging; 384 for question_answering.")
+    assert help_of["max_seq_length"].endswith(", reranking, tagging; 384 for question_answering.")
     assert help_of["doc_stride"].endswith(" Default: half of --max_seq_length. But 128 for question_answering.")
 
 
@@ -184,6 +189,13 @@ def test_other_tasks(results):
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
     # An empty context is none of them.
     assert _kinds(results["choices"]["log"]) == {("contradictions", True), ("cut_texts", False)}
+
+
+def test_queries(results):
+    log = results["queries"]["log"]
+    assert results["queries"]["status"] == 0 and _kinds(log) == {("duplicates", True)}, log
+    log = results["a loss of another task"]["log"]
+    assert "--loss must be one of binary_cross_entropy, pairwise, listwise_softmax for --task=reranking. Rec" in log
 
 
 def test_several_files_with_another_separator_and_encoding(results):

@@ -10,7 +10,8 @@ from bert_tf.cli import commands, main
 # Every two-word name is a promise, as the names of the modules are.
 ALIASES = {
     "train classifier": "run_classifier", "train tagger": "run_tagger", "train qa": "run_squad",
-    "train choice": "run_multiple_choice", "train embedder": "run_embedder", "data split": "split",
+    "train choice": "run_multiple_choice", "train embedder": "run_embedder", "train reranker": "run_reranker",
+    "data split": "split",
     "data clean": "clean_data", "data check": "check_data", "data label-errors": "find_label_errors",
     "benchmark glue": "run_glue",
     "benchmark squad-score": "score_squad", "visualize": "see", "inspect probe": "probe",
@@ -29,7 +30,7 @@ def printed(capsys, *words):
 
 def test_commands_have_their_aliases():
     assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 37
+    assert len(commands.PROGRAMS) == 38
 
 
 @pytest.mark.parametrize(

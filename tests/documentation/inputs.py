@@ -15,7 +15,8 @@ from tests.tasks.squad import support as squad
 
 LENGTH = 512
 _DEEP = (r"surgery|--teacher", 6), (r"extract_features|--features=", 4)  # commands that need so many layers
-_SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_tagger", "embedder": "run_embedder"}
+_SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_tagger", "embedder": "run_embedder",
+           "rank": "run_reranker"}
 _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
 _OF_TEXT = ("train_vocabulary", "extend_vocabulary", "create_pretraining_data", "pretrain_small")
 _TUNED = ("tune", "run_glue", "cross_validate")
@@ -39,7 +40,7 @@ class Library:
         home = self.folder / "-".join([program, *map(_plain, more)])
         if not (home / "out").exists():
             home.mkdir()
-            ending = {"run_squad": "json", "run_multiple_choice": "jsonl"}.get(program, "tsv")
+            ending = {"run_squad": "json", "run_multiple_choice": "jsonl", "run_reranker": "jsonl"}.get(program, "tsv")
             data = more or [f"--train_file=train.{ending}", f"--eval_file=dev.{ending}"]
             words = [*data, "--init_checkpoint=start", "--output_dir=out", "--do_train", "--do_eval", "--do_export",
                      "--num_train_epochs=1"]  # fmt: skip
@@ -163,6 +164,8 @@ class Inputs:
             "glue_dir": lambda path: tables.write_all_of_glue(path, settings.tasks),
             "tables": self._tables,
             "reader": lambda path: self._export(path, "squad"),
+            "rerank": lambda path: self._export(path, "rank"),
+            **dict.fromkeys(tables.OF_RUNS, tables.of_runs),
             "model_config_file": self._model_config,
         }.get(name)
 

@@ -8,6 +8,7 @@ from bert_tf.data import glue
 from tests import tiny
 from tests.tasks.embedding import support as embedding
 from tests.tasks.multiple_choice import support as multiple_choice
+from tests.tasks.reranking import support as reranking
 from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
@@ -103,6 +104,27 @@ def choices(path, settings, name):
         multiple_choice.write_jsonl(path, rows)
 
 
+def queries(path, settings, name):
+    rows = reranking.queries(ROWS, TABLE_FLAGS.index(name))
+    if path.suffix == ".run":
+        lines = [f"q{query}\td{document}\t{document + 1}\n" for query in range(3) for document in range(3)]
+        path.write_text("".join(lines), encoding="utf-8")
+    else:
+        reranking.write_jsonl(path, rows)
+
+
+OF_RUNS = ("queries_file", "documents_file", "qrels_file")  # of the run that `queries` writes
+
+
+def of_runs(path):
+    """Writes the texts of queries or of documents, or qrels, as the file is called."""
+    letter = path.name[0]  # of queries.tsv; collection.tsv has documents
+    lines = [f"{'q' if letter == 'q' else 'd'}{n}\t{text}\n" for n, (text, _) in enumerate(tiny.texts(3))]
+    if path.name.startswith("qrels"):
+        lines = [f"q{query} 0 d{query} 1\n" for query in range(3)]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def pairs(path, settings, name):
     write_table(path, settings.text_column, None, embedding.pairs(ROWS, TABLE_FLAGS.index(name)), settings.header)
 
@@ -125,6 +147,7 @@ TABLES = {
     "run_tagger": tagged,
     "run_multiple_choice": choices,
     "run_embedder": pairs,
+    "run_reranker": queries,
 }
 
 

@@ -14,6 +14,7 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -30,6 +31,7 @@ TASKS = {
     "questions": (lambda config: QuestionAnsweringTask(config, 5, 6, 5, 4), ("question", "context")),
     "tagging": (lambda config: TaggingTask(config, ["B-PER", "I-PER", "O"], doc_stride=5), ("text",)),
     "choices": (MultipleChoiceTask, ("context", "choices")),
+    "reranking": (RerankingTask, ("query", "documents")),
     "embedding": (EmbeddingTask, ("text",)),
 }
 OTHERS = {

@@ -49,7 +49,7 @@ def _examples(inputs):
     """Returns examples for a model with these inputs, the longest first."""
     if len(inputs) == 1:
         return TEXTS
-    return [(text, [text, "a story"] if "choices" in inputs else text) for text in TEXTS]
+    return [(text, [text, "a story"] if {"choices", "documents"} & {*inputs} else text) for text in TEXTS]
 
 
 def _served(path, inputs, examples):
@@ -91,7 +91,7 @@ def test_a_masked_lm_fills_the_first_mask(pretrained, made_once):
     assert list(answers[0]) == ["token", "probability"] and len(answers[0]["token"]) == 5
 
 
-_WITH_CLASS = ("classification", "regression", "questions", "tagging", "choices")  # in Transformers
+_WITH_CLASS = ("classification", "regression", "questions", "tagging", "choices", "reranking")  # in Transformers
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_a_hugging_face_model_with_a_head(name, trained, tmp_path):
     theirs = bert_tf.Predictor(tmp_path / "there", pairs=name == "regression")  # its files do not say so
     assert theirs.inputs == ours.inputs
     example = {"text": FILM, "text_a": FILM, "text_b": "a story", "question": "is it", "context": FILM,
-               "choices": ["a", "b"]}  # fmt: skip
+               "choices": ["a", "b"], "query": FILM, "documents": ["a", "b"]}  # fmt: skip
     example = {key: example[key] for key in ours.inputs}
     assert theirs(example) == ours(example)
 

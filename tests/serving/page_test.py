@@ -169,6 +169,7 @@ MODELS = {
         "end": [13, 40, 0], "score": [0.9, 0.8, 0.0], "entity_count": 2,
     }),
     "swag": (["context", "choices"], {"choice": 1, "probabilities": [0.25, 0.75]}),
+    "rank": (["query", "documents"], {"scores": [0.25, 0.75, 0.0], "order": [1, 0, -1]}),
     "stars": (["text"], {"score": 3.5}),
     "genres": (["text"], {
         "label": "war", "probabilities": [0.3, 0.4, 0.1], "labels": ["art", "war", "zoo"],
@@ -196,7 +197,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
             self._reply(reply.status, reply.kind, reply.data)
         elif match := re.fullmatch(r"/v1/models/(\w+)/metadata", path):
             inputs, outputs = MODELS[match[1]]
-            rank = {name: 1 + (name == "choices") for name in inputs}
+            rank = {name: 1 + (name in ("choices", "documents")) for name in inputs}
             infos = {
                 name: {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}] * n}} for name, n in rank.items()
             }
@@ -321,6 +322,14 @@ def test_choices_have_a_field_and_a_bar_each(ask, stub):
     ]
     assert dom.ids["summary"] == "She shuts it."
     assert dom.rows == [["She walks in.", "", "25.0 %"], ["She shuts it.", "", "75.0 %"]]
+
+
+@needs_browser
+@pytest.mark.slow
+def test_documents_are_shown_in_their_order(ask):
+    dom = ask(model="rank", query="Where is it?", documents=["In Rome.", "Here."])
+    assert dom.ids["summary"] == "Here."
+    assert dom.rows == [["Here.", "", "0.750"], ["In Rome.", "", "0.250"]]
 
 
 @needs_browser

@@ -13,6 +13,7 @@ from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS, read_task, save_task
+from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tasks.sequences import at_least_one
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
@@ -113,6 +114,7 @@ WITH_OPTIONS = {
     "tags by a BiLSTM": TaggingTask(CONFIG, TAGS, lstm_units=4),
     "a frozen tagger": TaggingTask(CONFIG, TAGS, layers="last", lstm_units=8),
     "choices": MultipleChoiceTask(CONFIG, lstm_units=4, abstention={"share": 0.75, "threshold": 0.5}),
+    "ranks": RerankingTask(CONFIG, "pairwise", "sigmoid"),
     "vectors": EmbeddingTask(CONFIG, "last", ("cls", "mean"), True, "triplet", loss_margin=0.3),
 }
 

@@ -53,8 +53,8 @@ def test_a_missing_package_is_named(site, tmp_path):
     _write_task(tmp_path, task="poetry", package="my-poems")
     message = (
         f"{tmp_path / TASK_FILE}: No installed package provides the task 'poetry'. Install the package 'my-poems', "
-        "which must have an entry point of this name in the group bert_tf.tasks. Known tasks: classification, "
-        "embedding, question_answering, tagging, multiple_choice, rating."
+        "which must have an entry point of this name in the group bert_tf.tasks. Known tasks: reranking, "
+        "classification, embedding, question_answering, tagging, multiple_choice, rating."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         read_task(str(tmp_path), CONFIG)

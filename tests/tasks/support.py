@@ -1,11 +1,12 @@
 """Options of tasks as their programs make them."""
 
-from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
+from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_reranker, run_squad, run_tagger
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.tasks.options import (
     ClassificationOptions,
     EmbeddingOptions,
     MultipleChoiceOptions,
+    RerankingOptions,
     SquadOptions,
     TaggingOptions,
 )
@@ -15,6 +16,7 @@ PROGRAMS = {
     ClassificationOptions: run_classifier,
     EmbeddingOptions: run_embedder,
     MultipleChoiceOptions: run_multiple_choice,
+    RerankingOptions: run_reranker,
     SquadOptions: run_squad,
     TaggingOptions: run_tagger,
 }

@@ -17,7 +17,7 @@ from bert_tf.export.conversion.round_trip import Proof, prove
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.models.lora import is_adapter
-from bert_tf.models.sentence_transformers_files import MODULES
+from bert_tf.models.sentence_transformers_files import MODULES, cross_encoder_keys, read_activation
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.files import check_free, whole_directory
 
@@ -77,7 +77,8 @@ def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writer
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
     model, trained = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
     if trained is None:
-        return model
+        activation = model.source_dir and read_activation(model.source_dir, extra)
+        return _with_extra(model, cross_encoder_keys(extra, activation)) if activation else model
     model = for_task(model, trained.task, form, choice)
     length = trained.max_seq_length
     return dataclasses.replace(model, recipe=model.recipe and dataclasses.replace(model.recipe, max_seq_length=length))
@@ -102,8 +103,12 @@ def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> w
     own = [task.architecture] if task.architecture else [each.ending for each in ARCHITECTURES if _is_for(each, task)]
     problem = _PROBLEM_TYPES.get(options.get("problem"))
     extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
-    config = dataclasses.replace(model.config, extra=extra)
-    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures), recipe=task.recipe)
+    model = _with_extra(model, cross_encoder_keys(extra, options.get("activation")))
+    return dataclasses.replace(model, architectures=(*own, *model.architectures), recipe=task.recipe)
+
+
+def _with_extra(model, extra):
+    return dataclasses.replace(model, config=dataclasses.replace(model.config, extra=extra))
 
 
 def _divided(model, temperature):

@@ -123,7 +123,7 @@ class BaseClient:
             n dictionaries {output: value} of numbers, str, and lists of them, as in `results.split_answer`: a
             classifier returns {"label": str, "probabilities": {label: float}}, question answering {"answer": str,
             "start": int, "end": int, "score": float, "null_score": float}, multiple choice {"choice": int,
-            "probabilities": [float]}, one probability per choice.
+            "probabilities": [float]}, one probability per choice, reranking {"scores": [float], "order": [int]}.
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`; also if an output does not have one row per text.

@@ -14,6 +14,7 @@ from bert_tf.serving import messages
 from bert_tf.serving.client.channel import GONE, Retry
 from bert_tf.serving.client.requests import (
     DEFAULT,
+    LISTS,
     METHODS,
     PAIR,
     ModelSignature,
@@ -39,27 +40,27 @@ from bert_tf.utils.text_lists import present_list, text_list
 # The texts to predict, from arguments or lines.
 
 
-def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yields (context, choices): from the arguments or, if there are none, from each line of standard input.
+def read_list_arguments(texts: Sequence[str], names: tuple[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields a text and its list, such as (context, choices): from the arguments or, if there are none, from each line
+    of standard input.
 
     Args:
-        texts: the arguments, a context and its choices.
+        texts: the arguments.
+        names: a key of `LISTS`.
 
     Raises:
-        ValueError: there are fewer than two choices.
+        ValueError: the list has too few texts, or an empty one.
     """
-    for number, (context, *choices) in [(0, [*map(_clean, texts)])] if texts else _lines():
-        if len(choices) < 2 or not all(map(str.strip, choices)):
+    fewest, meaning = LISTS[names]
+    for number, (first, *others) in [(0, [*map(_clean, texts)])] if texts else _lines():
+        if len(others) < fewest or not all(map(str.strip, others)):
             where = "The arguments" if texts else f"The tab-separated texts of line {number}"
-            raise ValueError(
-                f"{where} must be a context and at least two choices, none of them empty; got "
-                f"{[context, *choices]}."
-            )
-        yield context, choices
+            raise ValueError(f"{where} must be {meaning}, none of them empty; got {[first, *others]}.")
+        yield first, others
 
 
 def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | None]:
-    """Pads lists of texts with "" to one length, so that they fit into a tensor.
+    """Pads lists of texts with "" to one length, at least 1, so that they fit into a tensor of strings.
 
     Args:
         inputs: {name: n texts, or n lists of texts}.
@@ -72,7 +73,7 @@ def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | No
     for name, values in inputs.items():
         if len(values) and all(isinstance(value, list | tuple) for value in values):
             counts = [len(value) for value in values]
-            made[name] = [[*value, *[""] * (max(counts) - len(value))] for value in values]
+            made[name] = [[*value, *[""] * (max(1, *counts) - len(value))] for value in values]
     return made, counts
 
 

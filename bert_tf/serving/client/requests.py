@@ -13,7 +13,10 @@ from bert_tf.serving.limits import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of a multiple-choice model
-_ORDERS = (PAIR, CHOICES, ("question", "context"))  # customary orders, because a signature's inputs have none
+DOCUMENTS = ("query", "documents")  # and of a reranker
+# The fewest texts of an input that is a list, and what an example is, for messages.
+LISTS = {CHOICES: (2, "a context and at least two choices"), DOCUMENTS: (1, "a query and at least one document")}
+_ORDERS = (PAIR, *LISTS, ("question", "context"))  # customary orders, because a signature's inputs have none
 DEFAULT = "serving_default"  # the default signature
 INITIAL = "__saved_model_init_op"  # a signature for TensorFlow's own use
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"

@@ -20,9 +20,11 @@ PREDICTED = "predicted"  # of a multi-label classifier with fitted thresholds, b
 COUNT = "entity_count"
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of an NER model, [n, E] each
 CHOICE = ("choice", "probabilities")  # those of a multiple-choice model, [n] and [n, k]
+RANKING = ("scores", "order")  # those of a reranker, [n, k] each
+_PER_TEXT = {CHOICE: ("probabilities",), RANKING: RANKING}  # the outputs that have a value for each text of a list
 _PART = 2**16  # numbers that are converted to text at a time
 _ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
-          "predicted", "confident")  # fmt: skip
+          "predicted", "confident", "scores", "order")  # fmt: skip
 
 
 def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
@@ -31,14 +33,15 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
     Args:
         outputs: {output: array [n, ...]}, strings as objects of type bytes.
         n: number of rows in each of them.
-        counts: number of choices in each row, if rows differ; None: as many as there are
-            probabilities.
+        counts: number of choices or documents in each row, if rows differ; None: as many as there are
+            probabilities or scores.
 
     Returns:
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a classifier have no
         `labels`, but `probabilities` as {label: float}, and `predicted`, if any, as a list of labels; those of an
         NER model have `entities`, a list of {"text", "type", "start", "end", "score"}; those of a multiple-choice
-        model have one probability per choice. Outputs have a fixed order, independent of that of `outputs`.
+        model have one probability per choice, those of a reranker one score per document. Outputs have a fixed order,
+        independent of that of `outputs`.
 
     Raises:
         ValueError: an output does not have n rows, or related outputs do not match.
@@ -60,9 +63,14 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
             columns[PREDICTED] = [list(itertools.compress(*pair)) for pair in pairs]
     if {*ENTITIES, COUNT} <= set(columns):
         columns["entities"] = entities(columns.pop(COUNT), [columns.pop(name) for name in ENTITIES])
-    if counts is not None and set(CHOICE) <= set(columns):
-        columns["probabilities"] = [row[:count] for row, count in zip(columns["probabilities"], counts, strict=True)]
+    for name in () if counts is None else _per_text(columns)[1]:
+        columns[name] = [row[:count] for row, count in zip(columns[name], counts, strict=True)]
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
+
+
+def _per_text(outputs):
+    """Returns the outputs of a model that takes lists, and those of them that have a value for each text of a list."""
+    return next((pair for pair in _PER_TEXT.items() if set(pair[0]) <= set(outputs)), ((), ()))
 
 
 def _check_fit(outputs, counts):
@@ -74,10 +82,12 @@ def _check_fit(outputs, counts):
         marks = outputs.get(PREDICTED)
         good = marks is None or marks.shape == labels.shape and marks.dtype == bool
         _require(good, outputs, (*CLASSES, PREDICTED), "labels [n, k] and booleans of that shape")
-    elif counts is not None and set(CHOICE) <= set(outputs):
-        probabilities, most = outputs["probabilities"], max(counts, default=0)
-        good = probabilities.ndim == 2 and probabilities.shape[1] >= most and probabilities.dtype.kind in "fiu"
-        _require(good, outputs, CHOICE, f"probabilities [n, {most}]")
+    elif counts is not None:
+        (kind, names), most = _per_text(outputs), max(counts, default=0)
+        for name in names:
+            array = outputs[name]
+            good = array.ndim == 2 and array.shape[1] >= most and array.dtype.kind in "fiu"
+            _require(good, outputs, kind, f"{name} [n, {most}]")
     if {*ENTITIES, COUNT} <= set(outputs):
         count, shape = outputs[COUNT], outputs["entity"].shape
         good = len(shape) == 2 and {outputs[name].shape for name in ENTITIES} == {shape}
@@ -187,6 +197,14 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True)
+class Ranking:
+    """The score of each document, and the indices of the documents, the best first."""
+
+    scores: tuple[float, ...]
+    order: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Blank:
     """The predictions for a masked token, the most probable first."""
 
@@ -201,7 +219,7 @@ class Embedding:
     embedding: np.ndarray
 
 
-Result = Classification | Score | Answer | Entities | Choice | Blank | Embedding
+Result = Classification | Score | Answer | Entities | Choice | Ranking | Blank | Embedding
 _KINDS = {}  # names of a row -> its class; those with a default may be missing
 for _kind in Result.__args__:
     _needed, _others = (

@@ -14,9 +14,9 @@ from bert_tf.tasks.multiple_choice import (
     ChoiceExamples,
     MultipleChoiceTask,
     encode_choices,
-    encode_served_choices,
     read_choice_file,
 )
+from bert_tf.tasks.sequences import encode_served_lists
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from tests import tiny
@@ -209,7 +209,7 @@ def test_what_is_served_is_encoded_as_files_are(tokenizer, model):
     most = max(len(choices) for _, choices, _ in given)
     even = [choices + ["", " \t"][: most - len(choices)] + [""] * (most - 2 - len(choices)) for _, choices, _ in given]
     assert all(len(choices) == most for choices in even)
-    served = encode_served_choices(tokenizer, contexts, even, 12)  # run_multiple_choice_test asks an export, too
+    served = encode_served_lists(tokenizer, contexts, even, 12)  # run_multiple_choice_test asks an export, too
     rows = encode_choices(tokenizer, examples(given), 12)
     (batch,) = BatchSettings(12, by_length=False).scoring(rows, 5).batches()
     task = MultipleChoiceTask(tiny.config())
@@ -235,7 +235,7 @@ def test_without_anything_to_choose(tokenizer, model, contexts, choices, choice,
 
 @pytest.mark.slow
 def test_compiled_and_without_the_rows_that_are_none_the_model_is_the_same(tokenizer, model):
-    features = encode_served_choices(tokenizer, ["a", "film"], [["good", "bad", ""], ["it", "", "story"]], 12)
+    features = encode_served_lists(tokenizer, ["a", "film"], [["good", "bad", ""], ["it", "", "story"]], 12)
     every = MultipleChoiceTask(tiny.config(initializer_range=1.0), every_window=True).build_model()
     every.set_weights(model.get_weights())
     compiled = tf.function(lambda features: every(features), jit_compile=True)

@@ -16,6 +16,7 @@ export function view(rows, texts) {
 const VIEWS = [
   [["label", "labels", "probabilities"], labels],
   [["choice", "probabilities"], choice],
+  [["scores", "order"], ranking],
   [["answer", "start", "end"], answer],
   [["entity", "type", "start", "end", "entity_count"], entities],
   [["token", "probability"], blank],
@@ -43,6 +44,12 @@ function choice({ choice, probabilities, confident }, { choices }) {
   const chosen = choices[choice];
   const summary = chosen === undefined ? "There are no choices." : chosen + doubt(confident);
   return { summary, nodes: [bars(rows, chosen, "Probability of each choice")] };
+}
+
+function ranking({ scores, order }, { documents }) {
+  const rows = order.filter((i) => i >= 0).map((i) => [documents[i], scores[i]]);
+  const best = rows[0]?.[0];
+  return { summary: best ?? "There are no documents.", nodes: [bars(rows, best, "Score of each document", decimal)] };
 }
 
 function answer({ answer, start, end, score, null_score }, { context }) {

@@ -20,6 +20,7 @@ const EXAMPLES = [
   ["embedding", ["text"], [["A man plays the guitar.\nSomebody makes music.\nThe stock market fell.\nShares lost value."]]],
   ["answer", ["question", "context"], [["Where was Joan Baez born?", CONTEXT], ["When did her first album appear?", CONTEXT]]],
   ["choice", ["context", "choices"], [["She opens the door of the restaurant.", CHOICES]]],
+  ["order", ["query", "documents"], [["Where was Joan Baez born?", [CONTEXT, ...FILMS]]]],
   [null, ["text"], FILMS.map((text) => [text])],
   [null, ["text_a", "text_b"], PAIRS],
 ];

@@ -1,0 +1,52 @@
+"""sentence-transformers' CrossEncoder by BERT's own recipe, for `reranking.py`; writes the scores of all documents.
+
+    PYTHON_WITH_TORCH benchmarks/torch_reranking.py MODEL TRAIN.jsonl TEST.jsonl SCORES.json BATCH RATE EPOCHS
+        MAX_SEQ_LENGTH SEED
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+from sentence_transformers import CrossEncoder
+from torch_recipe import tensors, train
+
+
+def read(path):
+    """Returns the queries of a file."""
+    return [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").split("\n") if line]
+
+
+def pairs_of(each):
+    return [(each["query"], document) for document in each["documents"]]
+
+
+def main():
+    model_path, train_file, test_file, scores_file = sys.argv[1:5]
+    batch, rate, epochs, length, seed = (float(word) for word in sys.argv[5:])
+    torch.manual_seed(int(seed))
+    scorer = CrossEncoder(model_path, num_labels=1, max_length=int(length), device="cpu")
+    model, tokenizer, queries = scorer.model, scorer.tokenizer, read(train_file)
+    rows = []  # of each query, those of its documents
+    for each in queries:
+        coded = tokenizer(*map(list, zip(*pairs_of(each), strict=True)), truncation=True, max_length=int(length),
+                          return_token_type_ids=True)  # fmt: skip
+        rows.append(list(zip(coded["input_ids"], coded["token_type_ids"], strict=True)))
+
+    def loss_of(model, _, examples):
+        logits = model(**tensors([row for i in examples for row in rows[i]])).logits.float().squeeze(-1)
+        wanted = torch.tensor([float(value) for i in examples for value in queries[i]["relevances"]])
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted)
+
+    # What is trained on is what `loss_of` lays out; a query's length is that of all its rows.
+    joined = [tuple([piece for row in each for piece in row[part]] for part in (0, 1)) for each in rows]
+    recipe = {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": "float32"}
+    train(model, joined, loss_of, recipe, int(seed))
+    model.eval()
+    scores = [scorer.predict(pairs_of(each), show_progress_bar=False).tolist() for each in read(test_file)]
+    pathlib.Path(scores_file).write_text(json.dumps(scores), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

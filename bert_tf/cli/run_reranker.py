@@ -1,0 +1,21 @@
+"""Train a reranker (cross-encoder) that scores documents for a query.
+
+    bert-tf run_reranker --train_file=train.jsonl --eval_file=dev.jsonl \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
+
+Ranks the documents of each query; evaluates by MRR@10, nDCG@10 and MAP. Run the
+same command again to resume an interrupted run.
+"""
+
+from bert_tf.cli.common_flags import FINE_TUNING, STOPPING, TEACHER
+from bert_tf.tasks import options
+
+FLAGS = (*FINE_TUNING, *STOPPING, *TEACHER, *options.RERANKING_FLAGS)
+
+
+def main(settings):
+    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.tasks.reranking import RerankingTask
+
+    run_task(RerankingTask, settings)

@@ -1,0 +1,50 @@
+"""Reranks the documents that a search has found, with a cross-encoder."""
+
+import os
+from collections.abc import Sequence
+
+from bert_tf.inference.predictor import Predictor
+from bert_tf.inference.search import Hit
+from bert_tf.serving.client.requests import DOCUMENTS
+
+_CHUNK = 16  # documents scored together: their scores do not depend on each other
+
+
+class Reranker:
+    """Scores the documents found by a search with a reranker, which reads the query and a document together.
+
+        reranker = Reranker("models/reranker")
+        queries = ["Why was the bridge closed?"]
+        [hits] = reranker(queries, index.search(queries, top_k=50))
+
+    Args:
+        path: directory of an exported or trained reranker, or of a CrossEncoder, as in `Predictor`.
+
+    Raises:
+        ValueError: there is no such model.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self._predict = Predictor(path)
+        if self._predict.inputs != DOCUMENTS:
+            raise ValueError(
+                f"`rerank` must be a reranker, with the inputs {', '.join(DOCUMENTS)}. {os.fspath(path)} has "
+                f"{', '.join(self._predict.inputs)}."
+            )
+
+    def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+        """Returns the hits of each query with the reranker's scores, the highest first; of equal ones, as they came.
+
+        Args:
+            queries: the queries of the search.
+            hits: what it found for each. Documents without text are left out.
+        """
+        return [self._ranked(query, found) for query, found in zip(queries, hits, strict=True)]
+
+    def _ranked(self, query, hits):
+        hits = sorted((hit for hit in hits if hit.text.strip()), key=lambda hit: len(hit.text))
+        chunks = [hits[start : start + _CHUNK] for start in range(0, len(hits), _CHUNK)]
+        answers = self._predict([(query, [hit.text for hit in chunk]) for chunk in chunks], 1) if chunks else []
+        scores = [score for answer in answers for score in answer["scores"]]
+        scored = [hit._replace(score=score) for hit, score in zip(hits, scores, strict=True)]
+        return sorted(scored, key=lambda hit: -hit.score)

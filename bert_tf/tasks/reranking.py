@@ -1,0 +1,478 @@
+"""Reranking: a cross-encoder scores each document of a query, and its documents are ranked by score."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.columns import NAME, TEXT, without_surrogates
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.lint_sample import LintSample
+from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
+from bert_tf.data.tables import read_files, refuse_missing
+from bert_tf.data.trec_files import RUN_EXTENSIONS, is_trec_run, read_qrels, read_texts_by_id, read_trec_run
+from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.values import RankingReport
+from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, ranking_metrics
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.sentence_transformers_files import read_activation, tokenizer_length
+from bert_tf.models.windows import RowsTogether, TakeWindows
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, names_class
+from bert_tf.tasks.losses import divergence
+from bert_tf.tasks.options import RerankingOptions
+from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
+
+# === Files ===
+# Queries with documents: lists in .jsonl and .parquet, triples in .tsv and .csv.
+
+
+_LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
+_TRIPLE = ("query", "positive", "negative")
+_FORMS = (
+    'a line is {"query": ..., "positives": [...], "negatives": [...]}, or {"query": ..., "documents": [...], '
+    '"relevances": [...]}'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RankingExamples:
+    """n queries in the order of the file, as parallel lists.
+
+    Attributes:
+        ids: name of each; "0", "1", ... if the file has none.
+        queries: the queries.
+        documents: at least one text each.
+        document_ids: ids of the documents, different within a query; "0", "1", ... if the file has none.
+        relevances: whole number per document; it is relevant from 1 up. If None, they were not requested.
+        path: the file.
+        lines: 1-based line where each begins; for a Parquet file, the 1-based row.
+        judged: the relevances in the qrels of a run, also of documents that it lacks. If None, there are no others.
+    """
+
+    ids: list[str]
+    queries: list[str]
+    documents: list[list[str]]
+    document_ids: list[list[str]]
+    relevances: list[list[int]] | None
+    path: str
+    lines: list[int] | list[str]
+    judged: list[list[int]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def where(self, index: int) -> str:
+        """Returns "file:line" of query `index`, the beginning of error messages."""
+        return line_position(self.path, self.lines[index])
+
+
+def read_ranking_file(
+    path: str | os.PathLike, with_relevances: bool, dialect: Dialect = DEFAULT_DIALECT
+) -> RankingExamples:
+    """Reads a file of queries, or several; its extension decides the format; .gz files are decompressed.
+
+    .jsonl and .parquet: `query`, and the lists `positives` and `negatives`, or `documents` and `relevances`; also `id`
+    and `document_ids` if the first query has them.
+    .csv and .tsv: MS MARCO's triples, query, positive and negative, with or without these names in line 1.
+    Other columns are ignored in all formats.
+
+    Args:
+        path: the file; several as `files.find_files` takes them.
+        with_relevances: whether relevances are required, and one of them from 1 up.
+        dialect: how a text file is written.
+
+    Raises:
+        ValueError: the file is invalid; the message names the file, the line, the problem and a fix.
+    """
+    return read_files(path, lambda path: _read_queries(path, with_relevances, dialect))
+
+
+def _read_queries(path, with_relevances, dialect):
+    names = names_in(path, dialect)
+    if not path.lower().removesuffix(".gz").endswith(_LISTS):
+        header = set(_TRIPLE) <= set(names)
+        wanted, optional = (_TRIPLE if header else (0, 1, 2)), []
+    else:
+        header, wanted = True, ("query", "positives", "negatives")
+        if "documents" in names or "positives" not in names:
+            wanted = ("query", "documents", *(["relevances"] if with_relevances else []))
+        optional = [name for name in ("document_ids", "id") if name in names]
+    rows = read_rows(path, [Column(name, remedy=_FORMS, meaning="of a query") for name in (*wanted, *optional)],
+                     header, dialect=dialect)  # fmt: skip
+    if not rows:
+        raise ValueError(f"{path} contains no queries. Check the path.")
+    refuse_missing(path, rows, [Column(name) for name in wanted])
+    relevances = [] if with_relevances else None
+    examples = RankingExamples([], [], [], [], relevances, path, [line for line, _ in rows])
+    for number, (line, values) in enumerate(rows):
+        at, more = line_position(path, line), dict(zip(optional, values[len(wanted) :], strict=True))
+        query, documents, relevances = _take(at, dict(zip(wanted, values, strict=False)))
+        if with_relevances and max(relevances, default=0) < 1:
+            raise ValueError(
+                f"{at}: every query must have a relevant document: a text in 'positives', or a relevance of 1 or more. "
+                f"The query {excerpt(query)} has none; remove the line, or {_FORMS}."
+            )
+        if not documents:
+            raise ValueError(f"{at}: every query must have a document. {excerpt(query)} has none; remove the line.")
+        examples.ids.append(_id(at, "id", more["id"]) if "id" in more else str(number))
+        examples.queries.append(query)
+        examples.documents.append(documents)
+        examples.document_ids.append(_document_ids(at, more.get("document_ids"), len(documents)))
+        if with_relevances:
+            examples.relevances.append(relevances)
+    return examples
+
+
+def _take(at, values):
+    """Returns the query, the documents and their relevances of a line, {column: value}."""
+    query, *others = values.values()
+    if TEXT.read(query) is None or not query.strip():
+        raise ValueError(f"{at}: 'query' must be a text. Received: {excerpt(query)}; {_FORMS}.")
+    if 0 in values or "positive" in values:
+        return query, [_document(at, each) for each in others], [1, 0]
+    if "documents" in values:
+        documents = _documents(at, "documents", others[0])
+        return query, documents, _relevances(at, others[1], len(documents)) if others[1:] else None
+    positives, negatives = (_documents(at, name, values[name]) for name in ("positives", "negatives"))
+    return query, positives + negatives, [1] * len(positives) + [0] * len(negatives)
+
+
+def _documents(at, name, value):
+    if not isinstance(value, list):
+        raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_FORMS}.")
+    return [_document(at, each) for each in value]
+
+
+def _document(at, value):
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{at}: every document must have text. Received {excerpt(value)}; fill it in, or remove it.")
+    return without_surrogates(value)
+
+
+def _relevances(at, value, count):
+    values = value if isinstance(value, list) else []
+    if len(values) != count or not all(isinstance(each, int | float) and each == each // 1 for each in values):
+        raise ValueError(
+            f"{at}: 'relevances' must be a list of {count} whole numbers, one for each of the documents. Received: "
+            f"{excerpt(value)}; correct this line."
+        )
+    return list(map(int, values))
+
+
+def _document_ids(at, value, count):
+    if value is None:
+        return list(map(str, range(count)))
+    ids = [_id(at, "document_ids", each) for each in value] if isinstance(value, list) else []
+    if len(ids) != count or len(set(ids)) < count:
+        raise ValueError(
+            f"{at}: 'document_ids' must be a list of {count} different ids, one for each document. Received: "
+            f"{excerpt(value)}; correct this line."
+        )
+    return ids
+
+
+def _id(at, column, value):
+    name = NAME.read(value)
+    if name is None:
+        raise ValueError(f"{at}: {NAME.must}. Received '{column}': {excerpt(value)}; correct this line.")
+    return name
+
+
+def _check_differences(examples):
+    """Raises ValueError if a query has nothing to learn from: documents of one relevance only."""
+    alike = next((n for n, each in enumerate(examples.relevances) if not _differ(each)), None)
+    if alike is not None:
+        raise ValueError(
+            f"{examples.where(alike)}: every training query must have documents of different relevance, such as "
+            f"negatives. All {len(examples.documents[alike])} of {excerpt(examples.queries[alike])} have the same; add "
+            "some, or remove the line."
+        )
+
+
+def _read_run(path, options, kind):
+    """Reads a TREC run, with the relevances of the qrels unless `kind` is "test".
+
+    Queries without qrels are left out, as in trec_eval; in training also those that have nothing to learn from.
+    """
+    needed = ("queries_file", "documents_file", *(["qrels_file"] if kind != "test" else []))
+    for name in needed:
+        if not getattr(options, name):
+            raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
+    encoding, dialect = options.encoding, options.dialect
+    run, qrels = read_trec_run(path, encoding), read_qrels(options.qrels_file, encoding) if kind != "test" else {}
+    if kind != "test":
+        gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
+        kept = [query for query in run if query in qrels and (kind != "train" or _differ(gains[query]))]
+        logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), options.qrels_file)
+        run = {query: run[query] for query in kept}
+    if not run:
+        raise ValueError(f"{path} contains no queries, or none that `qrels_file` has relevant documents of.")
+    ids = {name for each in run.values() for name in each.documents}
+    ids |= {name for query in run for name, gain in qrels.get(query, {}).items() if gain > 0}
+    texts = read_texts_by_id(options.documents_file, ids, "documents_file", dialect)
+    queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file", dialect)
+    entries = list(run.items())
+    return RankingExamples(
+        list(run),
+        [queries[query] for query in run],
+        [[texts[name] for name in each.documents] for _, each in entries],
+        [each.documents for _, each in entries],
+        [gains[query] for query in run] if qrels else None,
+        path,
+        [each.line for _, each in entries],
+        [list(qrels[query].values()) for query in run] if qrels else None,
+    )
+
+
+def _differ(relevances):
+    """Returns whether there is something to learn from the documents of a query."""
+    return len({max(0, each) for each in relevances}) > 1
+
+
+# === Losses ===
+# Losses by name: logits float32 [B, N], relevances float32 [B, N] from 0 up, and which documents exist, bool [B, N], to
+# the loss of each query, float32 [B].
+
+
+def _binary_cross_entropy(logits, relevances, there):
+    """Computes the mean cross-entropy of the decisions whether each document is relevant."""
+    losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.minimum(relevances, 1.0), logits)
+    return _mean(losses, there, [-1])
+
+
+def _pairwise(logits, relevances, there):
+    """Computes RankNet's loss (Burges et al. 2005): the mean over pairs of log(1 + e^(b - a)), with a more relevant."""
+    pairs = there[:, :, tf.newaxis] & there[:, tf.newaxis, :]
+    pairs &= relevances[:, :, tf.newaxis] > relevances[:, tf.newaxis, :]
+    return _mean(tf.nn.softplus(logits[:, tf.newaxis, :] - logits[:, :, tf.newaxis]), pairs, [-2, -1])
+
+
+def _listwise_softmax(logits, relevances, there):
+    """Computes ListNet's loss (Cao et al. 2007): the cross-entropy of the softmax over the documents; the target is
+    their share of the relevance."""
+    target = tf.math.divide_no_nan(relevances, tf.reduce_sum(relevances, -1, keepdims=True))
+    return tf.nn.softmax_cross_entropy_with_logits(target, logits)
+
+
+def _mean(losses, where, axes):
+    counts = tf.reduce_sum(tf.cast(where, tf.float32), axes)
+    return tf.math.divide_no_nan(tf.reduce_sum(tf.where(where, losses, 0.0), axes), counts)
+
+
+_LOSSES = {
+    "binary_cross_entropy": _binary_cross_entropy,
+    "pairwise": _pairwise,
+    "listwise_softmax": _listwise_softmax,
+}
+
+
+# === Task ===
+
+
+_INPUTS = ("query", "documents")
+PREDICTIONS = "predictions.jsonl"
+
+
+class RerankingTask(FineTuningTask):
+    """Reranking: an encoder with one logit per document; see `tasks/base.py` for the methods.
+
+    Query and document form one sequence. Its logit is a `ClassificationHead` with one output, as in the CrossEncoder of
+    sentence-transformers. The number of documents may vary.
+
+    Args:
+        config: configuration of the encoder.
+        loss: a key of `_LOSSES`.
+        activation: of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None, "sigmoid"
+            for binary cross-entropy, whose scores are probabilities, otherwise "identity".
+        rematerialize: as in `Encoder`.
+        every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
+    """
+
+    name = "reranking"
+    options = RerankingOptions()
+    files = (PREDICTIONS,)
+    features = ENCODER_INPUTS
+    targets = ("relevances",)
+    head = ("classifier/.*",)
+    uses_pooler = has_windows = True
+    architecture = "ForSequenceClassification"
+    list_inputs = ("documents",)
+    reads_whole_texts = False
+    metric_names = METRICS
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        loss: str = "binary_cross_entropy",
+        activation: str | None = None,
+        rematerialize: bool = False,
+        every_window: bool = False,
+    ):
+        self.config, self.loss_name, self._loss = config, loss, _LOSSES[loss]
+        self.activation = activation or ("sigmoid" if loss == "binary_cross_entropy" else "identity")
+        self.rematerialize, self.every_window = rematerialize, every_window
+
+    @classmethod
+    def with_trained_defaults(cls, options, trained):
+        return dataclasses.replace(super().with_trained_defaults(options, trained), loss=trained.task.loss_name)
+
+    @classmethod
+    def from_foreign_model(cls, directory, model):
+        """Returns a reranker if the files are those of a CrossEncoder with one output."""
+        number = model.config.extra.get("num_labels", 2) if model.labels is None else len(model.labels)
+        if number != 1 or not names_class(model.config, cls.architecture):
+            return None
+        activation = read_activation(directory, model.config.extra)
+        if activation is None:
+            return None
+        longest = min(tokenizer_length(directory) or model.config.max_length, model.config.max_length)
+        return TrainedTask(cls(model.config, activation=activation), _INPUTS, longest)
+
+    @classmethod
+    def read_data(cls, options, kinds, trained):
+        examples = {}
+        for kind in kinds:
+            path = options.file_of(kind, "queries")
+            if is_trec_run(path):
+                examples[kind] = read_files(path, functools.partial(_read_run, options=options, kind=kind))
+            else:
+                examples[kind] = read_ranking_file(path, kind != "test", options.dialect)
+        of_runs = [name for name in ("queries_file", "documents_file", "qrels_file") if getattr(options, name)]
+        if of_runs and not any(is_trec_run(each.path) for each in examples.values()):
+            raise ValueError(
+                f"`{of_runs[0]}` requires a run ({' or '.join(RUN_EXTENSIONS)}) among the data files. Remove it."
+            )
+        if "train" in examples:
+            _check_differences(examples["train"])
+        return TaskData(examples, _INPUTS)
+
+    @classmethod
+    def lint_sample(cls, examples, data, options):
+        """Returns the data to check: queries with their documents."""
+        texts = {"query": examples.queries, "documents": list(map("\n".join, examples.documents))}
+        return LintSample(examples.path, examples.where, texts, None, dialect=options.dialect)
+
+    @classmethod
+    def create(cls, model, data, options, before, use_xla=False):
+        of_run = {"rematerialize": options.rematerialize, "every_window": use_xla}
+        if options.do_train:
+            return cls(model.config, options.loss, **of_run)
+        if before is None:  # trained with other software
+            directory = options.init_checkpoint or ""
+            activation = read_activation(directory, model.config.extra) or "sigmoid"
+            return cls(model.config, options.loss, activation, **of_run)
+        if options.loss != before.task.loss_name:
+            raise ValueError(
+                f"`loss` must match the trained model's, {before.task.loss_name}. Received: {options.loss}; omit it."
+            )
+        return cls(model.config, **before.task.to_dict(), **of_run)
+
+    def to_dict(self):
+        return {"loss": self.loss_name, "activation": self.activation}
+
+    def identity(self):
+        return {"loss": self.loss_name}
+
+    def build_model(self) -> keras.Model:
+        """Builds a model from `features`, int32 [B, N, S], to the documents' logits, float32 [B, N]."""
+        inputs, c = keras_inputs(self.features, windows=True), self.config
+        sequences = TakeWindows(self.every_window, name="take_documents")(inputs)
+        outputs = Encoder(c, rematerialize=self.rematerialize)(sequences)
+        head = ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
+        logits = head(outputs["pooled_output"])
+        together = RowsTogether(self.every_window, MISSING, name="documents")(logits, inputs["input_mask"])
+        return keras.Model(inputs, keras.ops.squeeze(together, -1), name="reranking")
+
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
+        encoded = encode_text_lists(tokenizer, examples.queries, examples.documents, max_seq_length, examples.path)
+        targets = {}
+        if with_targets:
+            gains = np.zeros([len(examples), max(map(len, examples.documents))], np.float32)
+            for row, relevances in zip(gains, examples.relevances, strict=True):
+                row[: len(relevances)] = np.maximum(relevances, 0)
+            targets = {"relevances": gains}
+        return dataclasses.replace(encoded, targets=targets, origin=examples)
+
+    def example_losses(self, outputs, batch):
+        # The batch's lists may be shorter than the file's longest one, and its sequences are rounded up.
+        relevances = batch["relevances"]
+        width = tf.minimum(tf.shape(outputs)[1], tf.shape(relevances)[1])
+        logits = outputs[:, :width]
+        losses = self._loss(logits, relevances[:, :width], logits > MISSING / 2)
+        return losses, tf.ones_like(losses)
+
+    def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
+        return divergence(outputs, teacher_outputs, temperature)
+
+    def metrics(self, outputs, encoded):
+        return ranking_metrics(_ranked(outputs, encoded.origin), encoded.origin.judged)
+
+    def error_report(self, outcome):
+        read = outcome.examples
+        shown = Shown(
+            read.path, read.ids, read.lines, {"query": read.queries}, outcome.encoded.lengths,
+            "tokens of all documents",
+        )  # fmt: skip
+        return RankingReport(examples=shown, ranks=np.array(list(map(first_relevant, _ranked(outcome.outputs, read)))))
+
+    def decode(self, outcome) -> list[np.ndarray]:
+        return _logits(outcome.outputs, outcome.examples)
+
+    def write_answers(self, directory, outcome, answers):
+        """Writes predictions.jsonl: `id`, `query`, `documents`, and the fields of the served prediction."""
+        examples = outcome.examples
+        with atomic_open(os.path.join(directory, PREDICTIONS)) as file:
+            for n, logits in enumerate(answers):
+                served = {name: values.numpy()[0] for name, values in self.answer(tf.constant(logits[None])).items()}
+                line = {"id": examples.ids[n], "query": examples.queries[n], "documents": examples.documents[n]}
+                # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
+                line |= {"scores": served["scores"].astype(str).astype(np.float64).tolist()}
+                line |= {"order": served["order"].tolist()}
+                file.write(json_text(line, ensure_ascii=False) + "\n")
+
+    def card_limitations(self, max_seq_length):
+        return [f"A query and a document together are truncated to {max_seq_length} tokens, including special tokens."]
+
+    def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
+        queries, documents = texts
+        return encode_served_lists(tokenizer, queries, documents, max_seq_length), None
+
+    def answer(self, outputs, origin=None):
+        """Returns the scores of each query's documents, and their order.
+
+        Args:
+            outputs: logits float32 [n, k].
+            origin: unused.
+
+        Returns:
+            `scores` float32 [n, k], 0 for missing documents; `order` int32 [n, k], the indices of the documents, the
+            best first, of equal ones the first, and then -1 for each missing document.
+        """
+        there = outputs > MISSING / 2
+        scores = tf.sigmoid(outputs) if self.activation == "sigmoid" else outputs
+        order = tf.argsort(outputs, direction="DESCENDING", stable=True)
+        return {
+            "scores": tf.where(there, scores, 0.0),
+            "order": tf.where(tf.gather(there, order, batch_dims=1), order, -1),
+        }
+
+
+def _logits(outputs, examples):
+    """Returns the logits of each query's documents, without those of padding."""
+    return [row[: len(documents)] for row, documents in zip(outputs, examples.documents, strict=True)]
+
+
+def _ranked(outputs, examples):
+    """Returns the relevances of each query's documents, the best-ranked first."""
+    rows = zip(_logits(outputs, examples), examples.document_ids, examples.relevances, strict=True)
+    return [[relevances[i] for i in rank_documents(logits, ids)] for logits, ids, relevances in rows]

@@ -1,0 +1,52 @@
+"""TREC's files: runs and qrels in the forms of TREC, MS MARCO and BEIR, and the texts that they name."""
+
+import gzip
+import json
+
+import pytest
+
+from bert_tf.data.trec_files import is_trec_run, read_qrels, read_texts_by_id, read_trec_run
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("text", [
+    "q2 Q0 d9 1 3.5 bm25\nq2 Q0 d1 2 3.1 bm25\n\nq1 Q0 d9 1 0 bm25\n", "q2\td9\t1\nq2\td1\t2\n\nq1\td9\t1\n"
+])  # fmt: skip
+def test_runs_keep_their_order(tmp_path, text):
+    path = _write(tmp_path / "a.trec", text)
+    assert list(read_trec_run(path).items()) == [("q2", (["d9", "d1"], 1)), ("q1", (["d9"], 4))]
+    (tmp_path / "b.run.gz").write_bytes(gzip.compress(text.encode()))
+    assert read_trec_run(str(tmp_path / "b.run.gz")) == read_trec_run(path)
+    assert [is_trec_run(name) for name in ("a.trec", "b.RUN.gz", "c.tsv", "run")] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("text", [
+    "q1 0 d1 2\nq1 0 d2 -1\nq2 0 d1 0\n", "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t-1\nq2\td1\t0\n"
+])  # fmt: skip
+def test_qrels_with_and_without_a_header(tmp_path, text):
+    assert read_qrels(_write(tmp_path / "qrels.txt", text)) == {"q1": {"d1": 2, "d2": -1}, "q2": {"d1": 0}}
+
+
+def test_texts_of_some_ids(tmp_path):
+    path = _write(tmp_path / "a.tsv", "d1\tone\nd2\ttwo\nd3\tthree\n")
+    assert read_texts_by_id(path, {"d3", "d1"}, "documents_file") == {"d1": "one", "d3": "three"}
+    lines = [{"_id": "d1", "title": "One", "text": "is one"}, {"_id": "d2", "title": "", "text": "two"}]
+    path = _write(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert read_texts_by_id(path, {"d1", "d2"}, "documents_file") == {"d1": "One is one", "d2": "two"}
+
+
+def test_bad_files_get_one_clear_message(tmp_path):
+    with pytest.raises(ValueError, match=r"a\.run:2: a run has the columns .*Received: \['q1', 'd1'\]"):
+        read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1\n"))
+    with pytest.raises(ValueError, match=r"a\.run:2: a query must have each document once. Received the document 'd1'"):
+        read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1 2\n"))
+    with pytest.raises(ValueError, match=r"qrels:2: qrels have the columns .*'high'"):
+        read_qrels(_write(tmp_path / "qrels", "q1 0 d1 1\nq1 0 d1 high\n"))
+    with pytest.raises(ValueError, match="`documents_file` must have a text for every id .* 1 of 2, such as 'd7'"):
+        read_texts_by_id(_write(tmp_path / "a.tsv", "d1\tone\nd7\t \n"), {"d1", "d7"}, "documents_file")
+    with pytest.raises(ValueError, match="missing column 'id' .*a text is a line of .tsv"):
+        read_texts_by_id(_write(tmp_path / "a.jsonl", '{"text": "a"}\n'), {"d1"}, "documents_file")

@@ -1,0 +1,51 @@
+"""CrossEncoders of sentence-transformers: makes small seeded models, or asks those in folders.
+
+    PYTHON_WITH_TORCH tests/goldens/torch_cross_encoder.py make FOLDER VOCABULARY
+    PYTHON_WITH_TORCH tests/goldens/torch_cross_encoder.py ask PAIRS DIRECTORY ...
+
+`make` writes FOLDER/CASE, of each of CASES, as sentence-transformers saves it, and FOLDER/CASE-old with the activation
+in config.json, as versions before 6 do. `ask` prints the scores of models for the pairs in a JSON file, as JSON.
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+from make_goldens import randomized
+from sentence_transformers import CrossEncoder
+from torch_families import _model
+
+_ODD = {"hidden_size": 21, "num_attention_heads": 3, "num_hidden_layers": 3, "intermediate_size": 17}
+CASES = {  # case -> class, configuration, activation, the longest sequence
+    "bert": ("BertForSequenceClassification", {}, torch.nn.Sigmoid(), 20),
+    "bert-odd": ("BertForSequenceClassification", {**_ODD, "hidden_act": "gelu_new"}, torch.nn.Identity(), 13),
+    "distilbert": ("DistilBertForSequenceClassification", {}, torch.nn.Identity(), 20),
+    "electra": ("ElectraForSequenceClassification", {**_ODD, "embedding_size": 8}, torch.nn.Sigmoid(), 15),
+}
+
+
+def make(folder, vocabulary):
+    pieces = pathlib.Path(vocabulary).read_text(encoding="utf-8").split()
+    for seed, (case, (name, changes, activation, longest)) in enumerate(CASES.items()):
+        model = randomized(_model(name, {**changes, "vocab_size": len(pieces), "num_labels": 1}), seed, torch.float32)
+        tokenizer = transformers.BertTokenizerFast(vocabulary, model_max_length=longest)
+        plain = folder / f"{case}-old"
+        model.save_pretrained(plain)
+        tokenizer.save_pretrained(plain)
+        CrossEncoder(str(plain), activation_fn=activation, device="cpu").save_pretrained(str(folder / case))
+        config = json.loads((plain / "config.json").read_text())
+        kind = f"{type(activation).__module__}.{type(activation).__name__}"
+        key = {"sentence_transformers": {"activation_fn": kind, "version": "5.1.0"}}
+        old = {"sbert_ce_default_activation_function": kind}
+        (plain / "config.json").write_text(json.dumps(config | (old if seed % 2 else key)))
+
+
+def ask(pairs, directories):
+    pairs = [tuple(pair) for pair in json.loads(pathlib.Path(pairs).read_text(encoding="utf-8"))]
+    print(json.dumps([CrossEncoder(each, device="cpu").predict(pairs).tolist() for each in directories]))
+
+
+if __name__ == "__main__":
+    make(pathlib.Path(sys.argv[2]), sys.argv[3]) if sys.argv[1] == "make" else ask(sys.argv[2], sys.argv[3:])

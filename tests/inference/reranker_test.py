@@ -1,0 +1,94 @@
+"""A reranker over the hits of a search: ordered by the scores of a cross-encoder, in Python, by command and by REST."""
+
+import json
+
+import pytest
+
+import bert_tf
+from bert_tf.cli import serve as serve_command
+from bert_tf.export.saved_model import export_trained
+from bert_tf.inference.reranker import Reranker
+from bert_tf.inference.search import Hit, SearchIndex
+from tests import tiny
+from tests.documentation import checks
+from tests.export.models import write_trained
+from tests.inference.search_service_test import post
+from tests.run_cases import run_here
+
+DOCUMENTS = {f"d{n}": text for n, (text, _) in enumerate(tiny.texts(40, seed=3))}
+QUERY = "a good film"
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reranking")
+    write_trained(folder, "reranking")
+    export_trained(str(folder))
+    return str(folder / "export")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    index = SearchIndex.create(folder / "index", tiny.checkpoint(folder / "model"))
+    index.add([*DOCUMENTS], [*DOCUMENTS.values()])
+    return index
+
+
+@pytest.fixture(scope="module")
+def expected(export, index):
+    """The hits of QUERY among the first 20, as the reranker orders them."""
+    [hits] = index.search([QUERY], 20)
+    scores = bert_tf.Predictor(export)((QUERY, [hit.text for hit in hits]))["scores"]
+    scored = sorted(zip(scores, hits, strict=True), key=lambda pair: -pair[0])
+    assert [hit for _, hit in scored] != hits  # or nothing would be reranked
+    return [hit._replace(score=score) for score, hit in scored]
+
+
+def _check(found, expected):
+    assert [hit["id"] for hit in found] == [hit.id for hit in expected]
+    assert [hit["score"] for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+
+
+def test_hits_are_ordered_by_the_scores_of_the_model(export, index, expected):
+    queries = [QUERY, "music"]
+    hits = index.search(queries, 20)
+    found = Reranker(export)([*queries, "none"], [*hits, [Hit("empty", 0.5, " ", {})]])
+    _check([hit._asdict() for hit in found[0]], expected)
+    assert {hit.id for hit in found[1]} == {hit.id for hit in hits[1]} and found[2] == []
+
+
+def test_the_command_reranks(export, index, expected):
+    words = [f"--index_dir={index.directory}", f"--rerank={export}", "--top_k=3", QUERY]
+    ended = run_here("search", [*words, "--rerank_top_k=20", "--json"])
+    assert ended["status"] == 0, ended["log"]
+    _check(json.loads(ended["log"].splitlines()[-1])["results"], expected[:3])
+    best = run_here("search", [*words, "--rerank_top_k=20"])["log"].splitlines()[-3]
+    assert best == f"  {expected[0].score:.4f}  {expected[0].id:>8}  {expected[0].text}"
+    alone = run_here("search", [words[0], "--rerank_top_k=20", QUERY])
+    assert alone["status"] == 1 and "--rerank_top_k requires --rerank. Add" in alone["log"]
+
+
+def test_the_route_of_a_server_reranks(export, index, expected):
+    words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", f"--search_reranker={export}"]
+    server = serve_command.start_server(checks.read("serve", words)[0])
+    try:
+        status, found = post(server, {"queries": [QUERY], "top_k": 5, "rerank_top_k": 20})
+        assert status == 200
+        _check(found["results"][0], expected[:5])
+        assert post(server, {"queries": ["a"] * 3}) == (
+            400, "A request may ask for 100 documents and asks for 3 queries times 50; send fewer queries or a "
+            "smaller rerank_top_k"
+        )  # fmt: skip
+        assert post(server, {"queries": ["a"], "rerank_top_k": 0})[1] == (
+            "'rerank_top_k' must be a whole number from 1 up"
+        )
+    finally:
+        server.stop()
+
+
+def test_another_model_is_refused(tmp_path):
+    write_trained(tmp_path, "classification")
+    export_trained(str(tmp_path))
+    with pytest.raises(ValueError, match="`rerank` must be a reranker, with the inputs query, documents.*has text"):
+        Reranker(tmp_path / "export")
