@@ -17,8 +17,8 @@ class TransformerBlock(ResidualLayer):
         intermediate_size, hidden_act, gated_mlp, attention_bias, mlp_bias: as in `EncoderConfig`.
         num_heads and all others: as in `ResidualLayer`.
 
-    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` and `view` as in `SelfAttention`. Output: float [B, S, H]; with
-    `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
+    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` and `view` as in `SelfAttention`. Output: float
+    [B, S, H]; with `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
     """
 
     def __init__(

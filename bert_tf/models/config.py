@@ -48,7 +48,8 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
          "_experts_implementation_internal", "_output_attentions", "attn_implementation", "chunk_size_feed_forward",
          "deterministic_flash_attn", "dtype", "gradient_checkpointing", "initializer_cutoff_factor",
          "output_attentions", "output_hidden_states", "output_past", "reference_compile", "repad_logits_with_grad",
-         "return_dict", "sparse_pred_ignore_index", "sparse_prediction", "tf_legacy_loss", "torch_dtype", "torchscript", "use_bfloat16", "use_cache", "xla_device"}
+         "return_dict", "sparse_pred_ignore_index", "sparse_prediction", "tf_legacy_loss", "torch_dtype", "torchscript",
+         "use_bfloat16", "use_cache", "xla_device"}
     ),
     "text generation": frozenset(
         {"bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
