@@ -456,6 +456,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         classes="ModernBert",
         causal_lm=None,
         tokenizer="byte_bpe",
+        tokenizing={"nfc": True, "tokenizer_class": "PreTrainedTokenizerFast"},
         template=InputTemplate(second_segment=0),
         keys={
             "norm_eps": "layer_norm_eps",
