@@ -58,6 +58,8 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
     Raises:
         ValueError: the table would have no row for tokens.
     """
+    if config.global_rope_theta is not None:  # rotary positions have no table
+        return arrays, dataclasses.replace(config, max_position_embeddings=rows)
     first, table = config.first_position, arrays[_POSITIONS]
     if rows <= first:
         raise ValueError(

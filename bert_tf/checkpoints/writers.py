@@ -155,7 +155,7 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     remarks = ("There is no pooler: Transformers initializes one randomly.",) if wants_pooler > has_pooler else ()
     if has_pooler and model.config.is_decoder:
         remarks += ("Transformers computes pooler_output from the first token, which only sees itself.",)
-    elif model.config.classifier_pooling != "cls":
+    elif not _pools_as_here(model.config):
         remarks += ("Transformers computes pooler_output from the first token, not from the mean of all.",)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
@@ -172,7 +172,7 @@ def check_hugging_face(model: ModelArrays):
     name_map = name_maps.hugging_face(model.config.model_type, classes=[architecture.ending])
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
-    if model.config.classifier_pooling != "cls" and architecture.heads and architecture.reads_pooler:
+    if not _pools_as_here(model.config) and architecture.heads and architecture.reads_pooler:
         raise ValueError(
             "Transformers represents a whole text by its first token. This model has classifier_pooling="
             f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; use the format bert_tf."
@@ -190,6 +190,11 @@ def check_hugging_face(model: ModelArrays):
     _check_positions(model.config, model.tokenizer)
 
 
+def _pools_as_here(config):
+    stated = families.family(config.model_type).stated
+    return config.classifier_pooling == "cls" or "classifier_pooling" in stated
+
+
 # The settings of layers and heads that only some families have in Transformers.
 _OF_LAYERS = ("norm_first", "global_rope_theta", "local_rope_theta", "local_attention", "global_attn_every_n_layers",
               "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias", "classifier_bias",
@@ -205,7 +210,7 @@ def _check_layers(config):
         good = (value is not None) == (expected is not None) if name in row.defaults else value == expected
         if not good:
             raise ValueError(
-                f"Transformers does not support {name}={value} for this model_type. This model has "
+                f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value} with "
                 f"model_type={config.model_type!r}; use the format bert_tf."
             )
     has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)

@@ -28,6 +28,7 @@ COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "cross_attention_hidden_size": ((None,), "the encoder attends to its own text only"),
     "is_encoder_decoder": ((False, None), "a model is a single encoder"),
     "quantization_config": ((None,), "weights are floating-point numbers"),
+    "rope_scaling": ((None,), "positions are not scaled"),
 }
 # As COMPUTED, for one class: the suffix of its name -> its table.
 COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {

@@ -469,7 +469,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         | {"layer_norm_eps": 1e-5, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         | {"global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 128}
         | {"global_attn_every_n_layers": 3, "norm_bias": False, "attention_bias": False, "mlp_bias": False}
-        | {"classifier_bias": False},
+        | {"classifier_bias": False, "classifier_pooling": "cls"},
         fixed={"type_vocab_size": 0, "has_pooler": False, "norm_first": True, "first_attention_norm": False}
         | {"gated_mlp": True, "head_norm": True, "classifier_act": "gelu", "decoder_bias": True},
         restate=_read_layer_types,

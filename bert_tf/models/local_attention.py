@@ -94,6 +94,11 @@ class Blocks:
         return tf.reshape(x, [B, A, self.number, self.size, D])
 
 
+def seen_by_local(length: int, window: int) -> int:
+    """Returns the number of keys for which local attention computes the score of each query of a sequence."""
+    return length if length <= _BLOCKS_FROM * window else 3 * (window // 2)
+
+
 def local_bias(blocks: Blocks, window: int, input_mask, sentence_ids=None, dtype="float32", causal=False):
     """Returns the bias of local attention, [B, 1, N, size, size + 2 reach]; arguments as for `attention_bias`."""
     query, key = blocks.pairs(tf.range(blocks.length)[tf.newaxis])

@@ -1,6 +1,7 @@
 """Byte-level BPE of ModernBERT's tokenizer.json: NFC, added tokens, its template; equal to Hugging Face's tokenizers."""
 
 import json
+import unicodedata
 
 import pytest
 
@@ -85,4 +86,9 @@ def test_real_texts(shared_data, tmp_path):
     script = ROOT / "tests" / "goldens" / "modernbert_tokenizer.py"
     code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     other_envs.run(other_envs.torch_python(), code, script, tmp_path / "model", tmp_path / "texts.json", "3000")
-    _check(_read(tmp_path / "model"), tmp_path / "model")
+    golden = json.loads((tmp_path / "model" / "rust.json").read_text(encoding="utf-8"))
+    found = list(differences(_read(tmp_path / "model"), golden["texts"], golden["encoded"]))
+    print(f"{len(found)} of {len(golden['texts']):,} texts have other offsets")
+    assert not any(each.of_ids for each in found)
+    # A mark behind a character that NFC takes apart: it came from itself, for Rust from the character before it.
+    assert len(found) < 30 and all(any(map(unicodedata.combining, each.text)) for each in found)
