@@ -103,7 +103,9 @@ def _model(name, changes):
     shape = {**_SHAPE, **changes} | ({"num_labels": 2} if name.endswith("ForQuestionAnswering") else {})
     if name.startswith("DistilBert"):
         shape = {_DISTILBERT.get(key, key): value for key, value in shape.items()}
-    return kind(kind.config_class(**shape, attn_implementation="eager")).eval()
+    # Eager attention has NaN for a gradient where a token of padding sees padding alone, as in a narrow window.
+    how = "sdpa" if name.startswith("ModernBert") else "eager"
+    return kind(kind.config_class(**shape, attn_implementation=how)).eval()
 
 
 def _inputs(model, seed):
