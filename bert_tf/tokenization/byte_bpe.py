@@ -1,4 +1,4 @@
-"""The tokenizer of RoBERTa and ModernBERT in graph ops: byte-level BPE (Radford et al. 2019, section 2.2; openai/gpt-2).
+"""Byte-level BPE in graph ops, as in GPT-2 (Radford et al. 2019, section 2.2; openai/gpt-2), RoBERTa and ModernBERT.
 
 A text is split into words, each including the space before it. The bytes of a word are its first tokens; then adjacent
 tokens are merged in the order in which the merges were learned. The vocabulary is read from vocab.json

@@ -1,4 +1,4 @@
-"""Writes a small tokenizer.json of ModernBERT's shape, and what Hugging Face's tokenizers, written in Rust, make of texts.
+"""Writes a small tokenizer.json of ModernBERT's shape, and what Hugging Face's tokenizers (in Rust) make of texts.
 
     PYTHON_WITH_TOKENIZERS tests/goldens/modernbert_tokenizer.py FOLDER [TEXTS.json VOCAB_SIZE]
 

@@ -32,9 +32,10 @@ _PLACES = 3
 _ROBERTA = {"pad_token_id": 1, "type_vocab_size": 1}
 # Windows narrower than the rows, odd numbers of layers.
 _MODERN = {"pad_token_id": 0, "num_hidden_layers": 5, "local_attention": 4}
-_BIASED = {**_SMALL, "pad_token_id": 0, "num_hidden_layers": 3, "local_attention": 6, "global_attn_every_n_layers": 2,
-           "hidden_size": 20, "global_rope_theta": 500.0, "local_rope_theta": 40.0, "norm_bias": True,
-           "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "hidden_activation": "gelu_new"}  # fmt: skip
+_BIASED = {**_SMALL, "pad_token_id": 0, "num_hidden_layers": 3, "local_attention": 6,
+           "global_attn_every_n_layers": 2, "hidden_size": 20, "global_rope_theta": 500.0, "local_rope_theta": 40.0,
+           "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True,
+           "hidden_activation": "gelu_new"}  # fmt: skip
 
 # Case -> the class, and what its configuration has beside `_SHAPE`.
 CASES = {

@@ -1,4 +1,4 @@
-"""Rotary positions and local attention: what a token sees, in blocks as in whole rows, and settings that go together."""
+"""Rotary positions and local attention: what a token sees, in blocks as in whole rows; settings that go together."""
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ ROTARY = {"global_rope_theta": 100.0, "type_vocab_size": 0}
 LOCAL = {"local_attention": 4, "local_rope_theta": 10.0, "global_attn_every_n_layers": 2, "num_hidden_layers": 3}
 MODERN = {**ROTARY, **LOCAL, "norm_first": True, "first_attention_norm": False, "gated_mlp": True, "norm_bias": False,
           "attention_bias": False, "mlp_bias": False, "hidden_act": "gelu", "has_pooler": False}  # fmt: skip
+LEFT = {**LOCAL, "local_rope_theta": None, "is_decoder": True}
 
 
 def _encoder(**changes):
@@ -29,7 +30,7 @@ def _row(length, *more, seed=0):
     return {"input_ids": ids, "input_mask": mask, **dict(more)}
 
 
-@pytest.mark.parametrize("changes", [MODERN, {**LOCAL, "local_rope_theta": None, "is_decoder": True}], ids=["all", "left"])
+@pytest.mark.parametrize("changes", [MODERN, LEFT], ids=["all", "left"])
 def test_blocks_compute_what_masked_rows_do(changes):
     encoder = _encoder(**changes)
     features = ("input_ids", "input_mask", "sentence_ids")
@@ -59,7 +60,8 @@ def test_gradients_through_blocks_with_heads_switched_off_and_recomputed():
         with tf.GradientTape() as tape:
             outputs = encoder(inputs, training=True, head_mask=heads, **options)["sequence_output"]
             loss = tf.reduce_sum(tf.where(inputs["input_mask"][..., None] > 0, outputs, 0.0) ** 3)
-        found.append([tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, [v.value for v in encoder.variables])])
+        gradients = tape.gradient(loss, [v.value for v in encoder.variables])
+        found.append([tf.convert_to_tensor(each).numpy() for each in gradients])
     for one, *others in zip(*found, strict=True):
         for other in others:
             np.testing.assert_allclose(other, one, atol=1e-5 * np.abs(one).max())
@@ -111,14 +113,14 @@ def test_variables():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"local_attention": 5}, "local_attention requires an even width, with as many tokens on each side. Received: 5"),
+        ({"local_attention": 5}, "local_attention requires an even width, with as many tokens on each side.*: 5"),
         ({"local_attention": 0}, "local_attention must be a positive integer. Received: 0"),
-        ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers requires local_attention. Received: none"),
-        ({"local_attention": 4, "local_rope_theta": 9.0}, "local_rope_theta requires global_rope_theta. Received: none"),
-        ({"global_rope_theta": 9.0, "hidden_size": 30, "num_attention_heads": 10}, "heads of even width. Received: heads"),
+        ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers requires local_attention.*: none"),
+        ({"local_attention": 4, "local_rope_theta": 9.0}, "local_rope_theta requires global_rope_theta.*: none"),
+        ({"global_rope_theta": 9.0, "hidden_size": 30, "num_attention_heads": 10}, "even width.*: heads of width 3"),
         ({"global_rope_theta": 9.0, "first_position": 2}, "positions from 0. Received: first_position=2"),
         ({"global_rope_theta": -1.0}, "global_rope_theta must be a positive number. Received: -1.0"),
-        ({"first_attention_norm": False}, "first_attention_norm=False requires norm_first. Received: norm_first=False"),
+        ({"first_attention_norm": False}, "first_attention_norm=False requires norm_first.*: norm_first=False"),
         ({"local_attention": 4, "num_hidden_layers": 4, "num_hidden_groups": 2}, "layers with their own weights"),
         ({"head_norm": True}, "head_norm requires classifier_act. Received: none"),
         ({"gated_mlp": 1}, "gated_mlp must be true or false. Received: 1"),

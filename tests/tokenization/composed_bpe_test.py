@@ -1,4 +1,4 @@
-"""Byte-level BPE of ModernBERT's tokenizer.json: NFC, added tokens, its template; equal to Hugging Face's tokenizers."""
+"""ModernBERT's tokenizer.json: byte-level BPE after NFC, added tokens, its template; equal to the Rust tokenizer."""
 
 import json
 import unicodedata

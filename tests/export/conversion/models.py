@@ -38,8 +38,8 @@ CASES = {
     "ernie-odd": {"model_type": "ernie", "type_vocab_size": 4, "hidden_act": "gelu", **_ONE_LAYER},
     "prelayernorm": {"model_type": "roberta-prelayernorm", "type_vocab_size": 1, "hidden_act": "gelu"},
     "modernbert": {"model_type": "modernbert", "local_attention": 4},
-    "modernbert-odd": {"model_type": "modernbert", "attention_bias": True, "mlp_bias": True,
-                       "norm_bias": True, "classifier_bias": True, "classifier_pooling": "mean", **_ONE_LAYER, "hidden_size": 20},
+    "modernbert-odd": {"model_type": "modernbert", "attention_bias": True, "mlp_bias": True, "norm_bias": True,
+                       "classifier_bias": True, "classifier_pooling": "mean", **_ONE_LAYER, "hidden_size": 20},
 }
 # Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
 HEADS = {
