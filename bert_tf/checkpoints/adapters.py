@@ -20,6 +20,7 @@ from bert_tf.checkpoints.loading import LABELS_FILE, default_labels, read_labels
 from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
 from bert_tf.checkpoints.surgery import ModelDirectory
 from bert_tf.checkpoints.writer_base import write_labels
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.lora import NAMES, Lora, is_adapter
 from bert_tf.utils.files import atomic_open, brief, whole_directory, write_text
@@ -61,6 +62,15 @@ def write_adapters(directory: str, variables: Iterable, task: Any, base: str | N
         also(folder)
 
 
+def check_adaptable(config: EncoderConfig, name: str):
+    """Raises ValueError, naming the parameter `name`, if PEFT has no names for the adapters of a family."""
+    if any(row.transform.part for row in _name_map(config).rows):
+        raise ValueError(
+            f"`{name}` requires a model with a weight for each of query, key and value in Transformers, as PEFT names "
+            f"adapters after them. Transformers joins them for model_type={config.model_type!r}; remove `{name}`."
+        )
+
+
 def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     """Merges the adapters of a directory into a model's kernels, and takes over their head.
 
@@ -71,6 +81,7 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     Raises:
         ValueError: files are missing or damaged, the adapters are of another kind, or do not match the model.
     """
+    check_adaptable(model.config, "adapter")
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
     pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config))

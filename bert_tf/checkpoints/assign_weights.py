@@ -32,7 +32,7 @@ _SIZES = (
     ("bert/embeddings/token_type_embeddings", 0, "type_vocab_size"),
     ("bert/embeddings/task_type_embeddings", 0, "task_type_vocab_size"),
     ("bert/encoder/layer_0/attention/self/query/kernel", 0, "hidden_size"),
-    ("bert/encoder/layer_0/intermediate/dense/kernel", 1, "intermediate_size"),
+    ("bert/encoder/layer_0/output/dense/kernel", 0, "intermediate_size"),
 )
 
 
@@ -54,6 +54,8 @@ def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int 
         wrong.append(f"{field} {config.num_blocks}, but layers {_numbers(layers)} in the weights")
     for path, axis, field in _SIZES:
         size, shape = getattr(config, field), checkpoint.shape(path) if path in checkpoint.names else None
+        if field == "max_position_embeddings" and config.global_rope_theta is not None:  # no table
+            continue
         if field == "embedding_width":
             field = "embedding_size" if config.embedding_size else "hidden_size"
         if shape is not None and shape[axis : axis + 1] != (size,):

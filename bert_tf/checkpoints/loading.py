@@ -154,9 +154,7 @@ def load(
     encoder.build()
     variables = list(encoder.variables)
     if _HEAD in checkpoint.names:
-        act = config.classifier_act if _TRANSFORM in checkpoint.names else None
-        rates = (config.hidden_dropout_prob, config.initializer_range)
-        head = ClassificationHead(checkpoint.shape(_HEAD)[0], *rates, act)
+        head = ClassificationHead.of(config, checkpoint.shape(_HEAD)[0], _TRANSFORM in checkpoint.names)
         head.build((None, config.hidden_size))
         variables += head.variables
     report = assign_weights(checkpoint, variables, excuse=_EXCUSED)

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,16 +15,33 @@ class Transform:
         to_ours: their array -> ours.
         to_theirs: (our array, number of attention heads) -> theirs.
         shape: their shape -> ours.
+        part: the index of our weight in theirs, which holds several of ours one after another.
     """
 
     to_ours: Callable
     to_theirs: Callable
     shape: Callable
+    part: int = 0
 
 
 KEEP = Transform(lambda array: array, lambda array, heads: array, lambda shape: shape)
 # Hugging Face keeps torch's [out, in] kernels; ours and TF1's are [in, out].
 TRANSPOSE = Transform(lambda array: array.T, lambda array, heads: array.T, lambda shape: shape[::-1])
+
+
+def transposed_part(part: int, parts: int) -> Transform:
+    """Returns the transformation of one of the `parts` kernels, or biases, that are one array [parts * out, in]."""
+
+    def cut(array):
+        size = len(array) // parts
+        return array[part * size : (part + 1) * size].T
+
+    def shape(theirs):
+        return (*theirs[:0:-1], theirs[0] // parts)
+
+    return Transform(cut, TRANSPOSE.to_theirs, shape, part)
+
+
 # KerasHub's kernels of attention know the heads: query, key and value [H, A, H / A], their biases [A, H / A] ...
 HEADS_LAST = Transform(
     lambda array: array.reshape(*array.shape[:-2], -1),
@@ -203,6 +220,7 @@ class NameMap:
         prefix: prefix of the encoder's names; some files lack it, or have another one, which is stripped: see `sort`.
         without_prefix: beginnings of such names.
         old_spellings: (old, new): name components in old files or some classes.
+        of_class: suffix of a class -> more rows, if classes have the same names for different weights; see `for_class`.
         separator: separator of name components; "" if no file has the encoder inside another model.
     """
 
@@ -212,6 +230,7 @@ class NameMap:
     prefix: str = ""
     without_prefix: tuple[str, ...] = ()
     old_spellings: tuple[tuple[str, str], ...] = ()
+    of_class: Mapping[str, tuple[WeightName, ...]] = dataclasses.field(default_factory=dict)
     separator: str = "."
 
     def renamed(self, old: str, new: str) -> "NameMap":
@@ -224,6 +243,14 @@ class NameMap:
         left_out = tuple(map(change, self.left_out))
         return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
 
+    def for_class(self, names: Iterable[str]) -> "NameMap":
+        """Returns the map for files of the first class of `names` with rows of its own, otherwise of any class."""
+        if not self.of_class:
+            return self
+        ends = (end for name in names for end in self.of_class if name.endswith(end))
+        rows = self.of_class[next(ends, next(iter(self.of_class)))]
+        return dataclasses.replace(self, rows=self.rows + rows, of_class={})
+
     def without_ties(self) -> "NameMap":
         """Returns the map of models with an untied output layer."""
         rows = tuple(WeightName(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
@@ -231,9 +258,11 @@ class NameMap:
         return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
 
     def to_ours(self, name: str) -> str | None:
-        """Returns our path for a full name, or None if it is unknown."""
-        row, parts = _find(self._by_name, name)
-        return row and _filled(row.ours, parts)
+        """Returns our path for a full name, the first if it holds several weights, or None if it is unknown."""
+        return next(iter(self._paths_of(name)), None)
+
+    def _paths_of(self, name):
+        return [_filled(row.ours, m.groupdict()) for regex, row in self._by_name if (m := regex.fullmatch(name))]
 
     def from_ours(self, path: str, among: Container[str] | None = None) -> str:
         """Returns the format's name for our `path`.
@@ -289,12 +318,12 @@ class NameMap:
         result = Sorted({}, [], {}, [])
         twins = {twin.theirs: twin for twin in self.twins}
         for name, whole in full.items():
-            path = self.to_ours(whole)
-            if path in result.known:
+            paths = self._paths_of(whole)
+            if path := next((path for path in paths if path in result.known), None):
                 both = f"{result.known[path]!r} and {name!r}"
                 raise ValueError(f"Several names of the checkpoint map to {path!r}: {both}.")
-            if path is not None:
-                result.known[path] = name
+            if paths:
+                result.known.update(dict.fromkeys(paths, name))
             elif any(regex.fullmatch(whole) for regex in self._left_out):
                 result.left_out.append(name)
             elif whole in twins:

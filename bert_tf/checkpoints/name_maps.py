@@ -1,6 +1,7 @@
 """Tables of the weight names of each family and format: Hugging Face, KerasHub, TF1."""
 
 import dataclasses
+from collections.abc import Iterable
 
 from bert_tf.checkpoints.name_map import (
     BEHIND_PADDING,
@@ -8,6 +9,7 @@ from bert_tf.checkpoints.name_map import (
     HEADS_LAST,
     KEEP,
     TRANSPOSE,
+    WORDS,
     NameMap,
     WeightName,
     block_rows,
@@ -19,6 +21,7 @@ from bert_tf.checkpoints.name_map import (
     masked_lm_rows,
     norm,
     output_layer,
+    transposed_part,
 )
 from bert_tf.models import families, lora
 
@@ -186,6 +189,47 @@ ERNIE_NAMES = dataclasses.replace(
 )
 
 
+# === ModernBERT ===
+# ModernBERT's names in Hugging Face's files. All classes call the first layers of their heads `head`, and text
+# classification, token classification and question answering call the last one `classifier`.
+
+
+_MODERNBERT_LAYER = "model.layers.{n}"
+
+
+def _modernbert_head(ours, dense_, norm_, last=()):
+    return (*dense(f"{ours}/{dense_}", "head.dense"), *norm(f"{ours}/{norm_}", "head.norm"), *last)
+
+
+MODERNBERT_NAMES = NameMap(
+    rows=(
+        WeightName("bert/embeddings/word_embeddings", "model.embeddings.tok_embeddings.weight"),
+        *norm("bert/embeddings/LayerNorm", "model.embeddings.norm"),
+        *norm(f"{_OURS}/attention/LayerNorm", f"{_MODERNBERT_LAYER}.attn_norm"),
+        *(
+            WeightName(f"{_OURS}/attention/self/{name}/{ours}", f"{_MODERNBERT_LAYER}.attn.Wqkv.{theirs}",
+                       transposed_part(part, 3))
+            for part, name in enumerate(("query", "key", "value"))
+            for ours, theirs in (("kernel", "weight"), ("bias", "bias"))
+        ),
+        *dense(f"{_OURS}/attention/output/dense", f"{_MODERNBERT_LAYER}.attn.Wo"),
+        *norm(f"{_OURS}/intermediate/LayerNorm", f"{_MODERNBERT_LAYER}.mlp_norm"),
+        *dense(f"{_OURS}/intermediate/dense", f"{_MODERNBERT_LAYER}.mlp.Wi"),
+        *dense(f"{_OURS}/output/dense", f"{_MODERNBERT_LAYER}.mlp.Wo"),
+        *norm("bert/encoder/LayerNorm", "model.final_norm"),
+        WeightName("cls/predictions/output_bias", "decoder.bias"),
+    ),
+    twins=(output_layer("decoder.weight"),),
+    prefix="model.",  # ModernBertModel saves without it
+    without_prefix=("embeddings.", "layers.", "final_norm."),
+    of_class={
+        "Classification": _modernbert_head("classifier", "dense", "LayerNorm", head("classifier", "classifier")),
+        "ForMaskedLM": _modernbert_head("cls/predictions", "transform/dense", "transform/LayerNorm"),
+        "ForQuestionAnswering": _modernbert_head("cls/squad", "dense", "LayerNorm", head("cls/squad", "classifier")),
+    },
+)
+
+
 # === KerasHub ===
 # KerasHub's names in the HDF5 files of its presets: Keras numbers the layers of each class.
 #
@@ -325,11 +369,14 @@ _PATHS = [
     *_MASKED_LM,
     *_tf1_head("cls/seq_relationship"),
     *_tf1_head("cls/squad"),
+    *_tf1_dense("cls/squad/dense"),  # ours alone, as `head_norm` is
+    *_tf1_norm("cls/squad/LayerNorm"),
     *_tf1_dense("cls/replaced_tokens/dense"),
     *_tf1_head("cls/replaced_tokens"),
     *(f"{GENERATOR}{path}" for path in (*_TF1_BLOCKS, *_MASKED_LM)),  # ours alone
     *_tf1_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone
     *_tf1_dense("classifier/dense"),
+    *_tf1_norm("classifier/LayerNorm"),
     *_tf1("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
     *_tf1("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),
     *_tf1_head("tagger/classifier"),
@@ -361,6 +408,7 @@ NAME_MAPS: dict[str, NameMap] = {
     "distilbert": DISTILBERT_NAMES,
     "electra": ELECTRA_NAMES,
     "ernie": ERNIE_NAMES,
+    "modernbert": MODERNBERT_NAMES,
     "roberta": ROBERTA_NAMES,
     "roberta-prelayernorm": ROBERTA_PRELAYERNORM_NAMES,
 }
@@ -373,23 +421,29 @@ KERAS_HUB_MAPS: dict[str, NameMap] = {
 }
 
 
-def hugging_face(model_type: str = families.DEFAULT, tied: bool = True) -> NameMap:
+def hugging_face(model_type: str = families.DEFAULT, tied: bool = True, classes: Iterable[str] = ()) -> NameMap:
     """Returns the Hugging Face name map of a family, a key of `families.FAMILIES`.
 
     Args:
         model_type: the family.
         tied: `EncoderConfig.tie_word_embeddings`.
+        classes: `architectures` of config.json, or suffixes of class names.
 
     Raises:
         ValueError: the family is not supported.
     """
-    name_map = NAME_MAPS[families.family(model_type).name_map]
+    name_map = NAME_MAPS[families.family(model_type).name_map].for_class(classes)
     return name_map if tied else name_map.without_ties()
 
 
 def prefixes(but: NameMap) -> set[str]:
-    """Returns the prefixes of the encoders' names in Hugging Face's files, without that of one map."""
-    return {name_map.prefix for name_map in NAME_MAPS.values()} - {but.prefix, ""}
+    """Returns the prefixes of the encoders' names in Hugging Face's files that have the names of one map behind them,
+    without that map's own."""
+
+    def words(name_map):
+        return name_map.from_ours(WORDS).removeprefix(name_map.prefix)
+
+    return {each.prefix for each in NAME_MAPS.values() if words(each) == words(but)} - {but.prefix, ""}
 
 
 def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:

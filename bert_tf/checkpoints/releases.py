@@ -135,6 +135,8 @@ RELEASES: dict[str, Release] = {
     ),
     "xlm-roberta-base": Release("xlm-roberta-base", 250002, False, "FacebookAI/xlm-roberta-base"),
     "xlm-roberta-large": Release("xlm-roberta-large", 250002, False, "FacebookAI/xlm-roberta-large"),
+    "ModernBERT-base": Release("modernbert-base", 50368, False, "answerdotai/ModernBERT-base"),
+    "ModernBERT-large": Release("modernbert-large", 50368, False, "answerdotai/ModernBERT-large"),
     "albert-base-v2": _albert("base", "SQuAD 1.1 F1 90.2 exact 83.2; MNLI 84.6 SST-2 92.9 RACE 66.8"),
     "albert-large-v2": _albert("large", "SQuAD 1.1 F1 91.8 exact 85.2; MNLI 86.5 SST-2 94.9 RACE 75.2"),
     "albert-xlarge-v2": _albert("xlarge", "SQuAD 1.1 F1 92.9 exact 86.4; MNLI 87.9 SST-2 95.4 RACE 80.7"),

@@ -58,6 +58,8 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
     Raises:
         ValueError: the table would have no row for tokens.
     """
+    if config.global_rope_theta is not None:  # rotary positions have no table
+        return arrays, dataclasses.replace(config, max_position_embeddings=rows)
     first, table = config.first_position, arrays[_POSITIONS]
     if rows <= first:
         raise ValueError(
@@ -89,6 +91,16 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
         raise ValueError(
             f"`layers` requires a model whose layers have their own weights. Its {L} layers share "
             f"{config.num_blocks}: set a smaller num_hidden_layers in its configuration instead."
+        )
+    if moved := [old for new, old in enumerate(layers) if config.is_local(old) != config.is_local(new)]:
+        raise ValueError(
+            "`layers` must keep layers with local attention in places with local attention, and others in others: "
+            f"every {config.global_attn_every_n_layers}-th layer from 0 on attends to all tokens. Received: "
+            f"{list(layers)}, which moves layer {moved[0]}."
+        )
+    if layers[0] and not config.first_attention_norm:
+        raise ValueError(
+            f"`layers` must begin with 0, because the first layer has no attention norm. Received: {list(layers)}."
         )
     new_number, kept = {old: new for new, old in enumerate(layers)}, {}
     for path, array in arrays.items():

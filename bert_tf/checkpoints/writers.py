@@ -140,12 +140,14 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     """Writes the files like `write_hugging_face`, for one class."""
     check_hugging_face(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
-    name_map = name_maps.hugging_face(model.config.model_type, model.config.tie_word_embeddings)
-    arrays = {}
-    for path in held:
+    tied, ending = model.config.tie_word_embeddings, architecture.ending
+    name_map = name_maps.hugging_face(model.config.model_type, tied, [ending])
+    parts = {}
+    for path in sorted(held, key=lambda path: name_map.transform(path).part):
         theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
         name = architecture.name(name_map.from_ours(path, model.arrays))
-        arrays[name] = np.ascontiguousarray(theirs)
+        parts.setdefault(name, []).append(theirs)
+    arrays = {name: np.ascontiguousarray(np.concatenate(some) if some[1:] else some[0]) for name, some in parts.items()}
     weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
     save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
     write_json(config, hugging_face_config(model, architecture))
@@ -156,7 +158,7 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     remarks = ("There is no pooler: Transformers initializes one randomly.",) if wants_pooler > has_pooler else ()
     if has_pooler and model.config.is_decoder:
         remarks += ("Transformers computes pooler_output from the first token, which only sees itself.",)
-    elif model.config.classifier_pooling != "cls":
+    elif not _pools_as_here(model.config):
         remarks += ("Transformers computes pooler_output from the first token, not from the mean of all.",)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
@@ -169,11 +171,11 @@ def _architecture(model):
 
 def check_hugging_face(model: ModelArrays):
     """Raises ValueError if Transformers has no name for a weight, no class for the heads, or computes differently."""
-    name_map = name_maps.hugging_face(model.config.model_type)
     architecture = _architecture(model)
+    name_map = name_maps.hugging_face(model.config.model_type, classes=[architecture.ending])
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
-    if model.config.classifier_pooling != "cls" and architecture.heads and architecture.reads_pooler:
+    if not _pools_as_here(model.config) and architecture.heads and architecture.reads_pooler:
         raise ValueError(
             "Transformers represents a whole text by its first token. This model has classifier_pooling="
             f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; use the format bert_tf."
@@ -191,15 +193,29 @@ def check_hugging_face(model: ModelArrays):
     _check_positions(model.config, model.tokenizer)
 
 
+def _pools_as_here(config):
+    stated = families.family(config.model_type).stated
+    return config.classifier_pooling == "cls" or "classifier_pooling" in stated
+
+
+# The settings of layers and heads that only some families have in Transformers.
+_OF_LAYERS = ("norm_first", "global_rope_theta", "local_rope_theta", "local_attention", "global_attn_every_n_layers",
+              "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias", "classifier_bias",
+              "head_norm")  # fmt: skip
+
+
 def _check_layers(config):
     """Raises ValueError if the class of the family differs in its layers: other norms, or an extra or missing map."""
-    fixed = families.family(config.model_type).fixed
-    norm_first = fixed.get("norm_first", False)
-    if config.norm_first != norm_first:
-        raise ValueError(
-            "Transformers does not support this position of LayerNorm for this model_type. This model has "
-            f"norm_first={config.norm_first} with model_type={config.model_type!r}; use the format bert_tf."
-        )
+    row, usual = families.family(config.model_type), EncoderConfig(vocab_size=1)
+    fixed = row.fixed
+    for name in _OF_LAYERS:
+        value, expected = getattr(config, name), fixed.get(name, row.defaults.get(name, getattr(usual, name)))
+        good = (value is not None) == (expected is not None) if name in row.defaults else value == expected
+        if not good:
+            raise ValueError(
+                f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value} with "
+                f"model_type={config.model_type!r}; use the format bert_tf."
+            )
     has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
     if config.has_embedding_map != has_map:
         raise ValueError(

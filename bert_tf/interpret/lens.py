@@ -68,7 +68,7 @@ class Inputs(EncodedText):
     Attributes:
         token: embeddings of the tokens.
         segment: of the segments; None if the model has no such table.
-        position: of the positions.
+        position: of the positions; None if the model has no such table, because its positions are rotary.
         task: ERNIE's of tasks, the same for every token; None if the model has no such table.
         total: the sum of these.
         output: the sum after LayerNorm: the embeddings' output, which the first layer reads if E is H.
@@ -76,7 +76,7 @@ class Inputs(EncodedText):
 
     token: np.ndarray
     segment: np.ndarray | None
-    position: np.ndarray
+    position: np.ndarray | None
     task: np.ndarray | None
     total: np.ndarray
     output: np.ndarray
@@ -109,7 +109,9 @@ def _look_up(embeddings, row):
     parts = {
         "token": looked_up(embeddings.word_embeddings, row.ids),
         "segment": looked_up(embeddings.token_type_embeddings, row.segments) if embeddings.type_vocab_size else None,
-        "position": looked_up(embeddings.position_embeddings, slice(first, first + len(row))),
+        "position": looked_up(embeddings.position_embeddings, slice(first, first + len(row)))
+        if embeddings.has_positions
+        else None,
         "task": looked_up(embeddings.task_type_embeddings, np.zeros(len(row), int))
         if embeddings.task_type_vocab_size
         else None,
@@ -184,9 +186,7 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
             f"`model` must have a masked-LM head; {name_of_model(model)} has none. Load the model "
             "as it was after pretraining, before fine-tuning."
         )
-    c, policy = model.config, model.encoder.dtype_policy
-    numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-    return build_head(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
+    return build_head(MaskedLMHead.of(model.config, dtype=model.encoder.dtype_policy), model)
 
 
 def _fill_masks(encoder, head, row, tokenizer, top_k):

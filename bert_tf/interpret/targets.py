@@ -311,7 +311,7 @@ def head_of(model: Any) -> TextHead:
     trained = trained_of(model)
     task = trained and trained.task
     if head is None:
-        span_head = QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy)
+        span_head = QuestionAnsweringHead.of(model.config, dtype=model.encoder.dtype_policy)
         return SpanHead(build_head(span_head, model), getattr(task, "max_answer_length", _LONGEST))
     if _is_of_tokens(model, task):
         return TokenHead(head, model.labels)

@@ -41,9 +41,11 @@ class ResidualLayer(ConfiguredLayer):
     Args:
         num_heads: A; the width H of the input must be a multiple of it, unless `head_width` is given.
         attention_dropout, hidden_dropout: dropout rates of the attention probabilities and of the output.
-        initializer_range, epsilon, norm_first: as in `EncoderConfig`.
+        initializer_range, epsilon, norm_first, norm_bias: as in `EncoderConfig`.
         head_width: width of a head. If None, H / A.
         lora: a `Lora`, or the dict made by its `to_dict`, that selects the maps with an adapter. If None, no adapters.
+        use_bias: whether the linear maps have biases.
+        normalizes_input: whether, with `norm_first`, attention has a LayerNorm.
     """
 
     def __init__(
@@ -56,6 +58,9 @@ class ResidualLayer(ConfiguredLayer):
         head_width=None,
         lora=None,
         norm_first=False,
+        use_bias=True,
+        norm_bias=True,
+        normalizes_input=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -67,17 +72,18 @@ class ResidualLayer(ConfiguredLayer):
         self.head_width = head_width
         self.lora = Lora.of(lora)
         self.norm_first = norm_first
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
+        self.use_bias, self.norm_bias, self.normalizes_input = use_bias, norm_bias, normalizes_input
+        self.norm = LayerNorm(epsilon, norm_bias, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build_linear(self, name, units, input_shape, activation="linear", target=None):
         """Returns a built `Linear` with this layer's settings, with an adapter if `target` has one."""
         lora = self.lora if self.lora and target in self.lora.targets else None
         settings = {"dtype": self.dtype_policy, "trainable": self.trainable}  # frozen if this layer is
-        layer = Linear(units, activation, self.initializer_range, lora, name=name, **settings)
+        layer = Linear(units, activation, self.initializer_range, lora, self.use_bias, name=name, **settings)
         layer.build(input_shape)
         return layer
 
-    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
+    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
         B, S = x.shape[:2]
         return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
@@ -91,9 +97,9 @@ class SelfAttention(ResidualLayer):
     `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o).
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], a factor per head for
-        the
-    probabilities, or None. Output: float [B, S, H]; with `return_probs=True`, a pair whose second item is
-    [B, A, S, S], after dropout as in the original, and after `head_mask`.
+    the probabilities, or None; `view`, the `LayerView` (local_attention.py) that belongs to the bias, or None. Output:
+    float [B, S, H]; with `return_probs=True`, a pair whose second item is [B, A, S, S], after dropout as in the
+    original, and after `head_mask`.
     """
 
     def build(self, input_shape):
@@ -112,24 +118,26 @@ class SelfAttention(ResidualLayer):
             self.hidden_dropout.build(input_shape)
             if not self.norm_first:
                 self.norm.build(input_shape)
-        if self.norm_first:
+        if self.norm_first and self.normalizes_input:
             self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None):
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
         query, key, value = (self._split_heads(each) for each in self.queries_keys_values(x))
+        query, key, value = view.prepare(query, key, value) if view else (query, key, value)
         scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, query.dtype)
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]
         probs = self.attention_dropout(probs, training=training)
         if head_mask is not None:
-            probs *= tf.cast(head_mask, probs.dtype)[:, tf.newaxis, tf.newaxis]
-        y = self._join_heads(tf.matmul(probs, value))
+            probs *= tf.reshape(tf.cast(head_mask, probs.dtype), [-1, *[1] * (probs.shape.rank - 2)])
+        y = tf.matmul(probs, value)
+        y = self._join_heads(view.join(y) if view else y)
         y = x + self.hidden_dropout(self.dense(y), training=training)
         y = y if self.norm_first else self.norm(y)
         return (y, probs) if return_probs else y
 
     def queries_keys_values(self, x):
         """Returns the queries, keys and values, float [B, S, A D] each, with the heads concatenated."""
-        x = self.norm(x) if self.norm_first else x
+        x = self.norm(x) if self.norm_first and self.normalizes_input else x
         return self.query(x), self.key(x), self.value(x)
 
     def _split_heads(self, x):

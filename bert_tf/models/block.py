@@ -3,21 +3,22 @@
 import keras
 
 from bert_tf.models.attention import ResidualLayer, SelfAttention
-from bert_tf.models.layers import Dropout
+from bert_tf.models.layers import Dropout, gated
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TransformerBlock(ResidualLayer):
     """Transformer block: y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
 
-    With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
+    With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2). If `gated_mlp`, W_1 has twice as many
+    columns, and act(W_1 y + b_1) is replaced by act(a) * b, where a and b are the halves of W_1 y + b_1.
 
     Args:
-        intermediate_size, hidden_act: as in `EncoderConfig`.
+        intermediate_size, hidden_act, gated_mlp, attention_bias, mlp_bias: as in `EncoderConfig`.
         num_heads and all others: as in `ResidualLayer`.
 
-    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` as in `SelfAttention`. Output: float [B, S, H]; with
-    `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
+    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` and `view` as in `SelfAttention`. Output: float
+    [B, S, H]; with `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
     """
 
     def __init__(
@@ -32,13 +33,20 @@ class TransformerBlock(ResidualLayer):
         head_width=None,
         lora=None,
         norm_first=False,
+        gated_mlp=False,
+        attention_bias=True,
+        mlp_bias=True,
+        norm_bias=True,
+        normalizes_input=True,
         **kwargs,
     ):
         settings = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
-        super().__init__(num_heads, *settings, **kwargs)
+        super().__init__(num_heads, *settings, mlp_bias, norm_bias, normalizes_input, **kwargs)
         self.intermediate_size = intermediate_size
         self.hidden_act = hidden_act
+        self.gated_mlp, self.attention_bias, self.mlp_bias = gated_mlp, attention_bias, mlp_bias
         policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        settings += attention_bias, norm_bias, normalizes_input
         self.attention = SelfAttention(num_heads, *settings, name="attention", **policy)
         self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
 
@@ -56,6 +64,11 @@ class TransformerBlock(ResidualLayer):
             config.hidden_size // config.num_attention_heads,
             config.lora,
             config.norm_first,
+            config.gated_mlp,
+            config.attention_bias,
+            config.mlp_bias,
+            config.norm_bias,
+            index > 0 or config.first_attention_norm,
             name=f"layer_{index}",
             **kwargs,
         )
@@ -64,7 +77,9 @@ class TransformerBlock(ResidualLayer):
         inner_shape = (*input_shape[:-1], self.intermediate_size)
         self.attention.build(input_shape)
         with keras.name_scope("intermediate"):
-            self.intermediate = self.build_linear("dense", self.intermediate_size, input_shape, self.hidden_act)
+            units, act = self.intermediate_size, self.hidden_act
+            units, act = (2 * units, "linear") if self.gated_mlp else (units, act)
+            self.intermediate = self.build_linear("dense", units, input_shape, act)
             if self.norm_first:
                 self.norm.build(input_shape)
         with keras.name_scope("output"):
@@ -73,10 +88,15 @@ class TransformerBlock(ResidualLayer):
             if not self.norm_first:
                 self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None):
-        y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
+        y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask, view=view)
         y, probs = y if return_probs else (y, None)
         z = self.norm(y) if self.norm_first else y
-        z = y + self.dropout(self.dense(self.intermediate(z)), training=training)
+        z = y + self.dropout(self.dense(self._inner(z, training)), training=training)
         z = z if self.norm_first else self.norm(z)
         return (z, probs) if return_probs else z
+
+    def _inner(self, x, training):
+        """Returns the activations between the two linear maps, float [B, S, intermediate_size]."""
+        x = self.intermediate(x)
+        return gated(x, self.hidden_act, training) if self.gated_mlp else x

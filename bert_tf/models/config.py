@@ -29,6 +29,7 @@ COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "cross_attention_hidden_size": ((None,), "the encoder attends to its own text only"),
     "is_encoder_decoder": ((False, None), "a model is a single encoder"),
     "quantization_config": ((None,), "weights are floating-point numbers"),
+    "rope_scaling": ((None,), "positions are not scaled"),
 }
 # As COMPUTED, for one class: the suffix of its name -> its table.
 COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
@@ -40,14 +41,17 @@ COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
 }
 # Reason why they have no effect -> keys.
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
-    "dropout of heads during training, for which hidden_dropout_prob is used": frozenset(
-        {"classifier_dropout", "classifier_dropout_prob", "qa_dropout", "seq_classif_dropout", "summary_last_dropout"}
+    "dropout of heads and embeddings during training, for which hidden_dropout_prob is used": frozenset(
+        {"classifier_dropout", "classifier_dropout_prob", "embedding_dropout", "qa_dropout", "seq_classif_dropout",
+         "summary_last_dropout"}
     ),
     "how Transformers computes the same numbers, and what it returns": frozenset(
         {"_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
          "_experts_implementation_internal", "_output_attentions", "attn_implementation", "chunk_size_feed_forward",
-         "dtype", "gradient_checkpointing", "output_attentions", "output_hidden_states", "output_past", "return_dict",
-         "tf_legacy_loss", "torch_dtype", "torchscript", "use_bfloat16", "use_cache", "xla_device"}
+         "deterministic_flash_attn", "dtype", "gradient_checkpointing", "initializer_cutoff_factor",
+         "output_attentions", "output_hidden_states", "output_past", "reference_compile", "repad_logits_with_grad",
+         "return_dict", "sparse_pred_ignore_index", "sparse_prediction", "tf_legacy_loss", "torch_dtype", "torchscript",
+         "use_bfloat16", "use_cache", "xla_device"}
     ),
     "text generation": frozenset(
         {"bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
@@ -119,7 +123,9 @@ _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that early bert_config.json files lack.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
         "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
-        "classifier_pooling", "maps_embeddings")  # fmt: skip
+        "classifier_pooling", "maps_embeddings", "global_rope_theta", "local_rope_theta", "local_attention",
+        "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
+        "classifier_bias", "head_norm")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -167,6 +173,20 @@ class EncoderConfig:
             2024, arXiv 2412.13663), which is better if no sentence objective has trained the first token.
         maps_embeddings: whether a linear map follows the embeddings even if they have width H, as in Transformers'
             ALBERT. If the widths differ, there is always a map, and this is False.
+        global_rope_theta: base of rotary positions (Su et al. 2021, arXiv 2104.09864, section 3.2.2): queries and keys
+            are rotated by their position, and there is no position table. If None, positions are embeddings.
+        local_rope_theta: that of the layers with local attention. If None, it is the same.
+        local_attention: width of the window of local attention (Beltagy et al. 2020, arXiv 2004.05150, section 3.1): a
+            token attends to at most half as many tokens on each side. If None, to all tokens.
+        global_attn_every_n_layers: n; layers 0, n, 2n, ... attend to all tokens in any case.
+        gated_mlp: whether the activation in the feed-forward layer is multiplied by a second linear map of the layer's
+            input (GeGLU if it is gelu; Shazeer 2020, arXiv 2002.05202).
+        first_attention_norm: whether, with `norm_first`, a LayerNorm precedes the first attention, too, although it
+            follows that of the embeddings.
+        norm_bias, attention_bias, mlp_bias, classifier_bias: whether every LayerNorm, the linear maps of attention and
+            of the feed-forward layer, and the map of the heads before their last layer have biases.
+        head_norm: whether every head, also those on tokens and the masked-LM head, begins with the map of
+            `classifier_act` and a LayerNorm.
         extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
             have BERT's values, so that it is written back unchanged.
     """
@@ -197,6 +217,17 @@ class EncoderConfig:
     norm_first: bool = False
     classifier_pooling: str = "cls"
     maps_embeddings: bool = False
+    global_rope_theta: float | None = None
+    local_rope_theta: float | None = None
+    local_attention: int | None = None
+    global_attn_every_n_layers: int = 1
+    gated_mlp: bool = False
+    first_attention_norm: bool = True
+    norm_bias: bool = True
+    attention_bias: bool = True
+    mlp_bias: bool = True
+    classifier_bias: bool = True
+    head_norm: bool = False
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -217,10 +248,13 @@ class EncoderConfig:
                 f"num_hidden_groups must be at most num_hidden_layers. Received: {self.num_hidden_groups} and "
                 f"{self.num_hidden_layers}."
             )
+        _check_layers(self)
         if self.embedding_width != self.hidden_size:  # a map exists anyway; False keeps equal configurations equal
             object.__setattr__(self, "maps_embeddings", False)
-        extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
-        for name, switch in families.family(self.model_type).switches.items():  # or `from_dict` would leave it out
+        row = families.family(self.model_type)
+        extra = {k: v for k, v in self.extra.items()
+                 if k not in _SETTINGS or (getattr(self, k) == _SETTINGS[k] and k not in row.stated)}  # fmt: skip
+        for name, switch in row.switches.items():  # or `from_dict` would leave it out
             extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
         object.__setattr__(self, "extra", extra)
         object.__setattr__(self, "lora", Lora.of(self.lora))
@@ -230,6 +264,10 @@ class EncoderConfig:
     def heads_of(self, layer: int) -> int:
         """Returns the number of attention heads of a layer."""
         return self.num_attention_heads - len((self.pruned_heads or {}).get(layer, ()))
+
+    def is_local(self, layer: int) -> bool:
+        """Returns whether a layer, from 0, has local attention."""
+        return self.local_attention is not None and layer % self.global_attn_every_n_layers > 0
 
     @property
     def max_length(self) -> int:
@@ -261,7 +299,8 @@ class EncoderConfig:
         values["lora"] = self.lora and self.lora.to_dict()
         if self.pruned_heads is not None:
             values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
-        usual = [name for name, value in _SETTINGS.items() if values[name] == value]
+        stated = families.family(self.model_type).stated
+        usual = [name for name, value in _SETTINGS.items() if values[name] == value and name not in stated]
         return {**self.extra, **{name: value for name, value in values.items() if name not in usual}}
 
     @classmethod
@@ -295,7 +334,7 @@ class EncoderConfig:
             raise ValueError(f"{path}: {error}") from error
         row = families.family(config.model_type)
         known = {f.name for f in dataclasses.fields(cls)}
-        say_unknown(path, values, known.union(row.keys, row.switches.values(), row.fixed))
+        say_unknown(path, values, known.union(row.keys, row.switches.values(), row.fixed, row.restated))
         return config
 
 
@@ -341,7 +380,7 @@ def _check_field(field, value):
         good, must = isinstance(value, bool), "true or false"
     elif field.name in _FROM_ZERO:
         good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer of 0 or more"
-    elif field.type in (int, "int") or field.name in ("embedding_size", "num_hidden_groups"):
+    elif field.type in (int, "int") or field.name in ("embedding_size", "num_hidden_groups", "local_attention"):
         good, must = isinstance(value, int) and not isinstance(value, bool) and value > 0, "a positive integer"
     elif field.name.endswith("_prob"):
         good, must = isinstance(value, (int, float)) and 0 <= value < 1, "a number from 0 to below 1"
@@ -352,6 +391,34 @@ def _check_field(field, value):
     most = _MOST.get(field.name, _MOST_OF_ALL)
     if not isinstance(value, str) and value > most:
         raise ValueError(f"{field.name} must be at most {most:,}. Received: {brief(value)}.")
+
+
+def _check_layers(c):
+    """Raises ValueError if settings of the layers cannot be combined."""
+    if c.global_rope_theta is not None:
+        width = c.hidden_size // c.num_attention_heads
+        _require(width % 2 == 0, "global_rope_theta", "attention heads of even width", f"heads of width {width}")
+        _require(not c.first_position, "global_rope_theta", "positions from 0", f"first_position={c.first_position}")
+    else:
+        _require(c.local_rope_theta is None, "local_rope_theta", "global_rope_theta", "none")
+    if c.local_attention is not None:
+        even = c.local_attention % 2 == 0
+        _require(even, "local_attention", "an even width, with as many tokens on each side", c.local_attention)
+        _require(c.num_blocks == c.num_hidden_layers, "local_attention", "layers with their own weights",
+                 f"num_hidden_groups={c.num_hidden_groups}")  # fmt: skip
+    else:
+        none = c.local_rope_theta is None and c.global_attn_every_n_layers == 1
+        _require(none, "local_rope_theta or global_attn_every_n_layers", "local_attention", "none")
+    if not c.first_attention_norm:
+        _require(c.norm_first, "first_attention_norm=False", "norm_first", "norm_first=False")
+        _require(c.num_blocks == c.num_hidden_layers, "first_attention_norm=False", "layers with their own weights",
+                 f"num_hidden_groups={c.num_hidden_groups}")  # fmt: skip
+    _require(not c.head_norm or c.classifier_act, "head_norm", "classifier_act", "none")
+
+
+def _require(good, setting, must, received):
+    if not good:
+        raise ValueError(f"{setting} requires {must}. Received: {received}.")
 
 
 def _checked_heads(config, given):

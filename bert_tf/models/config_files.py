@@ -162,6 +162,17 @@ def tied_in(directory: str | os.PathLike) -> bool:
     return path is None or read_config_file(path).get("tie_word_embeddings") is not False
 
 
+def classes_in(directory: str | os.PathLike) -> list[str]:
+    """Returns the class names, `architectures`, of the configuration in a directory; [] if it states none.
+
+    Raises:
+        ValueError: the file does not hold a JSON object.
+    """
+    path = _file_in(directory)
+    named = read_config_file(path).get("architectures") if path else None
+    return [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+
+
 def is_projected_in(directory: str | os.PathLike) -> bool:
     """Returns whether embeddings and layers differ in width; true unless a configuration there denies it.
 

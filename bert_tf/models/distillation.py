@@ -44,8 +44,7 @@ class DistillationModel(NamedInputsModel):
         c, policy = self.config, {"dtype": self.dtype_policy}
         self.encoder, self.masked_lm, self.map = Encoder(c, rematerialize, **policy), None, None
         if "mlm_logits" in self.shown:
-            settings = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-            self.masked_lm = MaskedLMHead(*settings, c.tie_word_embeddings, **policy)
+            self.masked_lm = MaskedLMHead.of(c, **policy)
         if width:
             self.map = Linear(width, "linear", c.initializer_range, name="hidden", **policy)
         self._build_parts()

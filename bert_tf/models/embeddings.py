@@ -13,7 +13,8 @@ class Embeddings(ConfiguredLayer):
     Args:
         vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: shapes of the tables;
             the last two tables are absent if they have 0 rows.
-        dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
+        dropout, initializer_range, epsilon, first_position, norm_bias: as in `EncoderConfig`.
+        has_positions: whether there is a position table; rotary positions are in the attention instead.
 
     Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. If `segment_ids` is None, all are 0; if
     `position_ids` is None, they are 0, 1, 2, ..., relative to `first_position`. Without a segment table, segment ids
@@ -35,6 +36,8 @@ class Embeddings(ConfiguredLayer):
         epsilon=1e-12,
         first_position=0,
         task_type_vocab_size=0,
+        norm_bias=True,
+        has_positions=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -47,7 +50,9 @@ class Embeddings(ConfiguredLayer):
         self.epsilon = epsilon
         self.first_position = first_position
         self.task_type_vocab_size = task_type_vocab_size
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
+        self.norm_bias = norm_bias
+        self.has_positions = has_positions
+        self.norm = LayerNorm(epsilon, norm_bias, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
     @classmethod
@@ -63,6 +68,8 @@ class Embeddings(ConfiguredLayer):
             config.layer_norm_eps,
             config.first_position,
             config.task_type_vocab_size,
+            config.norm_bias,
+            config.global_rope_theta is None,
             **kwargs,
         )
 
@@ -77,7 +84,8 @@ class Embeddings(ConfiguredLayer):
         self.word_embeddings = table("word_embeddings", self.vocab_size)
         if self.type_vocab_size:
             self.token_type_embeddings = table("token_type_embeddings", self.type_vocab_size)
-        self.position_embeddings = table("position_embeddings", self.max_position_embeddings)
+        if self.has_positions:
+            self.position_embeddings = table("position_embeddings", self.max_position_embeddings)
         if self.task_type_vocab_size:
             self.task_type_embeddings = table("task_type_embeddings", self.task_type_vocab_size)
         self.norm.build((None, None, self.hidden_size))
@@ -86,7 +94,9 @@ class Embeddings(ConfiguredLayer):
     def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
         self._check_length(input_ids, position_ids)
         x = tf.gather(self.word_embeddings, input_ids)
-        if position_ids is None:
+        if not self.has_positions:
+            pass
+        elif position_ids is None:
             x += self.position_embeddings[self.first_position : self.first_position + tf.shape(input_ids)[1]]
         else:
             x += tf.gather(self.position_embeddings, position_ids + self.first_position)

@@ -5,11 +5,11 @@ import contextlib
 import keras
 import tensorflow as tf
 
-from bert_tf.models.attention import attention_bias
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.embeddings import Embeddings, restarting_positions
 from bert_tf.models.layers import LayerNorm, Linear
+from bert_tf.models.local_attention import layer_views
 from bert_tf.models.lora import freeze_all_but_adapters
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool
@@ -62,7 +62,7 @@ class Encoder(NamedInputsModel):
         self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
         self.projection = linear("linear", "embedding_hidden_mapping_in") if c.has_embedding_map else None
         self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
-        self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", **policy) if c.norm_first else None
+        self.norm = LayerNorm(c.layer_norm_eps, c.norm_bias, name="LayerNorm", **policy) if c.norm_first else None
         self.pooler = linear("tanh", "dense") if c.has_pooler else None
         self.trainable = trainable  # last, because it is passed on to existing sublayers
 
@@ -103,17 +103,18 @@ class Encoder(NamedInputsModel):
         self._check_head_mask(head_mask)
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
-        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
+        positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+        settings = positions, self.compute_dtype, return_attention_probs
+        views = layer_views(self.config, mask, sentence_ids, *settings)
         x = input_vectors
         if x is None:
-            positions = None if sentence_ids is None else restarting_positions(sentence_ids)
             x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), positions, training=training)
         if self.projection:
             x = self.projection(x, training=training)
         states, probs = [x], []
-        for n, block in enumerate(self._stack()):
+        for n, (block, (bias, view)) in enumerate(zip(self._stack(), views, strict=True)):
             with self._seeds(n, training):
-                own = {} if head_mask is None else {"head_mask": head_mask[n]}
+                own = {"view": view} if head_mask is None else {"view": view, "head_mask": head_mask[n]}
                 x, p = self._run(block, x, bias, training, return_attention_probs, own)
             states.append(x)
             probs.append(p)

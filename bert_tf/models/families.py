@@ -5,7 +5,7 @@ added to FAMILIES takes effect everywhere.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.utils.files import brief
@@ -109,6 +109,38 @@ _XLM = {**_ROBERTA, "vocab_size": 250002}
 XLM_ROBERTA = {"xlm-roberta-base": _size(12, 768, **_XLM), "xlm-roberta-large": _size(24, 1024, **_XLM)}
 
 
+# Warner et al. 2024 (arXiv 2412.13663), table 4 of the appendix: config.json of ModernBERT-base and -large.
+MODERNBERT = {
+    "modernbert-base": _size(22, 768, intermediate=1152, vocab_size=50368, **_ERF),
+    "modernbert-large": _size(28, 1024, intermediate=2624, vocab_size=50368, **_ERF),
+}
+
+
+def _read_layer_types(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts `layer_types` and `rope_parameters` of Transformers 5 to the keys of version 4 that mean the same."""
+    values = dict(values)
+    kinds, rope = values.pop("layer_types", None), values.pop("rope_parameters", None)
+    if kinds is not None:
+        local = [kind == "sliding_attention" for kind in kinds] if isinstance(kinds, list) else []
+        steps = (values.get("global_attn_every_n_layers"), *range(1, len(local) + 1))
+        fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
+        if not (every := next(fits, None)) or not {*kinds} <= {"full_attention", "sliding_attention"}:
+            raise ValueError(
+                "layer_types must be full_attention in every n-th layer from the first on, and sliding_attention in "
+                f"the others. Received: {brief(kinds)}."
+            )
+        values["global_attn_every_n_layers"] = every
+    for kind, key in (("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta")):
+        match rope.get(kind) if isinstance(rope, Mapping) else rope:
+            case None:
+                continue
+            case {"rope_theta": theta, **others} if others in ({}, {"rope_type": "default"}):
+                values[key] = theta
+            case other:
+                raise ValueError(f"rope_parameters must have the rope_type default. Received: {brief(other)}.")
+    return values
+
+
 # === Families ===
 
 
@@ -197,6 +229,8 @@ class Family:
         switches: our field -> the key of its config.json that must be true for the field to apply; otherwise the field
             has BERT's value.
         fixed: our field, or other key -> the only value that the family supports.
+        restate: replaces keys of its config.json by others that mean the same.
+        restated: the keys that it replaces.
         pad_before_positions: the default padding id if its config.json has no `pad_token_id`: positions begin after
             that id (`first_position`), which is the padding's row in the position table. If None, they begin at 0,
             whatever the padding id.
@@ -216,6 +250,8 @@ class Family:
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    restate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    restated: tuple[str, ...] = ()
     pad_before_positions: int | None = None
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     classes: str = "Bert"
@@ -237,7 +273,7 @@ class Family:
             ValueError: a field has two different values, or one that the family does not support.
         """
         ours = {}
-        for key, value in values.items():
+        for key, value in self.restate(values).items():
             name = self.keys.get(key, key)
             there = ours.setdefault(name, value)
             if there is not value and there != value:  # NaN is not even equal to itself
@@ -249,8 +285,9 @@ class Family:
             ours.pop(name, None)
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
+                key = next((theirs for theirs, ours_ in self.keys.items() if ours_ == name and theirs in values), name)
                 raise ValueError(
-                    f"{name} must be {value!r} or absent for this model_type. Received: {brief(ours[name])}."
+                    f"{key} must be {value!r} or absent for this model_type. Received: {brief(ours[name])}."
                 )
         if self.pad_before_positions is not None:
             self._place_positions(ours)
@@ -286,6 +323,11 @@ class Family:
         return {theirs.get(name, name): value for name, value in said.items()} | switches
 
     @property
+    def stated(self) -> list[str]:
+        """The fields that a configuration states even with BERT's value, because readers assume another one."""
+        return [name for name in self.defaults if name not in _OURS_ALONE]
+
+    @property
     def _implied(self):
         """Returns the fields that its config.json has no key for, except those that a file may repeat."""
         placed = [] if self.pad_before_positions is None else ["first_position"]
@@ -293,7 +335,8 @@ class Family:
 
 
 # Fields of `EncoderConfig` that are not keys of Transformers in any family.
-_OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings")
+_OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings", "gated_mlp",
+               "first_attention_norm", "head_norm")  # fmt: skip
 
 
 # Settings of KerasHub's layers: BERT's approximate GELU or the exact one, and LayerNorm's epsilon.
@@ -406,6 +449,32 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         | {"tokenizer_class": "XLMRobertaTokenizer"},
         keras_hub=KerasHub("XLMRoberta", _HUB_LM_ERF, _HUB_LM_ERF, has_segments=False),
         sizes=XLM_ROBERTA,
+    ),
+    # Warner et al. 2024. Released without dropout; Transformers has dropout between the maps of the feed-forward layer.
+    "modernbert": Family(
+        name_map="modernbert",
+        classes="ModernBert",
+        causal_lm=None,
+        tokenizer="byte_bpe",
+        tokenizing={"nfc": True, "tokenizer_class": "PreTrainedTokenizerFast"},
+        template=InputTemplate(second_segment=0),
+        keys={
+            "norm_eps": "layer_norm_eps",
+            "hidden_activation": "hidden_act",
+            "classifier_activation": "classifier_act",
+            "attention_dropout": "attention_probs_dropout_prob",
+            "mlp_dropout": "hidden_dropout_prob",
+        },
+        defaults={"num_hidden_layers": 22, "intermediate_size": 1152, "max_position_embeddings": 8192}
+        | {"layer_norm_eps": 1e-5, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        | {"global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 128}
+        | {"global_attn_every_n_layers": 3, "norm_bias": False, "attention_bias": False, "mlp_bias": False}
+        | {"classifier_bias": False, "classifier_pooling": "cls"},
+        fixed={"type_vocab_size": 0, "has_pooler": False, "norm_first": True, "first_attention_norm": False}
+        | {"gated_mlp": True, "head_norm": True, "classifier_act": "gelu", "decoder_bias": True},
+        restate=_read_layer_types,
+        restated=("layer_types", "rope_parameters"),
+        sizes=MODERNBERT,
     ),
 }
 

@@ -31,6 +31,12 @@ def activation(name: str, training=False):
     }[name]
 
 
+def gated(x, act: str, training=False):
+    """Returns act(a) * b for the halves a and b of the last axis of x, as in `EncoderConfig.gated_mlp`."""
+    a, b = tf.split(x, 2, -1)
+    return activation(act, training)(a) * b
+
+
 def config_of_arguments(made) -> dict:
     """Returns the constructor arguments of an object as {name: JSON value}; each is stored as an attribute.
 
@@ -63,21 +69,25 @@ class Linear(ConfiguredLayer):
         initializer_range: standard deviation of the kernel initializer.
         lora: a `Lora`, or the dict made by its `to_dict`: an adapter x A B alpha / rank is added before the
             activation. If None, there is no adapter.
+        use_bias: whether there is a bias b.
 
     Input: float [..., in]. Output: float [..., units] in the compute dtype.
     """
 
-    def __init__(self, units, activation="linear", initializer_range=0.02, lora=None, **kwargs):
+    def __init__(self, units, activation="linear", initializer_range=0.02, lora=None, use_bias=True, **kwargs):
         super().__init__(**kwargs)
         self.units = units
         self.activation = activation
         self.initializer_range = initializer_range
         self.lora = Lora.of(lora)
+        self.use_bias = use_bias
 
     def build(self, input_shape):
         shape = (input_shape[-1], self.units)
         self.kernel = self.add_weight(name="kernel", shape=shape, initializer=initializer(self.initializer_range))
-        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
         if self.lora:
             a, b = (input_shape[-1], self.lora.rank), (self.lora.rank, self.units)
             self.lora_a = self.add_weight(name="lora_A", shape=a, initializer=_adapter_start())
@@ -85,7 +95,9 @@ class Linear(ConfiguredLayer):
 
     def call(self, x, training=None):
         tokens = tf.reshape(x, [-1, x.shape[-1]])
-        if training:
+        if not self.use_bias:
+            y = tf.matmul(tokens, self.kernel)
+        elif training:
             y = training_ops.linear(tokens, self.kernel, self.bias)
         else:
             y = tf.nn.bias_add(tf.matmul(tokens, self.kernel), tf.convert_to_tensor(self.bias))
@@ -112,21 +124,25 @@ class LayerNorm(ConfiguredLayer):
 
     Args:
         epsilon: added to the variance; `EncoderConfig.layer_norm_eps`.
+        use_bias: whether there is a bias `beta`.
 
     Input: float [..., H]. Output: the same shape, in the compute dtype.
     """
 
-    def __init__(self, epsilon=1e-12, **kwargs):
+    def __init__(self, epsilon=1e-12, use_bias=True, **kwargs):
         super().__init__(autocast=False, **kwargs)  # Keras would round a float32 input to the compute dtype first
         self.epsilon = epsilon
+        self.use_bias = use_bias
 
     def build(self, input_shape):
         width = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
+        self.beta = None
+        if self.use_bias:
+            self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
 
     def call(self, x):
-        x, gamma, beta = (tf.cast(each, tf.float32) for each in (x, self.gamma, self.beta))
+        x, gamma, beta = (tf.cast(each, tf.float32) for each in (x, self.gamma, self.beta if self.use_bias else 0.0))
         x -= tf.reduce_mean(x, -1, keepdims=True)
         variance = tf.reduce_mean(x * x, -1, keepdims=True)
         return tf.cast(x * tf.math.rsqrt(variance + self.epsilon) * gamma + beta, self.compute_dtype)

@@ -26,6 +26,7 @@ class MaskedLMHead(ConfiguredLayer):
         vocab_size: V, rows of the embedding table.
         hidden_act, initializer_range, epsilon: as in `EncoderConfig`.
         width: `EncoderConfig.embedding_width` E; If None, H.
+        use_bias, norm_bias: whether the linear map W and the LayerNorm have biases.
         tied: `EncoderConfig.tie_word_embeddings`; if not, `output_weights` [V, E] stands in for `word_embeddings`.
 
     Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], preferably in the compute dtype, which
@@ -42,6 +43,8 @@ class MaskedLMHead(ConfiguredLayer):
         epsilon=1e-12,
         width=None,
         tied=True,
+        use_bias=True,
+        norm_bias=True,
         **kwargs,
     ):
         kwargs.setdefault("name", "predictions")
@@ -52,13 +55,23 @@ class MaskedLMHead(ConfiguredLayer):
         self.epsilon = epsilon
         self.width = width
         self.tied = tied
+        self.use_bias, self.norm_bias = use_bias, norm_bias
+
+    @classmethod
+    def of(cls, config, **kwargs):
+        """Returns the head of an `EncoderConfig`."""
+        c = config
+        act = c.classifier_act if c.head_norm else c.hidden_act
+        shape = c.vocab_size, act, c.initializer_range, c.layer_norm_eps, c.embedding_size, c.tie_word_embeddings
+        return cls(*shape, c.classifier_bias, c.norm_bias, **kwargs)
 
     def build(self, input_shape, *_):
         width, settings = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
         with keras.name_scope("transform"):
-            self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **settings)
+            map_ = width, self.hidden_act, self.initializer_range, None, self.use_bias
+            self.dense = Linear(*map_, name="dense", **settings)
             self.dense.build((None, input_shape[-1]))
-            self.norm = LayerNorm(self.epsilon, name="LayerNorm", **settings)
+            self.norm = LayerNorm(self.epsilon, self.norm_bias, name="LayerNorm", **settings)
             self.norm.build((None, width))
         if not self.tied:
             start = initializer(self.initializer_range)
@@ -186,8 +199,7 @@ class Pretrainer(NamedInputsModel):
         self.rematerialize = rematerialize
         c, policy = self.config, {"dtype": self.dtype_policy}
         self.encoder = Encoder(c, rematerialize, **policy)
-        settings = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-        self.masked_lm = MaskedLMHead(*settings, c.tie_word_embeddings, **policy)
+        self.masked_lm = MaskedLMHead.of(c, **policy)
         self.seq_relationship = NextSentenceHead(c.initializer_range, **policy) if next_sentence else None
         self._build_parts()
         self.trainable = trainable

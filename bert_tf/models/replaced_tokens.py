@@ -107,8 +107,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         c, g, policy = self.config, self.generator_config, {"dtype": self.dtype_policy}
         self.encoder = Encoder(c, rematerialize, **policy)
         self.generator = Encoder(g, rematerialize, embeddings=self.encoder.embeddings, **policy)
-        numbers = (g.vocab_size, g.hidden_act, g.initializer_range, g.layer_norm_eps, g.embedding_width)
-        self.masked_lm = MaskedLMHead(*numbers, g.tie_word_embeddings, **policy)
+        self.masked_lm = MaskedLMHead.of(g, **policy)
         self.replaced_tokens = ReplacedTokenHead(c.hidden_act, c.initializer_range, **policy)
         self._build_parts()
         self.trainable = trainable

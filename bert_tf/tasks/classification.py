@@ -401,8 +401,7 @@ class ClassificationTask(Abstaining):
     def _logits(self, encoder, sequences):
         if self.lstm_units:
             return bilstm_on_top(encoder, sequences, self.num_labels, self.lstm_units, of_row=True)
-        c = self.config
-        head = ClassificationHead(self.num_labels, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
+        head = ClassificationHead.of(self.config, self.num_labels)
         return head(encoder(sequences)["pooled_output"])
 
     def identity(self):

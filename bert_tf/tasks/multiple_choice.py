@@ -320,9 +320,7 @@ class MultipleChoiceTask(Abstaining):
     def _scores(self, encoder, sequences):
         if self.lstm_units:
             return bilstm_on_top(encoder, sequences, 1, self.lstm_units, of_row=True)
-        c = self.config
-        act = None if c.has_pooler else c.classifier_act
-        head = ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)
+        head = ClassificationHead.of(self.config, 1, transforms=not self.config.has_pooler)
         return head(encoder(sequences)["pooled_output"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):

@@ -231,7 +231,7 @@ class QuestionAnsweringTask(FineTuningTask):
             return span_logits(bilstm_on_top(encoder, inputs, 2, self.lstm_units), inputs["input_mask"])
         if self.config.has_pooler:
             encoder.pooler.trainable = False  # unused here
-        head = QuestionAnsweringHead(self.config.initializer_range)
+        head = QuestionAnsweringHead.of(self.config)
         with keras.name_scope("cls"):
             head.build((None, None, self.config.hidden_size))
         return head(encoder(inputs)["sequence_output"], inputs["input_mask"])

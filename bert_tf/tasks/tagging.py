@@ -296,7 +296,7 @@ class TaggingTask(FineTuningTask):
         if self.layers:
             head = BiLSTMHead(L, units, is_weighted(self.layers), *numbers)
             return head(chosen_layers(outputs, self.layers), inputs["input_mask"])
-        return ClassificationHead(L, *numbers)(outputs["sequence_output"])
+        return ClassificationHead.of(self.config, L, transforms=False)(outputs["sequence_output"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         return encode_sentences(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)

@@ -57,6 +57,18 @@ class Normalized(NamedTuple):
         return Normalized(chars, tf.boolean_mask(self.starts, kept), tf.boolean_mask(self.ends, kept))
 
 
+    def origins(self, first, end) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the spans in their sections that characters came from: int32 [m] twice.
+
+        Args:
+            first, end: int64 [m], the span of these characters among those of all sections.
+        """
+        starts, ends = (tf.concat([each, [0]], 0) for each in (self.starts, self.ends))  # there may be none
+        start = tf.gather(starts, tf.minimum(first, tf.size(self.starts, tf.int64)))
+        last = tf.gather(ends, tf.maximum(end - 1, 0))
+        return tf.where(first < end, start, last), last
+
+
 class Sections(NamedTuple):
     """The text between added tokens of n texts, one section after the other; [E1] has the id 7 here.
 
@@ -224,7 +236,7 @@ class _Finder(tf.Module):
         inside = _solid_around(solid, end, first)  # a token is where its text is, without white space
         start = tf.minimum(inside[1], end)
         inside = start, tf.maximum(inside[0], start)
-        spans = [_origins(text, *span) for span in ((cut_first, cut_end), inside)]
+        spans = [text.origins(*span) for span in ((cut_first, cut_end), inside)]
         return _cut(sections, row, tf.gather(self._ids, number), *spans[0], *spans[1])
 
     def _found(self, chars):
@@ -277,14 +289,6 @@ def _solid_around(solid, first, end):
     ends = tf.concat([[-1], solid, [tf.constant(np.iinfo(np.int64).max)]], 0)
     before = tf.gather(ends, tf.searchsorted(solid, first, "left", tf.int64)) + 1
     return before, tf.gather(ends, tf.searchsorted(solid, end, "left", tf.int64) + 1)
-
-
-def _origins(text, first, end):
-    """Returns the spans in their sections that characters from `first` to `end` came from: int32 [matches] twice."""
-    starts, ends = (tf.concat([each, [0]], 0) for each in (text.starts, text.ends))  # there may be none
-    start = tf.gather(starts, tf.minimum(first, tf.size(text.starts, tf.int64)))
-    last = tf.gather(ends, tf.maximum(end - 1, 0))
-    return tf.where(first < end, start, last), last
 
 
 def _cut(sections, row, tokens, cut_starts, cut_ends, starts, ends):

@@ -269,8 +269,7 @@ class BaseTokenizer(tf.Module):
         self.mask_id = self._all.id_of(self.mask)
         matched = [token for token in self.added_tokens if token.content not in self._special()]
         if matched:
-            normalize = self._normalized if type(self)._normalized is not BaseTokenizer._normalized else None
-            self._matcher = AddedTokenMatcher(matched, normalize, self._APART)
+            self._matcher = AddedTokenMatcher(matched, self._normalized, self._APART)
 
     def _special(self) -> set[str]:
         """Returns the template's special tokens, which are not matched in text."""
@@ -403,10 +402,8 @@ class BaseTokenizer(tf.Module):
     def _by_words(self, texts):
         return self._ids_and_offsets(texts)
 
-    def _normalized(self, texts) -> Normalized:
-        """Returns normalized texts (strings [n]), in which words and tokens are looked up; a tokenizer without a
-        normalizer does not implement this."""
-        raise NotImplementedError
+    # Returns normalized texts (strings [n]), in which words and tokens are looked up; None: there is no normalizer.
+    _normalized: Callable[[tf.Tensor], Normalized] | None = None
 
 
 def _strings(texts, parameter="texts"):

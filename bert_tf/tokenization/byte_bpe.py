@@ -1,4 +1,4 @@
-"""RoBERTa's tokenizer in graph ops: byte-level BPE, as in GPT-2 (Radford et al. 2019, section 2.2; openai/gpt-2).
+"""Byte-level BPE in graph ops, as in GPT-2 (Radford et al. 2019, section 2.2; openai/gpt-2), RoBERTa and ModernBERT.
 
 A text is split into words, each including the space before it. The bytes of a word are its first tokens; then adjacent
 tokens are merged in the order in which the merges were learned. The vocabulary is read from vocab.json
@@ -9,17 +9,19 @@ import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
+from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
-from bert_tf.tokenization.flat_ops import shift, utf8_lengths
+from bert_tf.tokenization.flat_ops import lower_bound, shift, utf8_lengths
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
@@ -182,6 +184,29 @@ def _latest(positions):
     return tf.gather(tf.concat([[0], tf.boolean_mask(positions, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
 
 
+# === Normalization ===
+
+
+def compose_characters(texts) -> Normalized:
+    """Normalizes texts, strings [n] in UTF-8, to Unicode's NFC: a letter and its accent become one character."""
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+    normalized, offsets = tf_text.normalize_utf8_with_offsets_map(texts, "NFC")
+    chars, originals = (tf.strings.unicode_decode(each, "UTF-8") for each in (normalized, texts))
+    # Places between characters, with both ends of each text: the operation does not take texts without places.
+    places = tf.concat([chars, tf.zeros([tf.size(texts), 1], tf.int32)], 1)
+    rows = places.value_rowids()
+    first_byte = tf.cumsum(utf8_lengths(places.flat_values), exclusive=True)
+    first_byte -= tf.gather(first_byte, tf.gather(places.row_starts(), rows))
+    found = tf_text.find_source_offsets(offsets, places.with_flat_values(tf.cast(first_byte, tf.int64)))
+    # Bytes and characters of the originals are counted over all texts.
+    bytes_before = tf.gather(tf.cumsum(tf.strings.length(texts), exclusive=True), rows)
+    begins = tf.cumsum(utf8_lengths(originals.flat_values), exclusive=True)
+    chars_before = lower_bound(begins, tf.cast(found.flat_values, tf.int32) + bytes_before)
+    found = found.with_flat_values(tf.cast(chars_before - tf.gather(originals.row_starts(), rows), tf.int32))
+    starts, ends = found[:, :-1].flat_values, found[:, 1:].flat_values
+    return Normalized(chars, tf.minimum(starts, ends - 1), ends)  # of one that became several, all came from it
+
+
 # === Tokenizer ===
 
 
@@ -200,6 +225,7 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     Attributes:
         add_prefix_space: whether a space is prepended to a text that does not begin with one.
+        nfc: whether a text is first normalized to Unicode's NFC, as in ModernBERT.
     """
 
     KIND: ClassVar = "byte_bpe"
@@ -213,6 +239,8 @@ class ByteBpeTokenizer(BaseTokenizer):
         add_prefix_space: bool = False,
         vocab_file: str | os.PathLike | None = None,
         added_tokens: Sequence[AddedToken] = (),
+        nfc: bool = False,
+        tokenizer_class: str = "RobertaTokenizer",
     ):
         """Builds the tokenizer from a vocabulary and its merges.
 
@@ -224,6 +252,8 @@ class ByteBpeTokenizer(BaseTokenizer):
             vocab_file: path of the file they came from.
             added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
                 ids.
+            nfc: see above.
+            tokenizer_class: Transformers' class that reads the files.
 
         Raises:
             ValueError: an id, a byte, a special token or the result of a merge is missing, or an added token does not
@@ -235,6 +265,8 @@ class ByteBpeTokenizer(BaseTokenizer):
             special=(template.pad, template.unknown, template.mask),
         )
         self.do_lower_case, self.add_prefix_space = False, bool(add_prefix_space)
+        self.nfc, self._tokenizer_class = nfc, tokenizer_class
+        self._normalized = compose_characters if nfc else None
         self._merges = tuple(tuple(merge) for merge in merges)
         try:
             self._pairs = BytePairs(vocab, merges)
@@ -280,7 +312,8 @@ class ByteBpeTokenizer(BaseTokenizer):
             other = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
             tokens = sorted(other, key=other.get)
             file_precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
-        return cls(vocab, merges, template, file_precedence.prefix_space(whole, directory), whole.path)
+        said = {"add_prefix_space": file_precedence.prefix_space(whole, directory), "nfc": whole.said["nfc"]}
+        return cls(vocab, merges, template, vocab_file=whole.path, **{**settings, **said})
 
     @property
     def written_tokens(self) -> list[str]:
@@ -295,8 +328,10 @@ class ByteBpeTokenizer(BaseTokenizer):
         return [written(token) for token in self.vocab]
 
     @property
-    def settings(self) -> dict[str, bool]:
-        return self._with_added({"add_prefix_space": self.add_prefix_space})
+    def settings(self) -> dict[str, Any]:
+        more = {"nfc": True} if self.nfc else {}
+        more |= {"tokenizer_class": self._tokenizer_class} if self._tokenizer_class != "RobertaTokenizer" else {}
+        return self._with_added({"add_prefix_space": self.add_prefix_space, **more})
 
     @classmethod
     def from_saved(cls, directory, template, settings):
@@ -313,9 +348,18 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     def _tokenizer_config(self):
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
-        return "RobertaTokenizer", settings | added_tokens_config(self.added_tokens)
+        return self._tokenizer_class, settings | added_tokens_config(self.added_tokens)
 
     def _ids_and_offsets(self, texts):
+        if not self.nfc:
+            return self._split(texts)
+        made = compose_characters(texts)
+        ids, *spans = self._split(tf.strings.unicode_encode(made.chars, "UTF-8"))
+        first = tf.gather(made.chars.row_starts(), ids.value_rowids())
+        spans = made.origins(*(tf.cast(each.flat_values, tf.int64) + first for each in spans))
+        return ids, *map(ids.with_flat_values, spans)
+
+    def _split(self, texts):
         if not self.add_prefix_space:
             return self._pairs(texts)
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")

@@ -284,11 +284,12 @@ def _byte_bpe(path, values):
     before = _steps(path, values, "pre_tokenizer", "pretokenizers")
     if [step["type"] for step in before] != ["ByteLevel"]:
         raise _refusal(path, "pre_tokenizer", "ByteLevel", values.get("pre_tokenizer"))
-    if _steps(path, values, "normalizer", "normalizers"):
-        raise _refusal(path, "normalizer", "null, as in RoBERTa", values["normalizer"])
+    normalizers = _steps(path, values, "normalizer", "normalizers")
+    if normalizers not in ([], [{"type": "NFC"}]):
+        raise _refusal(path, "normalizer", "null, as in RoBERTa, or NFC, as in ModernBERT", values["normalizer"])
     _check_keys(path, "pre_tokenizer", before[0], ("type", "add_prefix_space", "trim_offsets", "use_regex"))
     _check_values(path, "pre_tokenizer", before[0], {"use_regex": (True,), "add_prefix_space": (True, False)})
-    return {"add_prefix_space": before[0].get("add_prefix_space", True)}, b""
+    return {"add_prefix_space": before[0].get("add_prefix_space", True), "nfc": bool(normalizers)}, b""
 
 
 _QUOTES = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]

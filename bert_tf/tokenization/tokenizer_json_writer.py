@@ -39,14 +39,15 @@ def wordpiece_json(tokenizer) -> dict:
 
 
 def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
-    """Returns the contents of tokenizer.json for a `ByteBpeTokenizer` with these merges, as in roberta-base."""
+    """Returns the contents of tokenizer.json for a `ByteBpeTokenizer` with these merges, as in roberta-base
+    or, with NFC, ModernBERT-base."""
     level = {"type": "ByteLevel", "add_prefix_space": tokenizer.add_prefix_space, "trim_offsets": True}
     model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "fuse_unk": False}
     model |= {"end_of_word_suffix": "", "byte_fallback": False, "ignore_merges": False}
     vocab = {token: i for i, token in enumerate(tokenizer.vocab[: tokenizer.file_size])}
     model |= {"vocab": vocab, "merges": list(map(list, merges))}
     level["use_regex"] = True
-    return _whole(tokenizer, None, level, level, model)
+    return _whole(tokenizer, {"type": "NFC"} if tokenizer.nfc else None, level, level, model)
 
 
 def unigram_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:

@@ -7,6 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.local_attention import seen_by_local
 from bert_tf.training.step import micro_batches
 from bert_tf.utils.resources import free_memory, group_limits, kilobytes
 from bert_tf.utils.tensorflow_internals import gpu_memory_limits
@@ -104,17 +105,27 @@ class Estimate:
 def encoder_parameters(config: EncoderConfig) -> int:
     """Returns the number of parameters of an encoder, without building it."""
     c, H, E = config, config.hidden_size, config.embedding_width
-    tables = c.vocab_size + c.max_position_embeddings + c.type_vocab_size + c.task_type_vocab_size
-    attention = 4 * _linear(H, H) + 2 * H
-    feed_forward = _linear(H, c.intermediate_size) + _linear(c.intermediate_size, H) + 2 * H
+    positions = c.max_position_embeddings if c.global_rope_theta is None else 0
+    tables = c.vocab_size + positions + c.type_vocab_size + c.task_type_vocab_size
+    norm = 1 + c.norm_bias  # numbers for each of H
+    attention = 4 * _linear(H, H, c.attention_bias) + norm * H
+    inner = c.intermediate_size * (1 + c.gated_mlp)
+    feed_forward = _linear(H, inner, c.mlp_bias) + _linear(c.intermediate_size, H, c.mlp_bias) + norm * H
     projection = _linear(E, H) if c.has_embedding_map else 0
     pooler = _linear(H, H) if c.has_pooler else 0
-    final_norm = 2 * H if c.norm_first else 0
-    return (tables + 2) * E + projection + c.num_blocks * (attention + feed_forward) + final_norm + pooler
+    norms = (norm * H if c.norm_first else 0) - (0 if c.first_attention_norm else norm * H)
+    return (tables + norm) * E + projection + c.num_blocks * (attention + feed_forward) + norms + pooler
 
 
-def _linear(inputs, outputs):
-    return (inputs + 1) * outputs
+def _linear(inputs, outputs, use_bias=True):
+    return (inputs + use_bias) * outputs
+
+
+def _scores(c, S):
+    """Returns the number of attention scores of a layer per sequence, the mean over the layers."""
+    layers = [c.is_local(n) for n in range(c.num_hidden_layers)]
+    local = S * seen_by_local(S, c.local_attention) if any(layers) else 0
+    return c.num_attention_heads * (layers.count(True) * local + layers.count(False) * S * S) // max(len(layers), 1)
 
 
 def estimate(step: StepShape) -> Estimate:
@@ -153,7 +164,7 @@ def _comparison(step):
     if not step.teacher:
         return 0
     c, S, half = step.teacher.config, step.max_seq_length, 2 if step.precision != "float32" else FLOAT32
-    block = (2 * c.num_attention_heads * S * S + 2 * S * c.intermediate_size + 6 * S * c.hidden_size) * half
+    block = (2 * _scores(c, S) + 2 * S * c.intermediate_size + 6 * S * c.hidden_size) * half
     matrices = _SOFTENED * step.teacher.matrices * S * S * FLOAT32
     return block + matrices + 2 * step.max_predictions * c.vocab_size * FLOAT32
 
@@ -164,7 +175,7 @@ def _activations(step):
     The peak is at the gradient either of the logits or of the last layer.
     """
     c, S, half = step.config, step.max_seq_length, 2 if step.precision != "float32" else FLOAT32
-    hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size, c.num_attention_heads * S * S
+    hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size * (1 + c.gated_mlp), _scores(c, S)
     storage = _kept_by_block(c, hidden, inner, scores, half)
     # The backward pass of a layer: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
     backward = 2 * scores * half + (3 * inner + 4 * hidden) * FLOAT32

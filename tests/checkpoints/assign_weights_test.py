@@ -27,7 +27,8 @@ CHANGES = {
     "vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 7, "num_hidden_groups": 1, "intermediate_size": 65,
     "max_position_embeddings": 33, "type_vocab_size": 5, "task_type_vocab_size": 4, "embedding_size": 16,
 }  # fmt: skip
-_SHAPELESS = {"num_attention_heads", "first_position", "pruned_heads"}  # the last one never asks for more memory
+# The last one never asks for more memory.
+_SHAPELESS = {"num_attention_heads", "first_position", "local_attention", "global_attn_every_n_layers", "pruned_heads"}
 
 
 def _encoder(**changes):

@@ -67,9 +67,11 @@ def test_kernels_alone_are_transposed():
 
 @pytest.mark.parametrize("name_map", [TF1, *NAME_MAPS.values()], ids=["tf1", *NAME_MAPS])
 def test_no_two_rows_meet(name_map):
-    for found in ([row.theirs for row in name_map.rows], [(row.ours, row.requires) for row in name_map.rows]):
-        assert len(set(found)) == len(found)
-    assert all(TF1.from_ours(row.ours.replace("{n}", "0")) for row in name_map.rows)  # of every family
+    for rows in [(*name_map.rows, *own) for own in ((), *name_map.of_class.values())]:
+        theirs = [(row.theirs, row.transform.part) for row in rows]  # several of ours may be one of theirs
+        for found in (theirs, [(row.ours, row.requires) for row in rows]):
+            assert len(set(found)) == len(found)
+        assert all(TF1.from_ours(row.ours.replace("{n}", "0")) for row in rows)  # of every family
 
 
 def test_every_family_has_a_map():
@@ -133,7 +135,23 @@ def test_a_module_of_tensorflow_hub():
     assert TF1.sort(two).unknown == sorted(two)
 
 
-@pytest.mark.parametrize("family", [name for name in NAME_MAPS if name != "distilbert"])  # which has no segments
+def test_modernbert_s_heads_have_the_names_of_their_classes():
+    def path(name, *classes):
+        return name_maps.hugging_face("modernbert", classes=classes).to_ours(name)
+
+    assert path("head.dense.weight", "ModernBertForMaskedLM") == "cls/predictions/transform/dense/kernel"
+    assert path("head.dense.weight", "ModernBertForTokenClassification") == "classifier/dense/kernel"
+    assert path("head.norm.weight", "ModernBertForQuestionAnswering") == "cls/squad/LayerNorm/gamma"
+    assert path("classifier.bias", "ModernBertForQuestionAnswering") == "cls/squad/output_bias"
+    assert path("classifier.bias") == path("classifier.bias", "Mine") == "classifier/output_bias"
+    found = name_maps.hugging_face("modernbert").sort(["layers.1.attn.Wqkv.weight", "final_norm.weight"])
+    ours = [f"bert/encoder/layer_1/attention/self/{name}/kernel" for name in ("query", "key", "value")]
+    wqkv = dict.fromkeys(ours, "layers.1.attn.Wqkv.weight")
+    assert found.known == {"bert/encoder/LayerNorm/gamma": "final_norm.weight", **wqkv} and not found.unknown
+
+
+# DistilBERT has no segments, and ModernBERT no such buffers.
+@pytest.mark.parametrize("family", [name for name in NAME_MAPS if name not in ("distilbert", "modernbert")])
 def test_buffers_are_no_weights(family):
     prefix = NAME_MAPS[family].prefix
     for front in (prefix, ""):

@@ -44,7 +44,7 @@ def randomized(model: torch.nn.Module, seed: int, dtype: torch.dtype = torch.flo
     generator = torch.Generator().manual_seed(seed)
     for key, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
-        value = 1 + 0.3 * noise if key.endswith(("LayerNorm.weight", "layer_norm.weight")) else 0.2 * noise
+        value = 1 + 0.3 * noise if key.endswith(("LayerNorm.weight", "norm.weight")) else 0.2 * noise
         weight.data = value.to(dtype).float()
     return model
 

@@ -30,6 +30,12 @@ _ONE = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 10}
 _SMALL = {**_ONE, "vocab_size": 50, "intermediate_size": 12, "num_labels": 3}
 _PLACES = 3
 _ROBERTA = {"pad_token_id": 1, "type_vocab_size": 1}
+# Windows narrower than the rows, odd numbers of layers.
+_MODERN = {"pad_token_id": 0, "num_hidden_layers": 5, "local_attention": 4}
+_BIASED = {**_SMALL, "pad_token_id": 0, "num_hidden_layers": 3, "local_attention": 6,
+           "global_attn_every_n_layers": 2, "hidden_size": 20, "global_rope_theta": 500.0, "local_rope_theta": 40.0,
+           "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True,
+           "hidden_activation": "gelu_new"}  # fmt: skip
 
 # Case -> the class, and what its configuration has beside `_SHAPE`.
 CASES = {
@@ -77,13 +83,20 @@ CASES = {
     "prelayernorm-pooler": ("RobertaPreLayerNormModel", {**_ROBERTA, **_ONE}),
     "roberta-padding-of-id-3": ("RobertaForMaskedLM", {**_SMALL, **_ROBERTA, "pad_token_id": 3}),
     "albert-square": ("AlbertForMaskedLM", {**_SMALL, "embedding_size": 10}),
+    "modernbert": ("ModernBertForMaskedLM", _MODERN),
+    "modernbert-classifier": ("ModernBertForSequenceClassification", {**_MODERN, "num_labels": 3}),
+    "modernbert-mean": ("ModernBertForSequenceClassification", {**_BIASED, "classifier_pooling": "mean"}),
+    "modernbert-tokens": ("ModernBertForTokenClassification", {**_MODERN, "num_labels": 3}),
+    "modernbert-questions": ("ModernBertForQuestionAnswering", _BIASED),
+    "modernbert-biased": ("ModernBertForMaskedLM", _BIASED),
+    "modernbert-untied": ("ModernBertForMaskedLM", {**_MODERN, "tie_word_embeddings": False}),
 }
-WHOLE = ("prelayernorm",)
+WHOLE = ("prelayernorm", "modernbert", "modernbert-biased")
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
 _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",
           "cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "lm_head.decoder.weight",
-          "lm_head.decoder.bias")  # fmt: skip
+          "lm_head.decoder.bias", "decoder.weight")  # fmt: skip
 
 
 def _model(name, changes):
@@ -91,7 +104,9 @@ def _model(name, changes):
     shape = {**_SHAPE, **changes} | ({"num_labels": 2} if name.endswith("ForQuestionAnswering") else {})
     if name.startswith("DistilBert"):
         shape = {_DISTILBERT.get(key, key): value for key, value in shape.items()}
-    return kind(kind.config_class(**shape, attn_implementation="eager")).eval()
+    # Eager attention has NaN for a gradient where a token of padding sees padding alone, as in a narrow window.
+    how = "sdpa" if name.startswith("ModernBert") else "eager"
+    return kind(kind.config_class(**shape, attn_implementation=how)).eval()
 
 
 def _inputs(model, seed):
@@ -109,8 +124,6 @@ def _inputs(model, seed):
 
 
 def _expected(model, inputs):
-    if "DistilBert" in type(model).__name__:
-        inputs = {name: value for name, value in inputs.items() if name != "token_type_ids"}
     with torch.inference_mode():
         base = getattr(model, model.base_model_prefix, model)(**inputs)
         outputs = model(**inputs)
@@ -132,6 +145,12 @@ def next_piece_loss(model, inputs):
     return (losses * inputs["attention_mask"][:, :_PLACES].flatten()).sum()
 
 
+def _taken(model, inputs):
+    """Returns the inputs that the model takes: some have no segments."""
+    without = type(model).__name__.startswith(("DistilBert", "ModernBert"))
+    return {name: value for name, value in inputs.items() if not (without and name == "token_type_ids")}
+
+
 def _whole(model, inputs):
     with torch.inference_mode():
         states = torch.stack(model(**inputs, output_hidden_states=True).hidden_states)
@@ -145,8 +164,9 @@ def make(folder: pathlib.Path):
     for seed, (case, (name, changes)) in enumerate(CASES.items()):
         model = randomized(_model(name, changes), seed)
         inputs = _inputs(model, seed)
-        expected = {name: value.contiguous() for name, value in _expected(model, inputs).items()}
-        expected |= _whole(model, inputs) if case in WHOLE else {}
+        taken = _taken(model, inputs)
+        expected = {name: value.contiguous() for name, value in _expected(model, taken).items()}
+        expected |= _whole(model, taken) if case in WHOLE else {}
         model.config.architectures = [name]
         but = _TWINS if model.config.tie_word_embeddings else [name for name in _TWINS if name.endswith(".bias")]
         save(model, folder / "families" / case, but=but)

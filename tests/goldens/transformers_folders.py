@@ -19,6 +19,7 @@ import re
 import sys
 import warnings
 
+import modernbert_tokenizer
 import numpy as np
 import torch
 import transformers
@@ -45,6 +46,7 @@ FAMILIES = {
     "roberta-prelayernorm": ("RobertaPreLayerNorm", "RobertaTokenizer", {"type_vocab_size": 1}),
     "xlm-roberta": ("XLMRoberta", "XLMRobertaTokenizer", {"type_vocab_size": 1}),
     "albert": ("Albert", "AlbertTokenizer", {"embedding_size": 12, "classifier_dropout_prob": 0.1}),
+    "modernbert": ("ModernBert", "PreTrainedTokenizerFast", {"num_hidden_layers": 3, "local_attention": 6}),
 }
 _THREE = {"id2label": {0: "no", 1: "maybe", 2: "yes"}, "label2id": {"no": 0, "maybe": 1, "yes": 2}}
 # Head -> the class's ending, what its configuration has.
@@ -103,10 +105,14 @@ def _tokenizers(folder):
     vocab, lines = folder / "vocab.json", folder / "merges.txt"
     vocab.write_text(json.dumps({token: n for n, token in enumerate(tokens)}), encoding="utf-8")
     lines.write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in merges), encoding="utf-8")
+    whole = folder / "tokenizer.json"
+    modernbert_tokenizer.train([*TEXTS, *PAIR], 300).save(str(whole))
     models = _sentencepiece(folder)
-    by_files = {"vocab.txt": words, "vocab.json": vocab, "albert": models["albert"], "xlm": models["xlm"]}
+    by_files = {"vocab.txt": words, "vocab.json": vocab, "albert": models["albert"], "xlm": models["xlm"],
+                "tokenizer.json": whole}  # fmt: skip
     named = {"BertTokenizer": "vocab.txt", "DistilBertTokenizer": "vocab.txt", "ElectraTokenizer": "vocab.txt",
-             "RobertaTokenizer": "vocab.json", "AlbertTokenizer": "albert", "XLMRobertaTokenizer": "xlm"}  # fmt: skip
+             "RobertaTokenizer": "vocab.json", "AlbertTokenizer": "albert", "XLMRobertaTokenizer": "xlm",
+             "PreTrainedTokenizerFast": "tokenizer.json"}  # fmt: skip
     return {kind: _maker(kind, by_files[file], lines, folder) for kind, file in named.items()}
 
 
@@ -114,14 +120,16 @@ def _maker(kind, file, merges, folder):
     """Returns a function without arguments; the class is the fast one, which AutoTokenizer takes, in either version."""
     names = {"BertTokenizer": "vocab.txt", "DistilBertTokenizer": "vocab.txt", "ElectraTokenizer": "vocab.txt",
              "RobertaTokenizer": "vocab.json", "AlbertTokenizer": "spiece.model",
-             "XLMRobertaTokenizer": "sentencepiece.bpe.model"}  # fmt: skip
+             "XLMRobertaTokenizer": "sentencepiece.bpe.model", "PreTrainedTokenizerFast": "tokenizer.json"}  # fmt: skip
     home = folder / f"of {kind}"
     home.mkdir()
     (home / names[kind]).write_bytes(file.read_bytes())
     if kind == "RobertaTokenizer":
         (home / "merges.txt").write_bytes(merges.read_bytes())
     fast = getattr(transformers, f"{kind}Fast", None) or getattr(transformers, kind)
-    return lambda: fast.from_pretrained(home)
+    own = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token")
+    special = dict(zip(own, modernbert_tokenizer.SPECIAL, strict=True)) if kind == "PreTrainedTokenizerFast" else {}
+    return lambda: fast.from_pretrained(home, **special)
 
 
 def _byte_symbols():
@@ -142,7 +150,7 @@ def _model(model_type, head, tokenizer, seed):
     generator = torch.Generator().manual_seed(seed)
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
-        is_scale = name.endswith(("LayerNorm.weight", "layer_norm.weight"))
+        is_scale = name.endswith(("LayerNorm.weight", "norm.weight"))
         weight.data = 1 + 0.3 * noise if is_scale else 0.3 * noise
     return model
 

@@ -63,6 +63,14 @@ def _many_languages(folder, words):
     return folder / "sentencepiece.bpe.model", size
 
 
+def _composed(folder, words):
+    """Takes the small tokenizer.json of the tests: its words are few, but every byte is a piece."""
+    golden = TOKENIZERS / "modernbert"
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((golden / name).read_bytes())
+    return folder / "tokenizer.json", 414
+
+
 # The family -> what its configuration says beside the shape, and what makes its vocabulary.
 CASES = {
     "roberta": ({"type_vocab_size": 1}, _byte_bpe),
@@ -70,6 +78,7 @@ CASES = {
     "albert": ({"embedding_size": 32, "num_hidden_groups": 1}, _unigram),
     "electra": ({"embedding_size": 32}, _wordpiece),
     "xlm-roberta": ({"type_vocab_size": 1}, _many_languages),
+    "modernbert": ({"local_attention": 16, "num_hidden_layers": 4}, _composed),
 }
 
 

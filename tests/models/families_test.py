@@ -43,6 +43,8 @@ PUBLISHED = {
     "roberta-large": (24, 1024, 16, 4096, 50265),
     "xlm-roberta-base": (12, 768, 12, 3072, 250002),
     "xlm-roberta-large": (24, 1024, 16, 4096, 250002),
+    "modernbert-base": (22, 768, 12, 1152, 50368),
+    "modernbert-large": (28, 1024, 16, 2624, 50368),
 }
 # What else the configurations of one family say.
 BESIDE = {
@@ -56,6 +58,7 @@ BESIDE = {
     "albert-": {"embedding_size": 128, "num_hidden_groups": 1, "hidden_act": "gelu_tanh", "hidden_dropout_prob": 0.0},
     "roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
     "xlm-roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+    "modernbert-": {"max_length": 8192, "local_attention": 128, "global_attn_every_n_layers": 3, "norm_bias": False},
 }
 # The file of distilbert-base-uncased.
 DISTILBERT = {

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _QUOTES = ("``", "''")
-_SARA_AM = "\u0e33"  # a letter of Thai that counts as an accent where graphemes are told apart
+# A letter of Thai that counts as an accent where graphemes are told apart, and what completes a syllable of Korean.
+_JOINING = {"\u0e33", *map(chr, range(0x1160, 0x1200))}
 _BATCH = 2000
 
 
@@ -52,7 +53,7 @@ def _same(text, ours, theirs):
     starts, ends = {start}, {end}
     if text[start : start + 2] in _QUOTES:
         starts.add(start + 1)
-    while end > start + 1 and (unicodedata.category(text[end - 1])[0] == "M" or text[end - 1] == _SARA_AM):
+    while end > start + 1 and (unicodedata.category(text[end - 1])[0] == "M" or text[end - 1] in _JOINING):
         end -= 1
         ends.add(end)
     return theirs[0] in starts and theirs[1] in ends

@@ -107,16 +107,14 @@ def _assign(variables, arrays):
 
 
 def _classifier(config, arrays):
-    act = config.classifier_act if "classifier/dense/kernel" in arrays else None
-    head = ClassificationHead(len(arrays["classifier/output_bias"]), transform_act=act, **_FLOAT32)
+    transforms = "classifier/dense/kernel" in arrays
+    head = ClassificationHead.of(config, len(arrays["classifier/output_bias"]), transforms, **_FLOAT32)
     head.build((None, None, config.hidden_size))
     return head, lambda head, x, encoder: head(x)
 
 
 def _masked_lm(config, arrays):
-    numbers = (config.vocab_size, config.hidden_act, config.initializer_range, config.layer_norm_eps)
-    numbers += (config.embedding_size, config.tie_word_embeddings)
-    head = build_in_cls(MaskedLMHead(*numbers, **_FLOAT32), config.hidden_size)
+    head = build_in_cls(MaskedLMHead.of(config, **_FLOAT32), config.hidden_size)
 
     def call(head, x, encoder):
         positions = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
@@ -138,7 +136,7 @@ def _spans(config, arrays):
     def call(head, x, encoder):
         return tf.stack([*head(x, tf.ones(tf.shape(x)[:2], tf.int32)).values()])
 
-    return build_in_cls(QuestionAnsweringHead(**_FLOAT32), config.hidden_size), call
+    return build_in_cls(QuestionAnsweringHead.of(config, **_FLOAT32), config.hidden_size), call
 
 
 def _bilstm(name, config, arrays):

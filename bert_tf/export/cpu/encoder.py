@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
-from bert_tf.models.attention import attention_bias
 from bert_tf.models.encoder import Encoder
+from bert_tf.models.local_attention import layer_views
 
 
 class FastEncoder:
@@ -41,13 +41,14 @@ class FastEncoder:
         mask = features["input_mask"]
         rows = lay_out(features)
         found = rows.features
-        bias = attention_bias(found["input_mask"], found["sentence_ids"], self.arithmetic.dtype, self.config.is_decoder)
+        seen = (found[name] for name in ("input_mask", "sentence_ids", "position_ids"))
+        views = layer_views(self.config, *seen, self.arithmetic.dtype)
         shape = tf.unstack(tf.shape(found["input_mask"]))
         self.arithmetic.begin(tf.reshape(found["input_mask"], [-1]))
         x = self.embed(*(self._flat(found.get(name)) for name in ("input_ids", "segment_ids", "position_ids")))
         states = [x]
-        for layer in self.layers:
-            x = layer(x, bias, shape)
+        for layer, view in zip(self.layers, views, strict=True):
+            x = layer(x, *view, shape)
             states.append(x)
         if self.norm:
             states[-1] = x = self.norm(x)
@@ -71,22 +72,29 @@ class _Embeddings:
     def __init__(self, encoder, arithmetic):
         layer, c = encoder.embeddings, encoder.config
         self.words = layer.word_embeddings  # which a masked-LM head may share
-        positions = values_of(layer.position_embeddings)[c.first_position :]
+        positions = np.zeros((1, c.embedding_width), np.float32)
+        if layer.has_positions:
+            positions = values_of(layer.position_embeddings)[c.first_position :]
         segments = values_of(layer.token_type_embeddings) if c.type_vocab_size else np.zeros((1, 1), np.float32)
         if c.task_type_vocab_size:
             positions = positions + values_of(layer.task_type_embeddings)[0]
         # One table for each position in each segment saves a lookup and a sum per token. Positions count
         # first, so that one beyond the model's is beyond the table, which TensorFlow refuses.
         table = (positions[:, np.newaxis] + segments).reshape(-1, positions.shape[1])
-        self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
+        self.has_positions, self.positions = layer.has_positions, None
+        if layer.has_positions or table.any():
+            self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
         self.num_segments = len(segments)
         self.norm = FusedLayerNorm(layer.norm, arithmetic)
         self.projection = arithmetic.dense(_dense(encoder.projection)) if encoder.projection else None
 
     def __call__(self, input_ids, segment_ids, position_ids):
+        if not self.has_positions:
+            position_ids = tf.zeros_like(input_ids)
         if self.num_segments > 1:
             position_ids = position_ids * self.num_segments + (0 if segment_ids is None else segment_ids)
-        x = self.norm(tf.gather(self.words, input_ids) + tf.gather(self.positions, position_ids))
+        x = tf.gather(self.words, input_ids)
+        x = self.norm(x if self.positions is None else x + tf.gather(self.positions, position_ids))
         return self.projection(x) if self.projection else x
 
 
@@ -97,7 +105,9 @@ class _Block:
         attention = block.attention
         self.norm_first = block.norm_first
         self.width = attention.width
-        self.attention_norm, self.norm = (FusedLayerNorm(each.norm, arithmetic) for each in (attention, block))
+        self.norm, self.attention_norm = FusedLayerNorm(block.norm, arithmetic), None
+        if attention.norm.built:
+            self.attention_norm = FusedLayerNorm(attention.norm, arithmetic)
         self.attention = [
             (
                 arithmetic.attention_input(inner, (number, "attention")),
@@ -112,14 +122,14 @@ class _Block:
         ]
         self.feed_forward = [
             arithmetic.feed_forward(inner, outer, (number, "feed_forward"))
-            for inner, outer in _split([_dense(block.intermediate)], _dense(block.dense), parts, 1)
+            for inner, outer in _split(_inner_maps(block), _dense(block.dense), parts, 1)
         ]
         self.fills_up = arithmetic.fills_up
 
-    def __call__(self, x, bias, shape):
-        z = self.attention_norm(x) if self.norm_first else x
+    def __call__(self, x, bias, view, shape):
+        z = self.attention_norm(x) if self.norm_first and self.attention_norm else x
         shares = [
-            output(self._attend(z, to_heads, bias, shape), x, adds=not n)
+            output(self._attend(z, to_heads, bias, view, shape), x, adds=not n)
             for n, (to_heads, output) in enumerate(self.attention)
         ]
         y = sum(shares[1:], shares[0])
@@ -129,16 +139,16 @@ class _Block:
         y = sum(shares[1:], shares[0])
         return y if self.norm_first else self.norm(y)
 
-    def _attend(self, z, to_heads, bias, shape):
+    def _attend(self, z, to_heads, bias, view, shape):
         """Returns softmax(q k^T / sqrt(D) + bias) v, [R L, A D]."""
         R, L = shape
         z = to_heads(z)
         heads = z.shape[1] // (3 * self.width)
         z = tf.reshape(z[: R * L] if self.fills_up else z, [R, L, 3 * heads, self.width])
-        query, key, value = tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1)  # [R, A, L, D]
+        query, key, value = view.prepare(*tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1))  # [R, A, L, D]
         # oneDNN computes product, scale and mask in one kernel if they are in this order.
         scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, z.dtype) + tf.cast(bias, z.dtype)
-        mixed = tf.matmul(tf.nn.softmax(scores), value)
+        mixed = view.join(tf.matmul(tf.nn.softmax(scores), value))
         return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
 
 
@@ -147,7 +157,17 @@ def _dense(layer) -> DenseWeights:
     kernel = values_of(layer.kernel)
     if layer.lora:
         kernel = kernel + values_of(layer.lora_a) @ values_of(layer.lora_b) * np.float32(layer.lora.scale)
-    return DenseWeights(kernel, values_of(layer.bias), layer.activation)
+    bias = np.zeros(layer.units, np.float32) if layer.bias is None else values_of(layer.bias)
+    return DenseWeights(kernel, bias, layer.activation)
+
+
+def _inner_maps(block) -> list[DenseWeights]:
+    """Returns the first map of a block's feed-forward layer, or both of a gated one."""
+    whole = _dense(block.intermediate)
+    if not block.gated_mlp:
+        return [whole]
+    halves = zip(np.split(whole.kernel, 2, 1), np.split(whole.bias, 2), strict=True)
+    return [DenseWeights(kernel, bias, block.hidden_act, gated=True) for kernel, bias in halves]
 
 
 def _split(inner, outer, parts, width):
@@ -170,6 +190,7 @@ def _split(inner, outer, parts, width):
                 np.concatenate([each.kernel[:, part] for each in inner], 1),
                 np.concatenate([each.bias[part] for each in inner]),
                 inner[0].activation,
+                inner[0].gated,
             ),
             DenseWeights(outer.kernel[part], outer.bias / np.float32(parts), columns=part),
         )

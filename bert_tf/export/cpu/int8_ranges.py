@@ -93,6 +93,10 @@ class RangedInt8(Floats):
         """Values between the two products stay in 8 bits, except in the units of widest range. Those are computed
         in float32 in addition, so that the others can be rounded more finely."""
         number, name = key
+        if inner.gated:  # the kernel has no such activation
+            first = self.attention_input(inner, key)
+            second = self.attention_output(outer, (number, f"{name}_hidden"))
+            return lambda x, residual, adds=True: second(inner.activate(first(x)), residual, adds)
         reach = self._of((number, f"{name}_hidden"), outer)
         if inner.activation not in _KERNEL_NAMES or len(reach) <= _OUTLIERS:
             return super().feed_forward(inner, outer, key)

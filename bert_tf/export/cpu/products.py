@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.layers import activation
+from bert_tf.models.layers import activation, gated
 
 # (x [P, in], residual [P, out] or None, whether it is added) -> [P, out]
 Product = Callable[..., tf.Tensor]
@@ -22,13 +22,19 @@ class DenseWeights:
     Attributes:
         kernel, bias: float32 [in, out] and [out].
         activation: a name of `EncoderConfig.hidden_act`.
+        gated: whether it is applied to the first half of the units and multiplied by the others.
         columns: the columns of the model's input that a part of the map reads; None: all.
     """
 
     kernel: np.ndarray
     bias: np.ndarray
     activation: str = "linear"
+    gated: bool = False
     columns: slice | None = None
+
+    def activate(self, x: tf.Tensor) -> tf.Tensor:
+        """Applies the activation to x W + b."""
+        return gated(x, self.activation) if self.gated else activation(self.activation)(x)
 
 
 class GraphConstant:
@@ -65,7 +71,7 @@ class Floats:
         return lambda: tf.convert_to_tensor(variable)
 
     def dense(self, layer: DenseWeights) -> Product:
-        kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), activation(layer.activation)
+        kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), layer.activate
 
         def product(x, residual=None, adds=True):
             y = act(tf.nn.bias_add(tf.matmul(x, kernel()), bias()))
@@ -98,7 +104,7 @@ class Int8(Floats):
         integers, scales = quantize_columns(layer.kernel)
         kernel, scales = GraphConstant(integers), GraphConstant(scales)
         shift, bias = GraphConstant(-_ZERO * integers.sum(0, dtype=np.int32)), GraphConstant(layer.bias)
-        act = activation(layer.activation)
+        act = layer.activate
 
         def product(x, residual=None, adds=True):
             greatest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -tf.reduce_min(x, -1, keepdims=True))
@@ -131,7 +137,8 @@ class FusedLayerNorm:
     def __init__(self, layer, arithmetic: Floats):
         """Args: the model's `LayerNorm`, built; the products that set its dtype."""
         self.epsilon, dtype = layer.epsilon, arithmetic.dtype.as_numpy_dtype
-        self.gamma, self.beta = (GraphConstant(values_of(each).astype(dtype)) for each in (layer.gamma, layer.beta))
+        beta = values_of(layer.beta) if layer.use_bias else np.zeros(layer.gamma.shape)
+        self.gamma, self.beta = (GraphConstant(each.astype(dtype)) for each in (values_of(layer.gamma), beta))
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         shape, width, gamma = tf.shape(x), x.shape[-1], self.gamma()

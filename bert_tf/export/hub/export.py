@@ -284,8 +284,6 @@ def _masked_lm_head(path, bert):
     if c.is_decoder:
         logging.warning("%s is a causal model without a masked-LM head: exporting without `mlm`.", path)
         return None
-    numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-    head = MaskedLMHead(*numbers, c.tie_word_embeddings)
-    build_in_cls(head, c.hidden_size)
+    head = build_in_cls(MaskedLMHead.of(c), c.hidden_size)
     assign_weights(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
     return head

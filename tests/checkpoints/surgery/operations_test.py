@@ -69,6 +69,19 @@ def test_layers(teacher):
     np.testing.assert_array_equal(lowest(IDS)["sequence_output"], encoder(IDS)["encoder_outputs"][0])
 
 
+def test_layers_with_local_attention_keep_their_kind():
+    config = tiny.config(num_hidden_layers=6, local_attention=4, global_attn_every_n_layers=3, norm_first=True,
+                         global_rope_theta=9.0, first_attention_norm=False)  # fmt: skip
+    arrays = {f"bert/encoder/layer_{n}/output/dense/bias": np.full(1, n) for n in range(6)}
+    kept, after = surgery.keep_layers(arrays, config, [0, 1, 2, 3])
+    assert len(kept) == 4 and [after.is_local(n) for n in range(4)] == [False, True, True, False]
+    with pytest.raises(ValueError, match="must keep layers with local attention.*, which moves layer 3"):
+        surgery.keep_layers(arrays, config, [0, 2, 3])
+    with pytest.raises(ValueError, match="`layers` must begin with 0, because the first layer has no attention norm"):
+        surgery.keep_layers(arrays, config, [3, 4])
+    assert surgery.resize_positions(arrays, config, 99)[1].max_length == 99  # there is no table
+
+
 def test_layers_below_a_norm_of_their_own():
     config = dataclasses.replace(CONFIG, norm_first=True)
     encoder = _encoder(config)

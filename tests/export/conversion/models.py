@@ -37,6 +37,9 @@ CASES = {
     "ernie": {"model_type": "ernie", "use_task_id": True, "task_type_vocab_size": 3, "hidden_act": "relu"},
     "ernie-odd": {"model_type": "ernie", "type_vocab_size": 4, "hidden_act": "gelu", **_ONE_LAYER},
     "prelayernorm": {"model_type": "roberta-prelayernorm", "type_vocab_size": 1, "hidden_act": "gelu"},
+    "modernbert": {"model_type": "modernbert", "local_attention": 4},
+    "modernbert-odd": {"model_type": "modernbert", "attention_bias": True, "mlp_bias": True, "norm_bias": True,
+                       "classifier_bias": True, "classifier_pooling": "mean", **_ONE_LAYER, "hidden_size": 20},
 }
 # Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
 HEADS = {
@@ -84,13 +87,21 @@ def _encoder(values):
 
 def _head(config, kind, name, size):
     wide, narrow = config.hidden_size, config.embedding_width
+
+    def dense(path, width):
+        kernel = {f"{path}/kernel": (wide, width)}
+        return kernel | ({f"{path}/bias": (width,)} if config.classifier_bias else {})
+
+    def norm(path, width):
+        return {f"{path}/{part}": (width,) for part in ("gamma", *["beta"] * config.norm_bias)}
+
     if size == "lm":
-        dense = {f"{name}/transform/dense/kernel": (wide, narrow), f"{name}/transform/dense/bias": (narrow,)}
-        norm = {f"{name}/transform/LayerNorm/{part}": (narrow,) for part in ("gamma", "beta")}
-        return dense | norm | {f"{name}/output_bias": (config.vocab_size,)}
+        first = dense(f"{name}/transform/dense", narrow) | norm(f"{name}/transform/LayerNorm", narrow)
+        return first | {f"{name}/output_bias": (config.vocab_size,)}
     last = {f"{name}/output_weights": (size, wide), f"{name}/output_bias": (size,)}
     two = kind == "discriminator" or name == "classifier" and kind != "tokens" and config.classifier_act
-    return last | ({f"{name}/dense/kernel": (wide, wide), f"{name}/dense/bias": (wide,)} if two else {})
+    last |= norm(f"{name}/LayerNorm", wide) if config.head_norm else {}
+    return last | (dense(f"{name}/dense", wide) if two or config.head_norm else {})
 
 
 @functools.cache

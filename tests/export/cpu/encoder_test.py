@@ -19,6 +19,10 @@ CONFIG = EncoderConfig(
     max_position_embeddings=10,
 )  # fmt: skip
 
+MODERN = {
+    "global_rope_theta": 50.0, "local_rope_theta": 9.0, "local_attention": 2, "norm_first": True, "gated_mlp": True,
+    "first_attention_norm": False, "norm_bias": False, "attention_bias": False, "mlp_bias": False, "hidden_act": "gelu",
+}  # fmt: skip
 MASKS = {
     "packed": (np.arange(10) < np.array([10, 1, 3, 2, 4, 1])[:, np.newaxis]).astype(np.int32),
     "padded": (np.arange(10) < np.array([10, 9])[:, np.newaxis]).astype(np.int32),
@@ -65,6 +69,8 @@ def _arithmetic(kind, encoder, features):
         {"num_hidden_layers": 3, "num_hidden_groups": 1, "embedding_size": 6},
         {"task_type_vocab_size": 3, "pruned_heads": {0: [1]}},
         {"lora": Lora(2, 4.0, ("query", "value", "output"))},
+        {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
+        MODERN,
     ],
     ids=str,
 )
@@ -92,8 +98,9 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
 
 @pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts):
-    encoder, features = _encoder(hidden_act="gelu"), _features(MASKS["packed"])
+@pytest.mark.parametrize("changes", [{"hidden_act": "gelu"}, MODERN], ids=["bert", "modern"])
+def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts, changes):
+    encoder, features = _encoder(**changes), _features(MASKS["packed"])
     fast = _traced(FastEncoder(encoder, _arithmetic(kind, encoder, features), parts), features)
     ours, mask = fast(features), features["input_mask"] > 0
     true = encoder(features)["sequence_output"].numpy()[mask]

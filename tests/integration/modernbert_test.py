@@ -1,0 +1,111 @@
+"""ModernBERT from a directory of Transformers' names through each task to exports for each target and back to torch."""
+
+import json
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.checkpoints.writers import ModelArrays, write_model
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.families import family
+from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.tokenization.registry import read_tokenizer
+from tests import other_envs, parity, tiny
+from tests.scripts import run_programs
+
+WORDS = ("the", "old", "keeper", "counted", "ships", "gulls", "and", "waves", "at", "breakfast", "caf\u00e9", "cafe\u0301")
+LENGTH = 48
+_LOADED = """
+import json, sys, transformers
+for kind, path in json.loads(sys.argv[1]):
+    model, said = getattr(transformers, f"ModernBertFor{kind}").from_pretrained(path, output_loading_info=True)
+    assert not said["missing_keys"] and not said["unexpected_keys"] and not said["mismatched_keys"], (kind, said)
+classify = transformers.pipeline("text-classification", json.loads(sys.argv[1])[0][1], top_k=None)
+print(json.dumps([{each["label"]: each["score"] for each in row} for row in classify(json.loads(sys.argv[2]))]))
+"""
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A directory with a masked LM of random weights, whose window is narrower than the texts."""
+    folder, row = tmp_path_factory.mktemp("modernbert") / "model", family("modernbert")
+    tokenizer = read_tokenizer(str(parity.GOLDENS / "tokenizers" / "modernbert"), row, row.template)
+    shape = {"hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 20, "num_hidden_layers": 3}
+    numbers = {"vocab_size": 415, "local_attention": 8, "max_position_embeddings": 64, "initializer_range": 0.1}
+    config = EncoderConfig.from_dict({"model_type": "modernbert", **shape, **numbers})
+    keras.utils.set_random_seed(1)
+    model = Pretrainer(config, next_sentence=False)
+    folder.mkdir()
+    arrays = {v.path: np.array(v) for v in model.variables}
+    write_model(str(folder), "huggingface", ModelArrays(config, arrays, tokenizer))
+    return folder
+
+
+def _texts():
+    rng = random.Random(0)
+    return [" ".join(rng.choices(WORDS, k=rng.randrange(1, 14))) for _ in range(32)]
+
+
+def test_the_model_is_read_written_and_asked_again(start, tmp_path):
+    bert = bert_tf.load(start)
+    assert bert.config.head_norm and not bert.config.has_pooler and bert.head is None
+    assert {"cls/predictions/output_bias", "cls/predictions/transform/dense/kernel"} <= bert.others.keys()
+    bert_tf.save(bert, tmp_path / "again", "huggingface")
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    one, other = ([(path / name).read_bytes() for name in names] for path in (start, tmp_path / "again"))
+    assert one[1:] == other[1:] and json.loads(one[0]).items() <= json.loads(other[0]).items()
+    filler = bert_tf.load(tmp_path / "again").features(["Hello caf\u00e9"])
+    np.testing.assert_allclose(filler, bert.features(["Hello cafe\u0301"]), atol=1e-6)
+
+
+def test_adapters_are_refused(start, tmp_path):
+    rows = [(text, str(n % 2)) for n, text in enumerate(_texts())]
+    tiny.write_tsv(tmp_path / "train.tsv", rows)
+    given = [f"--train_file={tmp_path}/train.tsv", "--do_train", f"--init_checkpoint={start}", "--lora_rank=2",
+             f"--output_dir={tmp_path}/out"]  # fmt: skip
+    (said,) = run_programs("run_classifier", [given])
+    message = "--lora_rank requires a model with a weight for each of query, key and value"
+    assert said["status"] and message in said["log"]
+
+
+@pytest.mark.slow
+def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
+    texts = _texts()
+    tiny.write_tsv(tmp_path / "train.tsv", [(text, str(n % 2)) for n, text in enumerate(texts)])
+    tagged = ("\n".join(f"{word} {'B-X' if word == 'gulls' else 'O'}" for word in text.split()) for text in texts)
+    (tmp_path / "tags.txt").write_text("\n\n".join(tagged) + "\n", encoding="utf-8")
+    answer = {"text": "twelve gulls", "answer_start": 11}
+    questions = [{"id": str(n), "question": "What?", "answers": [answer]} for n in range(8)]
+    asked = {"context": "He counted twelve gulls.", "qas": questions}
+    squad = {"version": "1", "data": [{"title": "a", "paragraphs": [asked]}]}
+    (tmp_path / "squad.json").write_text(json.dumps(squad), encoding="utf-8")
+    common = [f"--init_checkpoint={start}", "--do_train", "--do_export", "--save_format=huggingface", "--seed=1",
+              f"--max_seq_length={LENGTH}", "--train_batch_size=8", "--num_train_epochs=1"]  # fmt: skip
+    table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict"]
+    (classified, for_cpu, int8) = run_programs("run_classifier", [
+        [*common, *table, f"--output_dir={tmp_path}/text", "--export_explanations=attributions"],
+        [*common, *table, f"--output_dir={tmp_path}/cpu", "--export_for=cpu"],
+        [*common, *table, f"--output_dir={tmp_path}/int8", "--export_for=cpu", "--export_dtype=int8"],
+    ])  # fmt: skip
+    (tags,) = run_programs(
+        "run_tagger", [[*common, f"--train_file={tmp_path}/tags.txt", f"--output_dir={tmp_path}/tags"]]
+    )
+    spans = ["--max_query_length=8", "--doc_stride=16", f"--train_file={tmp_path}/squad.json"]
+    (answered,) = run_programs("run_squad", [[*common, *spans, f"--output_dir={tmp_path}/spans"]])
+    for said in (classified, for_cpu, int8, tags, answered):
+        assert not said["status"], said["log"]
+    lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    expected = np.array([list(json.loads(line)["probabilities"].values()) for line in lines])
+    for name, tolerance in (("text", 1e-5), ("cpu", 1e-5), ("int8", 0.05)):
+        serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]
+        np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=tolerance)
+    classes = {"SequenceClassification": "text", "TokenClassification": "tags", "QuestionAnswering": "spans"}
+    pairs = [(kind, f"{tmp_path}/{name}/huggingface") for kind, name in classes.items()]
+    for python in (other_envs.torch_python(), other_envs.transformers_5_python()):
+        said = other_envs.run(python, _LOADED, json.dumps(pairs), json.dumps(texts))
+        theirs = [[row["0"], row["1"]] for row in json.loads(said.splitlines()[-1])]
+        np.testing.assert_allclose(theirs, expected, atol=1e-5)

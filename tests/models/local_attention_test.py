@@ -1,0 +1,167 @@
+"""Rotary positions and local attention: what a token sees, in blocks as in whole rows; settings that go together."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.models import local_attention
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from tests import tiny
+from tests.harness import randomize
+
+ROTARY = {"global_rope_theta": 100.0, "type_vocab_size": 0}
+LOCAL = {"local_attention": 4, "local_rope_theta": 10.0, "global_attn_every_n_layers": 2, "num_hidden_layers": 3}
+MODERN = {**ROTARY, **LOCAL, "norm_first": True, "first_attention_norm": False, "gated_mlp": True, "norm_bias": False,
+          "attention_bias": False, "mlp_bias": False, "hidden_act": "gelu", "has_pooler": False}  # fmt: skip
+LEFT = {**LOCAL, "local_rope_theta": None, "is_decoder": True}
+
+
+def _encoder(**changes):
+    encoder = Encoder(tiny.config(**changes))
+    encoder.build()
+    randomize(encoder)
+    return encoder
+
+
+def _row(length, *more, seed=0):
+    ids = np.random.default_rng(seed).integers(4, len(tiny.VOCAB), (2, length)).astype(np.int32)
+    mask = (np.arange(length) < np.array([[length], [max(1, length - 3)]])).astype(np.int32)
+    return {"input_ids": ids, "input_mask": mask, **dict(more)}
+
+
+@pytest.mark.parametrize("changes", [MODERN, LEFT], ids=["all", "left"])
+def test_blocks_compute_what_masked_rows_do(changes):
+    encoder = _encoder(**changes)
+    features = ("input_ids", "input_mask", "sentence_ids")
+    graph = tf.function(encoder, [{name: tf.TensorSpec([None, None], tf.int32) for name in features}])
+    for length in (1, 8, 9, 10, 23):
+        inputs = _row(length)
+        inputs["sentence_ids"] = np.minimum(np.arange(length) // 6, 3).astype(np.int32) + inputs["input_mask"]
+        whole, seen = encoder(inputs, return_attention_probs=True), inputs["input_mask"] > 0
+        blocks = graph(inputs)["sequence_output"].numpy()
+        np.testing.assert_allclose(blocks[seen], whole["sequence_output"].numpy()[seen], atol=1e-5)
+        del inputs["sentence_ids"]
+        whole = encoder(inputs, return_attention_probs=True)
+        blocks = encoder(inputs)["sequence_output"].numpy()
+        np.testing.assert_allclose(blocks[seen], whole["sequence_output"].numpy()[seen], atol=1e-5)
+        for n, probs in enumerate(whole["attention_probs"]):
+            distance = np.abs(np.arange(length)[:, None] - np.arange(length))
+            farthest = distance[probs.numpy()[0].max(0) > 1e-6].max()
+            assert farthest <= 2 if n == 1 else farthest > 2 or length == 1
+
+
+def test_gradients_through_blocks_with_heads_switched_off_and_recomputed():
+    encoder, inputs = _encoder(**MODERN), _row(30)
+    heads = [tf.constant([1.0, 0.5])] * 3
+    found = []
+    for options in ({}, {"return_attention_probs": True}, {"rematerialize": True}):
+        encoder.rematerialize = options.pop("rematerialize", False)
+        with tf.GradientTape() as tape:
+            outputs = encoder(inputs, training=True, head_mask=heads, **options)["sequence_output"]
+            loss = tf.reduce_sum(tf.where(inputs["input_mask"][..., None] > 0, outputs, 0.0) ** 3)
+        gradients = tape.gradient(loss, [v.value for v in encoder.variables])
+        found.append([tf.convert_to_tensor(each).numpy() for each in gradients])
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            np.testing.assert_allclose(other, one, atol=1e-5 * np.abs(one).max())
+
+
+def test_a_long_row_computes_no_scores_beyond_its_blocks():
+    """Local attention of 4 in a row of 4,000 tokens: a score for each pair would be 16 million numbers a head."""
+    blocks = local_attention.Blocks.of(tf.constant(4000), 4)
+    x = tf.zeros([1, 2, 4000, 8])
+    assert blocks.queries(x).shape == (1, 2, 2000, 2, 8) and blocks.keys(x).shape == (1, 2, 2000, 6, 8)
+    assert local_attention.seen_by_local(4000, 4) == 6 and local_attention.seen_by_local(8, 4) == 8
+    bias = local_attention.local_bias(blocks, 4, tf.ones([1, 4000], tf.int32))
+    assert bias.shape == (1, 1, 2000, 2, 6)
+    np.testing.assert_array_equal(bias[0, 0, 0] == 0, [[0, 0, 1, 1, 1, 0], [0, 0, 1, 1, 1, 1]])
+    np.testing.assert_array_equal(bias[0, 0, 7] == 0, [[1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1]])
+
+
+def test_rotary_positions_are_relative():
+    x, y = np.random.default_rng(0).normal(size=(2, 1, 1, 5, 6)).astype(np.float32)
+    scores = []
+    for first in (0, 100):
+        turn = local_attention.rotation(tf.range(first, first + 5)[None], 6, 100.0)
+        scores.append(tf.matmul(*(local_attention.rotate(each, *turn) for each in (x, y)), transpose_b=True).numpy())
+    np.testing.assert_allclose(*scores, atol=1e-4)
+    assert np.abs(scores[0] - x @ np.swapaxes(y, -1, -2)).max() > 0.1
+
+
+def test_packed_rows_are_as_their_parts_alone():
+    encoder = _encoder(**MODERN)
+    ids = _row(26)["input_ids"][:1]
+    sentences = np.repeat([[1, 2, 3, 0]], [9, 4, 12, 1], axis=1).astype(np.int32)
+    mask = (sentences > 0).astype(np.int32)
+    together = encoder({"input_ids": ids, "input_mask": mask, "sentence_ids": sentences})["sequence_output"][0]
+    for part in (slice(0, 9), slice(9, 13), slice(13, 25)):
+        alone = encoder({"input_ids": ids[:, part]})["sequence_output"][0]
+        np.testing.assert_allclose(together[part], alone, atol=1e-5)
+
+
+def test_variables():
+    paths = {v.path for v in _encoder(**MODERN).variables}
+    assert not any(path.endswith(("/bias", "/beta")) or "position" in path for path in paths)
+    assert "bert/encoder/layer_0/attention/LayerNorm/gamma" not in paths
+    assert "bert/encoder/layer_1/attention/LayerNorm/gamma" in paths
+    again = Encoder.from_config(_encoder(**MODERN).get_config())
+    again.build()
+    assert {v.path for v in again.variables} == paths
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"local_attention": 5}, "local_attention requires an even width, with as many tokens on each side.*: 5"),
+        ({"local_attention": 0}, "local_attention must be a positive integer. Received: 0"),
+        ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers requires local_attention.*: none"),
+        ({"local_attention": 4, "local_rope_theta": 9.0}, "local_rope_theta requires global_rope_theta.*: none"),
+        ({"global_rope_theta": 9.0, "hidden_size": 30, "num_attention_heads": 10}, "even width.*: heads of width 3"),
+        ({"global_rope_theta": 9.0, "first_position": 2}, "positions from 0. Received: first_position=2"),
+        ({"global_rope_theta": -1.0}, "global_rope_theta must be a positive number. Received: -1.0"),
+        ({"first_attention_norm": False}, "first_attention_norm=False requires norm_first.*: norm_first=False"),
+        ({"local_attention": 4, "num_hidden_layers": 4, "num_hidden_groups": 2}, "layers with their own weights"),
+        ({"head_norm": True}, "head_norm requires classifier_act. Received: none"),
+        ({"gated_mlp": 1}, "gated_mlp must be true or false. Received: 1"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_go_together(changes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.config(**changes)
+
+
+def _modernbert(**changes):
+    return {"model_type": "modernbert", "vocab_size": 9, "hidden_size": 12, "num_attention_heads": 2, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"local_attention": 127}, "local_attention requires an even width"),
+        ({"classifier_pooling": "max"}, r"classifier_pooling must be one of \('cls', 'mean'\). Received: 'max'"),
+        ({"decoder_bias": False}, "decoder_bias must be True or absent for this model_type. Received: False"),
+        ({"classifier_activation": "relu"}, "classifier_activation must be 'gelu' or absent for this model_type."),
+        ({"hidden_activation": "silu"}, "hidden_act must be one of"),
+        ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling must be null or absent, because"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
+         "rope_parameters must have the rope_type default. Received: {'rope_theta': 1.0"),
+        ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types must be full_attention in every n-th"),
+        ({"layer_types": "all"}, "layer_types must be full_attention in every n-th layer from the first on"),
+    ],
+)  # fmt: skip
+def test_files_of_modernbert_that_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        EncoderConfig.from_dict(_modernbert(**changes))
+
+
+def test_files_of_both_versions_of_transformers_mean_the_same():
+    old = EncoderConfig.from_dict(_modernbert(num_hidden_layers=7, global_rope_theta=500.0, local_rope_theta=20.0))
+    kinds = ["sliding_attention" if n % 3 else "full_attention" for n in range(7)]
+    rope = {kind: {"rope_type": "default", "rope_theta": theta}
+            for kind, theta in (("full_attention", 500.0), ("sliding_attention", 20.0))}  # fmt: skip
+    new = EncoderConfig.from_dict(_modernbert(num_hidden_layers=7, layer_types=kinds, rope_parameters=rope))
+    assert new == old and EncoderConfig.from_dict(new.to_dict()) == new
+    assert [new.is_local(n) for n in range(4)] == [False, True, True, False]
+    biased = EncoderConfig.from_dict(_modernbert(norm_bias=True, global_attn_every_n_layers=1))
+    assert EncoderConfig.from_dict(biased.to_dict()) == biased and biased.norm_bias
