@@ -16,6 +16,7 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.client_core import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
+from bert_tf.serving.client.results import RANKING
 from bert_tf.serving.limits import GRPC_BYTES, ServingError
 from bert_tf.serving.messages import check_missing
 from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
@@ -169,7 +170,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
     Args:
         expected: the expected response.
         got: the actual response.
-        tolerance: allowed difference of numbers, multiplied by the expected number if that is over 1.
+        tolerance: allowed difference of numbers, multiplied by the expected number if that is over 1. A reranker's
+            documents may change places if their scores differ by less than it does.
 
     Returns:
         the largest difference of a number, in the same measure, infinite if there is no number to compare; and the
@@ -178,6 +180,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
     if set(expected) != set(got):
         names = [join_names(sorted(each)) for each in (got, expected)]
         return float("inf"), f"the outputs are {names[0]} in place of {names[1]}"
+    if set(RANKING) <= set(expected) and _is_order_of(got["order"], expected, tolerance):
+        expected = {**expected, "order": got["order"]}
     largest, problem = 0.0, ""
     for name in sorted(expected):
         distance, what = _distance(expected[name], got[name])
@@ -185,6 +189,16 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
         if distance > tolerance and not problem:
             problem = f"{name} {what}"
     return largest, problem
+
+
+def _is_order_of(order, expected, tolerance):
+    """Returns whether an order ranks the same documents, by scores that nowhere rise by more than the tolerances."""
+    scores, right = expected["scores"], expected["order"]
+    if order.shape != right.shape or not np.array_equal(np.sort(order), np.sort(right)):
+        return False
+    ranked = np.where(order < 0, -1e30, np.take_along_axis(scores.astype(np.float64), np.maximum(order, 0), -1))
+    highest = ranked[:, :-1] + 2 * tolerance * np.maximum(1.0, np.abs(ranked[:, :-1]))
+    return bool((ranked[:, 1:] <= highest).all())
 
 
 def _distance(expected, got):

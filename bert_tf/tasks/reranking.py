@@ -23,7 +23,7 @@ from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.models.sentence_transformers_files import read_activation, tokenizer_length
+from bert_tf.models.sentence_transformers_files import SCORE_ACTIVATIONS, read_activation, tokenizer_length
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, names_class
 from bert_tf.tasks.losses import divergence
@@ -296,6 +296,9 @@ class RerankingTask(FineTuningTask):
             for binary cross-entropy, whose scores are probabilities, otherwise "identity".
         rematerialize: as in `Encoder`.
         every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
+
+    Raises:
+        ValueError: the activation is unknown.
     """
 
     name = "reranking"
@@ -320,6 +323,8 @@ class RerankingTask(FineTuningTask):
     ):
         self.config, self.loss_name, self._loss = config, loss, _LOSSES[loss]
         self.activation = activation or ("sigmoid" if loss == "binary_cross_entropy" else "identity")
+        if self.activation not in SCORE_ACTIVATIONS:
+            raise ValueError(f"`activation` must be {' or '.join(SCORE_ACTIVATIONS)}. Received: {activation!r}.")
         self.rematerialize, self.every_window = rematerialize, every_window
 
     @classmethod

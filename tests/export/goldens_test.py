@@ -200,3 +200,14 @@ def test_the_program_says_no(copy):
 def test_no_server(classifier):
     done = _verify([classifier, "--server=localhost:1", "--timeout=5"])
     assert done["status"] == 1 and "No model server responded at localhost:1" in done["log"], done["log"]
+
+
+def test_documents_of_nearly_equal_scores_may_change_places():
+    def differs(order, scores=((0.5, 0.9, 0.49, 0.0),)):
+        expected = {"scores": np.float32([[0.5, 0.9, 0.49, 0.0]]), "order": np.int32([[1, 0, 2, -1]])}
+        got = {"scores": np.float32(scores), "order": np.int32([order])}
+        return verification.difference(expected, got, 0.01)[1]
+
+    assert differs([1, 0, 2, -1]) == differs([1, 2, 0, -1]) == ""
+    assert differs([0, 1, 2, -1]).startswith("order is 0 in place of 1")
+    assert differs([1, 0, -1, 2]).startswith("order is") and differs([1, 0, 0, -1]).startswith("order is")

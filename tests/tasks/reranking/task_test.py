@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.tasks.options import RANKING_LOSSES
+from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.reranking import RerankingTask, read_ranking_file
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
@@ -249,6 +250,14 @@ def test_training_needs_documents_of_different_relevance(tmp_path):
     with pytest.raises(ValueError, match=re.escape(message)):
         RerankingTask.read_data(options, ["train"], None)
     assert len(RerankingTask.read_data(options.__class__(eval_file=str(path)), ["dev"], None).examples["dev"]) == 2
+
+
+def test_an_unknown_activation_or_loss_is_refused(tmp_path):
+    for settings in ({"activation": "tanh"}, {"loss": "triplet"}):
+        described = {"task": "reranking", **settings, "text_inputs": ["query", "documents"], "max_seq_length": 16}
+        _write(tmp_path / "task.json", json.dumps(described))
+        with pytest.raises(ValueError, match="task.json must describe a task.*(`activation` must be|triplet)"):
+            read_task(str(tmp_path), tiny.config())
 
 
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):
