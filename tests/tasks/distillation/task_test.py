@@ -105,16 +105,16 @@ def test_labels_are_known_by_their_names(home, taught):
 
 
 BAD = {
-    "another task": (["--teacher=HOME/tagger"], r"for the student's task, classification\. Received HOME/tagger, whic"),
+    "another task": (["--teacher=HOME/tagger"], r"for the student's task, classification\. HOME/tagger is for tagging"),
     "other labels": (
         ["--teacher=HOME/other"],
         r"--teacher must have the student's labels, bad, good, so-so\. HOME/other has no, yes; use",
     ),
-    "no trained model": (["--teacher=HOME/base"], r"must have task\.json, .* Received HOME/base, which has none"),
+    "no trained model": (["--teacher=HOME/base"], r"must have task\.json, .* HOME/base has none"),
     "nothing to teach": (["--distillation_weight=1"], r"--distillation_weight requires --teacher\. Add --teacher=DIR"),
     "no training": (["--teacher=HOME/teacher", "--nodo_train", "--do_eval"], r"--teacher requires --do_train"),
     "no temperature": (["--teacher=HOME/teacher", "--distillation_temperature=0"], r"must be above 0\. Received: 0; 2"),
-    "nobody": (["--teacher=HOME/nobody"], r"Received: HOME/nobody; in HOME there is"),
+    "nobody": (["--teacher=HOME/nobody"], r"Checkpoint not found: HOME/nobody; HOME contains"),
 }
 
 

@@ -198,7 +198,7 @@ def test_all_that_fine_tuning_has_works_for_it(home, deep):
     (result,) = run_programs("run_tagger", [at(home, OPTIONS)])
     assert result["status"] == 0, result["log"]
     log = result["log"]
-    assert "Layers: frozen: the embeddings and 1 of the layers; rates: times 0.9" in log
+    assert "Layers: frozen: the embeddings and 1 of the layers; learning rate: times 0.9" in log
     assert "eval_f1_FLAW = " in log and (home / "options" / "best_checkpoint.json").exists()
     assert 'aria-label="F1 FLAW"' in (home / "options" / "report.html").read_text(encoding="utf-8")
 
