@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-LAYERS, WIDTH, HEADS, WINDOW = 6, 64, 2, 128
+LAYERS, WIDTH, HEADS, WINDOW = 3, 64, 2, 128
 KINDS = ("train", "rematerialized", "answer")
 
 

@@ -437,8 +437,8 @@ def hugging_face(model_type: str = families.DEFAULT, tied: bool = True, classes:
 
 
 def prefixes(but: NameMap) -> set[str]:
-    """Returns the prefixes of the encoders' names in Hugging Face's files that have the names of one map behind them,
-    without that map's own."""
+    """Returns the prefixes of other families' encoders in Hugging Face's files whose names are otherwise those of one
+    map."""
 
     def words(name_map):
         return name_map.from_ours(WORDS).removeprefix(name_map.prefix)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.models.attention import MASKED, attention_bias
 from bert_tf.models.config import EncoderConfig
 
-_BLOCKS_FROM = 2  # windows; a shorter sequence is one block, because products of few tokens are slow
+_BLOCKS_FROM = 4  # windows; a shorter sequence is one block, because products of few tokens are slow
 
 
 def rotation(positions, width: int, base: float):

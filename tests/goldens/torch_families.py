@@ -31,7 +31,7 @@ _SMALL = {**_ONE, "vocab_size": 50, "intermediate_size": 12, "num_labels": 3}
 _PLACES = 3
 _ROBERTA = {"pad_token_id": 1, "type_vocab_size": 1}
 # Windows narrower than the rows, odd numbers of layers.
-_MODERN = {"pad_token_id": 0, "num_hidden_layers": 5, "local_attention": 4}
+_MODERN = {"pad_token_id": 0, "num_hidden_layers": 5, "local_attention": 2}
 _BIASED = {**_SMALL, "pad_token_id": 0, "num_hidden_layers": 3, "local_attention": 6,
            "global_attn_every_n_layers": 2, "hidden_size": 20, "global_rope_theta": 500.0, "local_rope_theta": 40.0,
            "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True,

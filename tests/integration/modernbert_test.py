@@ -17,7 +17,7 @@ from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
 from tests.scripts import run_programs
 
-WORDS = ("the", "old", "keeper", "counted", "ships", "gulls", "and", "waves", "at", "breakfast", "caf\u00e9", "cafe\u0301")
+WORDS = ("the", "old", "keeper", "counted", "ships", "gulls", "and", "waves", "caf\u00e9", "cafe\u0301")
 LENGTH = 48
 _LOADED = """
 import json, sys, transformers
@@ -99,7 +99,7 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     for said in (classified, for_cpu, int8, tags, answered):
         assert not said["status"], said["log"]
     lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    expected = np.array([list(json.loads(line)["probabilities"].values()) for line in lines])
+    expected = np.array([json.loads(line)["probabilities"] for line in lines])
     for name, tolerance in (("text", 1e-5), ("cpu", 1e-5), ("int8", 0.05)):
         serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]
         np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=tolerance)
