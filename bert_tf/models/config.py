@@ -74,6 +74,9 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
          "num_memory_blocks", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
          "pooler_size_per_head", "pooler_type"}
     ),
+    "the base of rotary positions in classes other than ModernBERT, whose keys for it are followed": frozenset(
+        {"rope_theta"}
+    ),
     "keys of classes other than the one that reads them (COMPUTED_BY), or of old versions": frozenset(
         {"summary_activation", "summary_type", "summary_use_proj", "tie_weights_"}
     ),

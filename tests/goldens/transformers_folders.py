@@ -128,7 +128,10 @@ def _maker(kind, file, merges, folder):
         (home / "merges.txt").write_bytes(merges.read_bytes())
     fast = getattr(transformers, f"{kind}Fast", None) or getattr(transformers, kind)
     own = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token")
-    special = dict(zip(own, modernbert_tokenizer.SPECIAL, strict=True)) if kind == "PreTrainedTokenizerFast" else {}
+    special = {}
+    if kind == "PreTrainedTokenizerFast":  # ModernBERT's, whose files say that there are no segments
+        special = dict(zip(own, modernbert_tokenizer.SPECIAL, strict=True))
+        special["model_input_names"] = ["input_ids", "attention_mask"]
     return lambda: fast.from_pretrained(home, **special)
 
 
