@@ -57,7 +57,7 @@ for face in (load, bert_tf.load):
 from bert_tf import Encoder, EncoderConfig, Tokenizer
 print(Encoder.__name__, EncoderConfig.__name__, Tokenizer.__name__)
 """
-    message = "Checkpoint not found: there is no directory, file or TF1 prefix /nowhere/at/all."
+    message = "Checkpoint not found: /nowhere/at/all; /nowhere/at is not a directory. Pass a directory,"
     lines = _python(code).splitlines()
     assert lines[0] == lines[1] and lines[0].startswith(message)
     assert lines[2:] == ["Encoder EncoderConfig Tokenizer"]
