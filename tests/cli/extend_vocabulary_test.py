@@ -203,6 +203,7 @@ def test_weights_that_no_row_knows(old, tmp_path):
         extend(os.fspath(tmp_path / "old"), tmp_path / "new", ["films"])
 
 
+@pytest.mark.slow
 def test_the_program(old, tmp_path):
     sentences = ["The films of storys.", "People see films and storys."] * 5
     (tmp_path / "text.txt").write_text("\n".join(sentences), encoding="utf-8")

@@ -50,6 +50,7 @@ def test_names_types_and_shapes_are_the_promised_ones():
         ("float32", "sentence"): "next_sentence_weights",
         ("int32", "example"): "label_ids start_positions end_positions",
         ("float32", "example"): "label_values is_real_example sample_weights",
+        ("float32", "document"): "relevances",
     }
     names = {name: kind for kind, several in promised.items() for name in several.split()}
     assert {f.name: (f.dtype, f.per) for f in features.FEATURES.values()} == names

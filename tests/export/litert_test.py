@@ -70,9 +70,8 @@ def difference(answers, wanted):
     return max(np.abs(answers[name] - wanted[name]).max() for name in numbers)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "classification" else pytest.mark.slow) for name in ONE_ROW]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ONE_ROW)
 def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch, name):
     monkeypatch.setattr(litert, "_SHORTEST", 8)
     small = export_trained(str(trained(name)), str(tmp_path), LITERT)

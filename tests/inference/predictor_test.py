@@ -65,7 +65,7 @@ def _some_slow(quick, names):
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", _some_slow(("classification", "questions"), models.TASKS))
+@pytest.mark.parametrize("name", _some_slow(("classification",), models.TASKS))
 def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, exported, trained):
     predictor = bert_tf.Predictor(exported(name))
     examples = _examples(predictor.inputs)
@@ -83,6 +83,7 @@ def test_bfloat16(name, exported):
     assert predictor(examples) == _served(exported(name, BFLOAT16), predictor.inputs, examples)
 
 
+@pytest.mark.slow
 def test_a_masked_lm_fills_the_first_mask(pretrained, made_once):
     path = str(made_once("predictor-fill-mask", lambda folder: Filler(pretrained).export(str(folder))))
     texts = ["the [MASK] is a good [MASK] .", "[MASK] story", "film"]

@@ -51,6 +51,7 @@ def test_a_trained_model_answers_like_its_export(export):
     assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_command_prints_answers(export, tmp_path):
     index = SearchIndex.create(tmp_path / "index", tiny.checkpoint(tmp_path / "model"))
     index.add([*DOCUMENTS], [*DOCUMENTS.values()])

@@ -68,6 +68,7 @@ def test_hits_are_those_of_the_index_and_follow_its_changes(index, tmp_path):
         assert post(server, {"queries": ["music"]}) == (200, {"results": asked(other, ["music"])})
 
 
+@pytest.mark.slow
 def test_a_reader_answers_from_the_hits(index, tmp_path):
     write_trained(tmp_path / "questions", "questions")
     export_trained(str(tmp_path / "questions"))

@@ -344,12 +344,14 @@ def test_a_flag_that_does_not_exist_or_fit(bad, name):
     _check(bad[name], re.escape(FLAGS[name][1]))
 
 
+@pytest.mark.slow
 def test_a_full_disk_before_anything_was_saved(full, home):
     _check(full[1]["a full disk at the first checkpoint"], r"model\.ckpt-4 could not be written: .*disk fu")
     there = os.listdir(home / "full")
     assert not [name for name in there if "ckpt" in name or "tmp" in name or name in ("checkpoint", "eval_results.txt")]
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_older_checkpoints(full, home):
     before, results = full
     _check(results["a full disk on the way"], r"model\.ckpt-8 could not be written: .*older checkpoints are unch")
@@ -363,6 +365,7 @@ def test_a_full_disk_leaves_the_older_checkpoints(full, home):
         n: v for n, v in before["stopped"].items() if n not in others}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_answers(full, home):
     before, results = full
     _check(results["a full disk at the answers"], r"Error: .*File too large: '.*done/test_results\.tsv'")

@@ -50,6 +50,7 @@ def _texts():
     return [" ".join(rng.choices(WORDS, k=rng.randrange(1, 14))) for _ in range(32)]
 
 
+@pytest.mark.slow
 def test_the_model_is_read_written_and_asked_again(start, tmp_path):
     bert = bert_tf.load(start)
     assert bert.config.head_norm and not bert.config.has_pooler and bert.head is None

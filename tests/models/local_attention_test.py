@@ -30,7 +30,9 @@ def _row(length, *more, seed=0):
     return {"input_ids": ids, "input_mask": mask, **dict(more)}
 
 
-@pytest.mark.parametrize("changes", [MODERN, LEFT], ids=["all", "left"])
+@pytest.mark.parametrize(
+    "changes", [pytest.param(MODERN, marks=pytest.mark.slow), LEFT], ids=["all", "left"]
+)
 def test_blocks_compute_what_masked_rows_do(changes):
     encoder = _encoder(**changes)
     features = ("input_ids", "input_mask", "sentence_ids")

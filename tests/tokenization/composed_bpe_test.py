@@ -31,8 +31,12 @@ def _check(tokenizer, folder):
     assert tokenizer([a], [b], max_seq_length=len(pair))["input_ids"].numpy().tolist() == [pair]
 
 
-def test_ids_and_offsets_are_those_of_the_rust_tokenizer(tokenizer, tmp_path):
+def test_ids_and_offsets_are_those_of_the_rust_tokenizer(tokenizer):
     _check(tokenizer, FOLDER)
+
+
+@pytest.mark.slow
+def test_a_saved_tokenizer_is_the_same(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     again = _read(tmp_path)
     assert again.settings == tokenizer.settings and again.nfc

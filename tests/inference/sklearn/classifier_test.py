@@ -172,6 +172,7 @@ def test_several_labels_are_scored_by_scikit_learn(folder):
     assert all(0 <= score <= 1 for name in ("test_f1_micro", "test_roc_auc") for score in scores[name])
 
 
+@pytest.mark.slow
 def test_pairs_of_texts(folder, tmp_path):
     first, second = TEXTS[:24], TEXTS[24:]
     frame = DataFrame({"one": Series(first, range(24)[::-1]), "other": second})

@@ -61,6 +61,7 @@ def test_auto_is_the_fastest_precision_of_the_machine(folder, monkeypatch):
     assert auto.get_params()["precision"] == "auto"
 
 
+@pytest.mark.slow
 def test_a_prompt_is_put_before_every_text(folder, tmp_path):
     texts = TEXTS[:5]
     path = shutil.copytree(folder, tmp_path / "model")

@@ -51,6 +51,7 @@ def test_weights_are_repetitions_where_a_batch_is_all_examples(folder, kind, y, 
     np.testing.assert_allclose(weighted, repeated, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_weight_of_0_is_no_example_and_equal_weights_are_none(folder):
     classifier = BertClassifier(folder, **OPTIONS)
     weighted = fit(classifier, LABELS, sample_weight=np.where(TIMES == 1, 3.5, 0))
