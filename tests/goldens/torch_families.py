@@ -153,11 +153,13 @@ def _taken(model, inputs):
 
 def _whole(model, inputs):
     with torch.inference_mode():
-        states = torch.stack(model(**inputs, output_hidden_states=True).hidden_states)
+        states = list(model(**inputs, output_hidden_states=True).hidden_states)
+        if type(model).__name__.startswith("ModernBert"):  # before Transformers 5 without the final norm
+            states[-1] = model.base_model(**inputs).last_hidden_state
     next_piece_loss(model.double(), inputs).backward()
     gradients = {f"gradient/{name}": weight.grad.float() for name, weight in model.named_parameters()}
     model.float()
-    return {"hidden_states": states} | gradients
+    return {"hidden_states": torch.stack(states)} | gradients
 
 
 def make(folder: pathlib.Path):
