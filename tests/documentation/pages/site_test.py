@@ -54,7 +54,7 @@ def test_the_api_has_whole_docstrings(site):
     for name in tables.names_in(tables.PAGE.read_text(encoding="utf-8")):
         if tables.find(name).path.name != "__init__.py":
             assert f'id="{tables.find(name).name}"' in html, name
-    assert "What a checkpoint" in html and "float32 [n, D]" in html  # of Bert, and of its method `features`
+    assert "A loaded model: configuration" in html and "float32 [n, D]" in html  # of Bert, and of its method `features`
     for method in ("serving.client.client.Client.ask", "inference.sentence_encoder.SentenceEncoder.__call__"):
         assert f'id="bert_tf.{method}"' in html
 
@@ -64,5 +64,5 @@ def test_a_search_finds_words_of_docstrings(site):
 
 
 def test_code_is_coloured_and_files_lie_beside_the_pages(site):
-    assert '<span class="kn">import</span>' in _html(site, "python")
+    assert '<span class="kn">import</span>' in _html(site, "get_started/quickstart_python")
     assert (site / "tutorials" / "input.ipynb").exists() and (site / "deploy" / "Dockerfile").exists()
