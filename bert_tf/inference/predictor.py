@@ -146,6 +146,26 @@ class Predictor:
             yield from (answers.get(number) for number, _ in rows)
 
 
+def load_predictor(path: str | os.PathLike, inputs: tuple[str, ...], parameter: str, kind: str) -> Predictor:
+    """Returns the predictor of a model that must take certain inputs.
+
+    Args:
+        path: as in `Predictor`.
+        inputs: what the model must take.
+        parameter, kind: for the error message: who asks, and for what, such as "a reranker".
+
+    Raises:
+        ValueError: there is no such model, or it has other inputs.
+    """
+    predictor = Predictor(path)
+    if predictor.inputs != inputs:
+        raise ValueError(
+            f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {os.fspath(path)} has "
+            f"{', '.join(predictor.inputs)}."
+        )
+    return predictor
+
+
 def _check_batch_size(batch_size):
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
         raise ValueError(f"`batch_size` must be a whole number from 1 up. Received: {batch_size!r}.")

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from bert_tf.inference.predictor import Predictor
+from bert_tf.inference.predictor import load_predictor
 from bert_tf.inference.search import Hit
 from bert_tf.serving.client.requests import DOCUMENTS
 
@@ -25,12 +25,7 @@ class Reranker:
     """
 
     def __init__(self, path: str | os.PathLike):
-        self._predict = Predictor(path)
-        if self._predict.inputs != DOCUMENTS:
-            raise ValueError(
-                f"`rerank` must be a reranker, with the inputs {', '.join(DOCUMENTS)}. {os.fspath(path)} has "
-                f"{', '.join(self._predict.inputs)}."
-            )
+        self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker")
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
         """Returns the hits of each query with the reranker's scores, the highest first; of equal ones, as they came.

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.inference.predictor import Predictor
+from bert_tf.inference.predictor import load_predictor
 from bert_tf.inference.search import Hit
 
 _INPUTS = ("question", "context")
@@ -42,12 +42,7 @@ class SearchReader:
     """
 
     def __init__(self, path: str | os.PathLike):
-        self._predict = Predictor(path)
-        if self._predict.inputs != _INPUTS:
-            raise ValueError(
-                f"`reader` must be a question-answering model, with the inputs {', '.join(_INPUTS)}. {os.fspath(path)} "
-                f"has {', '.join(self._predict.inputs)}."
-            )
+        self._predict = load_predictor(path, _INPUTS, "reader", "a question-answering model")
 
     def __call__(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[FoundAnswer]]:
         """Returns the answers to each question, the highest score first; documents without an answer are left out.

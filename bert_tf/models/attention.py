@@ -3,8 +3,7 @@
 import keras
 import tensorflow as tf
 
-from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear
-from bert_tf.models.lora import Lora
+from bert_tf.models.layers import Dropout, ResidualLayer
 
 MASKED = -10000.0  # added to masked scores; BERT's value, representable in float16
 
@@ -33,60 +32,6 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
         position = tf.range(tf.shape(input_mask)[1])
         visible &= position[:, tf.newaxis] >= position
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
-
-
-class ResidualLayer(ConfiguredLayer):
-    """Base class of `SelfAttention` and `TransformerBlock`: constructor arguments, a LayerNorm and output shapes.
-
-    Args:
-        num_heads: A; the width H of the input must be a multiple of it, unless `head_width` is given.
-        attention_dropout, hidden_dropout: dropout rates of the attention probabilities and of the output.
-        initializer_range, epsilon, norm_first, norm_bias: as in `EncoderConfig`.
-        head_width: width of a head. If None, H / A.
-        lora: a `Lora`, or the dict made by its `to_dict`, that selects the maps with an adapter. If None, no adapters.
-        use_bias: whether the linear maps have biases.
-        normalizes_input: whether, with `norm_first`, attention has a LayerNorm.
-    """
-
-    def __init__(
-        self,
-        num_heads,
-        attention_dropout=0.1,
-        hidden_dropout=0.1,
-        initializer_range=0.02,
-        epsilon=1e-12,
-        head_width=None,
-        lora=None,
-        norm_first=False,
-        use_bias=True,
-        norm_bias=True,
-        normalizes_input=True,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.attention_dropout_rate = attention_dropout
-        self.hidden_dropout_rate = hidden_dropout
-        self.initializer_range = initializer_range
-        self.epsilon = epsilon
-        self.head_width = head_width
-        self.lora = Lora.of(lora)
-        self.norm_first = norm_first
-        self.use_bias, self.norm_bias, self.normalizes_input = use_bias, norm_bias, normalizes_input
-        self.norm = LayerNorm(epsilon, norm_bias, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
-
-    def build_linear(self, name, units, input_shape, activation="linear", target=None):
-        """Returns a built `Linear` with this layer's settings, with an adapter if `target` has one."""
-        lora = self.lora if self.lora and target in self.lora.targets else None
-        settings = {"dtype": self.dtype_policy, "trainable": self.trainable}  # frozen if this layer is
-        layer = Linear(units, activation, self.initializer_range, lora, self.use_bias, name=name, **settings)
-        layer.build(input_shape)
-        return layer
-
-    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
-        y = keras.KerasTensor(x.shape, self.compute_dtype)
-        B, S = x.shape[:2]
-        return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
 
 
 @keras.saving.register_keras_serializable("bert_tf")

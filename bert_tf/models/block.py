@@ -2,8 +2,8 @@
 
 import keras
 
-from bert_tf.models.attention import ResidualLayer, SelfAttention
-from bert_tf.models.layers import Dropout, gated
+from bert_tf.models.attention import SelfAttention
+from bert_tf.models.layers import Dropout, ResidualLayer, gated
 
 
 @keras.saving.register_keras_serializable("bert_tf")

@@ -32,14 +32,12 @@ class Encoder(NamedInputsModel):
     stays within it. Other names, such as Hugging Face's `attention_mask`, are rejected.
 
     A call accepts two more inputs. `head_mask`, a list of float [A] per layer, from the lowest, multiplies the
-    attention
-    probabilities of the heads, so that 0 disables a head. `input_vectors`, float [B, S, E], replaces the output of the
-    embeddings, so that a gradient can be taken there.
+    attention probabilities of the heads, so that 0 disables a head. `input_vectors`, float [B, S, E], replaces the
+    output of the embeddings, so that a gradient can be taken there.
 
     If the configuration has `is_decoder`, every token attends only to itself and earlier tokens, and the last token
     rather than the first represents the sequence. If it has adapters (`lora`), only they and the pooler are trainable.
-    An encoder that is not `trainable` behaves in training as in inference: it applies no dropout and stores nothing for
-    gradients.
+    An encoder that is not `trainable` behaves in training as in inference: no dropout, nothing stored for gradients.
 
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], the vector of the text (that of the first
     token; with `is_decoder`, of the last non-padding token; with `classifier_pooling` "mean", the mean over all
@@ -104,8 +102,7 @@ class Encoder(NamedInputsModel):
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
-        settings = positions, self.compute_dtype, return_attention_probs
-        views = layer_views(self.config, mask, sentence_ids, *settings)
+        views = layer_views(self.config, mask, sentence_ids, positions, self.compute_dtype, return_attention_probs)
         x = input_vectors
         if x is None:
             x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), positions, training=training)
