@@ -72,10 +72,12 @@ class SearchService:
             call.check()
             self._index.refresh()
             hits = self._index.search(queries, count)
+            call.check()  # models that read documents can take much longer than the search
             if self._reranker:
                 hits = [found[:top_k] for found in self._reranker(queries, hits)]
             response = {"results": [[hit._asdict() for hit in found] for found in hits]}
             if self._reader:
+                call.check()
                 answers = self._reader(queries, hits)
                 response["answers"] = [[answer._asdict() for answer in found] for found in answers]
         return response

@@ -13,6 +13,8 @@ from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
+from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.documentation import checks
@@ -120,6 +122,15 @@ def test_requests_that_are_refused(index):
         assert post(server, {"queries": ["a"]}) == (
             500, "The server failed on this request; see its log for the cause"
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["_reranker", "_reader"])
+def test_no_model_reads_for_a_caller_that_is_gone(part, index, monkeypatch):
+    service, gone = SearchService(index.directory), []
+    monkeypatch.setattr(service, part, lambda *_: pytest.fail("read for nobody"))
+    monkeypatch.setattr(SearchIndex, "search", lambda *_: gone.append(True) or [])  # it leaves during the search
+    with pytest.raises(ServingError, match="The caller is gone"):
+        service({"queries": ["music"]}, Call(is_gone=lambda: bool(gone)))
 
 
 def test_there_is_no_route_without_an_index(tmp_path):
