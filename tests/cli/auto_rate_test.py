@@ -25,6 +25,6 @@ def test_killed_and_continued_it_is_the_run_with_the_rate_given(tmp_path):
     record = json.loads((tested / "run.json").read_text())
     rate = record["identity"]["learning_rate"]
     assert record["settings"]["learning_rate"] == "auto" and f"--learning_rate=auto: {rate:.1e}, as" in log
-    assert "Range test of the learning rate" in (tested / "report.html").read_text()
+    assert "Learning-rate range test" in (tested / "report.html").read_text()
     scripts.run([*common, f"--output_dir={given}", f"--learning_rate={rate}"])
     scripts.assert_same_tensors(tested / "model.ckpt-128", given / "model.ckpt-128")

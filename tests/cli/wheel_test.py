@@ -69,7 +69,7 @@ def home(wheel, tmp_path_factory):
 
 def test_the_programs_are_listed(home):
     listed = _run(["venv/bin/bert-tf"], home).stdout
-    assert "  run_classifier " in listed
+    assert "  train classifier " in listed
     assert _run(["venv/bin/python", "-m", "bert_tf"], home).stdout == listed
 
 
