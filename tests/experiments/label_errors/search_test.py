@@ -199,7 +199,7 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
     assert {"2", "3"} <= {row[1] for row in rows[1:9]}
     with caplog.at_level("INFO", "absl"):
         assert _run(tmp_path, *flags) == 0
-    assert "Fold 2 of 2 is there already." in caplog.text
+    assert "Fold 2 of 2 is already done." in caplog.text
     assert _run(tmp_path, *flags, "--label_smoothing=0.1") == 1
     assert "Changed: label_smoothing: 0.0 before, 0.1 now. Name another" in caplog.text
 
