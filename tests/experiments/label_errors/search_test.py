@@ -201,7 +201,7 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
         assert _run(tmp_path, *flags) == 0
     assert "Fold 2 of 2 is already done." in caplog.text
     assert _run(tmp_path, *flags, "--label_smoothing=0.1") == 1
-    assert "Changed: label_smoothing: 0.0 before, 0.1 now. Name another" in caplog.text
+    assert "Changed: label_smoothing: 0.0 before, 0.1 now. Use another" in caplog.text
 
 
 @pytest.mark.slow
