@@ -463,18 +463,22 @@ KERAS_HUB_MAPS: dict[str, NameMap] = {
 }
 
 
-def hugging_face(model_type: str = families.DEFAULT, tied: bool = True, classes: Iterable[str] = ()) -> NameMap:
+def hugging_face(
+    model_type: str = families.DEFAULT, tied: bool = True, classes: Iterable[str] = (), positions: bool = True
+) -> NameMap:
     """Returns the Hugging Face name map of a family, a key of `families.FAMILIES`.
 
     Args:
         model_type: the family.
         tied: `EncoderConfig.tie_word_embeddings`.
         classes: `architectures` of config.json, or suffixes of class names.
+        positions: `EncoderConfig.position_biased_input`.
 
     Raises:
         ValueError: the family is not supported.
     """
     name_map = NAME_MAPS[families.family(model_type).name_map].for_class(classes)
+    name_map = name_map if positions else name_map.leaving_out("bert/embeddings/position_embeddings")
     return name_map if tied else name_map.without_ties()
 
 

@@ -174,7 +174,7 @@ def _mean(arrays):
 
 
 _TOKENIZERS = (
-    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model",
+    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "spm.model", "tokenizer.model",
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 )  # fmt: skip
 _CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")
