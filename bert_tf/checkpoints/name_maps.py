@@ -251,9 +251,6 @@ DEBERTA_NAMES = NameMap(
         *masked_lm_rows(
             "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
         ),
-        *masked_lm_rows(
-            "lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm", "lm_predictions.lm_head.bias"
-        ),
         *head("cls/squad", "qa_outputs"),
         *dense("classifier/dense", "pooler.dense"),
         *head("classifier", "classifier"),
@@ -262,6 +259,10 @@ DEBERTA_NAMES = NameMap(
     twins=decoder("cls.predictions.decoder"),
     prefix="deberta.",  # DebertaV2Model saves without it
     without_prefix=("embeddings.", "encoder."),
+    old_spellings=(
+        ("lm_predictions.lm_head.bias", "cls.predictions.bias"),
+        ("lm_predictions.lm_head.", "cls.predictions.transform."),
+    ),
 )
 
 
