@@ -240,7 +240,7 @@ _DEBERTA_LAYER = "deberta.encoder.layer.{n}"
 DEBERTA_NAMES = NameMap(
     rows=(
         *embedding_rows("deberta.embeddings"),
-        WeightName("bert/embeddings/relative_positions/embeddings", "deberta.encoder.rel_embeddings.weight"),
+        WeightName("bert/embeddings/relative_positions/relative_embeddings", "deberta.encoder.rel_embeddings.weight"),
         *norm("bert/embeddings/relative_positions/LayerNorm", "deberta.encoder.LayerNorm"),
         *(
             row
@@ -394,7 +394,7 @@ _TF1_BLOCKS = [
 ]
 # Ours alone: disentangled attention's.
 _RELATIVE = [
-    *_tf1("bert/embeddings/relative_positions", "embeddings"),
+    *_tf1("bert/embeddings/relative_positions", "relative_embeddings"),
     *_tf1_norm("bert/embeddings/relative_positions/LayerNorm"),
 ]
 _MASKED_LM = [

@@ -37,9 +37,8 @@ class RelativePositions(ConfiguredLayer):
         return cls(2 * c.relative_span, c.hidden_size, *settings, **kwargs) if c.pos_att_type else None
 
     def build(self, input_shape=None):
-        start = initializer(self.initializer_range)
-        shape = (self.rows, self.width)
-        self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=start, autocast=False)
+        start, shape = initializer(self.initializer_range), (self.rows, self.width)
+        self.embeddings = self.add_weight(name="relative_embeddings", shape=shape, initializer=start, autocast=False)
         self.norm.build(shape)
 
     def table(self):
