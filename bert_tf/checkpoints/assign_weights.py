@@ -54,7 +54,7 @@ def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int 
         wrong.append(f"{field} {config.num_blocks}, but layers {_numbers(layers)} in the weights")
     for path, axis, field in _SIZES:
         size, shape = getattr(config, field), checkpoint.shape(path) if path in checkpoint.names else None
-        if field == "max_position_embeddings" and config.global_rope_theta is not None:  # no table
+        if field == "max_position_embeddings" and not config.has_position_table:
             continue
         if field == "embedding_width":
             field = "embedding_size" if config.embedding_size else "hidden_size"

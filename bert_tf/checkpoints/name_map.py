@@ -251,6 +251,12 @@ class NameMap:
         rows = self.of_class[next(ends, next(iter(self.of_class)))]
         return dataclasses.replace(self, rows=self.rows + rows, of_class={})
 
+    def leaving_out(self, path: str) -> "NameMap":
+        """Returns the map of models that do not use the weight at our `path`, although files may have it."""
+        rows = tuple(row for row in self.rows if row.ours != path)
+        names = tuple(row.theirs for row in self.rows if row.ours == path)
+        return dataclasses.replace(self, rows=rows, left_out=self.left_out + names)
+
     def without_ties(self) -> "NameMap":
         """Returns the map of models with an untied output layer."""
         rows = tuple(WeightName(twin.untied, twin.theirs) for twin in self.twins if twin.untied)

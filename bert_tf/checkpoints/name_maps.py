@@ -230,6 +230,42 @@ MODERNBERT_NAMES = NameMap(
 )
 
 
+# === DeBERTa ===
+# Names of versions 2 and 3 in Hugging Face's files: key and query map positions, too. The masked-LM head has two names:
+# that of Transformers' class, which is written, and that of the releases and of the class with `legacy` false.
+
+
+_DEBERTA_LAYER = "deberta.encoder.layer.{n}"
+
+DEBERTA_NAMES = NameMap(
+    rows=(
+        *embedding_rows("deberta.embeddings"),
+        WeightName("bert/embeddings/relative_positions/relative_embeddings", "deberta.encoder.rel_embeddings.weight"),
+        *norm("bert/embeddings/relative_positions/LayerNorm", "deberta.encoder.LayerNorm"),
+        *(
+            row
+            for part in ("query", "key", "value")
+            for row in dense(f"{_OURS}/attention/self/{part}", f"{_DEBERTA_LAYER}.attention.self.{part}_proj")
+        ),
+        *(row for row in block_rows(_DEBERTA_LAYER) if "/self/" not in row.ours),
+        *masked_lm_rows(
+            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+        ),
+        *head("cls/squad", "qa_outputs"),
+        *dense("classifier/dense", "pooler.dense"),
+        *head("classifier", "classifier"),
+    ),
+    left_out=("deberta.embeddings.position_ids",),
+    twins=decoder("cls.predictions.decoder"),
+    prefix="deberta.",  # DebertaV2Model saves without it
+    without_prefix=("embeddings.", "encoder."),
+    old_spellings=(
+        ("lm_predictions.lm_head.bias", "cls.predictions.bias"),
+        ("lm_predictions.lm_head.", "cls.predictions.transform."),
+    ),
+)
+
+
 # === KerasHub ===
 # KerasHub's names in the HDF5 files of its presets: Keras numbers the layers of each class.
 #
@@ -356,6 +392,11 @@ _TF1_BLOCKS = [
     *_tf1_norm(f"{_OURS}/intermediate/LayerNorm"),
     *_tf1_norm("bert/encoder/LayerNorm"),
 ]
+# Ours alone: disentangled attention's.
+_RELATIVE = [
+    *_tf1("bert/embeddings/relative_positions", "relative_embeddings"),
+    *_tf1_norm("bert/embeddings/relative_positions/LayerNorm"),
+]
 _MASKED_LM = [
     *_tf1_dense("cls/predictions/transform/dense"),
     *_tf1_norm("cls/predictions/transform/LayerNorm"),
@@ -364,6 +405,7 @@ _MASKED_LM = [
 _PATHS = [
     *_tf1("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings", "task_type_embeddings"),
     *_tf1_norm("bert/embeddings/LayerNorm"),
+    *_RELATIVE,
     *_TF1_BLOCKS,
     *_tf1_dense("bert/pooler/dense"),
     *_MASKED_LM,
@@ -373,7 +415,7 @@ _PATHS = [
     *_tf1_norm("cls/squad/LayerNorm"),
     *_tf1_dense("cls/replaced_tokens/dense"),
     *_tf1_head("cls/replaced_tokens"),
-    *(f"{GENERATOR}{path}" for path in (*_TF1_BLOCKS, *_MASKED_LM)),  # ours alone
+    *(f"{GENERATOR}{path}" for path in (*_RELATIVE, *_TF1_BLOCKS, *_MASKED_LM)),  # ours alone
     *_tf1_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone
     *_tf1_dense("classifier/dense"),
     *_tf1_norm("classifier/LayerNorm"),
@@ -405,6 +447,7 @@ TF1 = NameMap(
 NAME_MAPS: dict[str, NameMap] = {
     "albert": ALBERT_NAMES,
     "bert": BERT_NAMES,
+    "deberta-v2": DEBERTA_NAMES,
     "distilbert": DISTILBERT_NAMES,
     "electra": ELECTRA_NAMES,
     "ernie": ERNIE_NAMES,
@@ -421,18 +464,22 @@ KERAS_HUB_MAPS: dict[str, NameMap] = {
 }
 
 
-def hugging_face(model_type: str = families.DEFAULT, tied: bool = True, classes: Iterable[str] = ()) -> NameMap:
+def hugging_face(
+    model_type: str = families.DEFAULT, tied: bool = True, classes: Iterable[str] = (), positions: bool = True
+) -> NameMap:
     """Returns the Hugging Face name map of a family, a key of `families.FAMILIES`.
 
     Args:
         model_type: the family.
         tied: `EncoderConfig.tie_word_embeddings`.
         classes: `architectures` of config.json, or suffixes of class names.
+        positions: `EncoderConfig.position_biased_input`.
 
     Raises:
         ValueError: the family is not supported.
     """
     name_map = NAME_MAPS[families.family(model_type).name_map].for_class(classes)
+    name_map = name_map if positions else name_map.leaving_out("bert/embeddings/position_embeddings")
     return name_map if tied else name_map.without_ties()
 
 

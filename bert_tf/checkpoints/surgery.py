@@ -58,7 +58,9 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
     Raises:
         ValueError: the table would have no row for tokens.
     """
-    if config.global_rope_theta is not None:  # rotary positions have no table
+    if config.pos_att_type:  # the table of relative positions stays as it is
+        config = dataclasses.replace(config, max_relative_positions=config.most_relative_positions)
+    if not config.has_position_table:
         return arrays, dataclasses.replace(config, max_position_embeddings=rows)
     first, table = config.first_position, arrays[_POSITIONS]
     if rows <= first:
@@ -172,7 +174,7 @@ def _mean(arrays):
 
 
 _TOKENIZERS = (
-    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model",
+    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "spm.model", "tokenizer.model",
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 )  # fmt: skip
 _CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")

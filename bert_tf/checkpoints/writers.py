@@ -201,7 +201,7 @@ def _pools_as_here(config):
 # The settings of layers and heads that only some families have in Transformers.
 _OF_LAYERS = ("norm_first", "global_rope_theta", "local_rope_theta", "local_attention", "global_attn_every_n_layers",
               "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias", "classifier_bias",
-              "head_norm")  # fmt: skip
+              "head_norm", "pos_att_type", "position_biased_input")  # fmt: skip
 
 
 def _check_layers(config):

@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.layers import Dropout, ResidualLayer
 
 MASKED = -10000.0  # added to masked scores; BERT's value, representable in float16
@@ -34,17 +35,28 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 
+def check_head_mask(head_mask, num_layers):
+    """Raises ValueError if `head_mask`, the list for the layers of an encoder, is not None or as long as they are."""
+    if head_mask is not None and len(head_mask) != num_layers:
+        raise ValueError(
+            f"`head_mask` must have one entry for each of {num_layers} layers, with one number per head. Received: "
+            f"{len(head_mask)} entries; use ones for layers that keep all heads."
+        )
+
+
 @keras.saving.register_keras_serializable("bert_tf")
 class SelfAttention(ResidualLayer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), where each token attends to all tokens that the bias allows.
 
     attend(x) concatenates softmax(Q K^T / sqrt(D)) V over all heads of width D (Vaswani's equation 1). With
-    `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o).
+    `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o). With `pos_att_type`, `position_scores`, for which key and
+    query map the relative positions too, are added to Q K^T, and each of these n terms counts as D more in the root.
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], a factor per head for
-    the probabilities, or None; `view`, the `LayerView` (local_attention.py) that belongs to the bias, or None. Output:
-    float [B, S, H]; with `return_probs=True`, a pair whose second item is [B, A, S, S], after dropout as in the
-    original, and after `head_mask`.
+    the probabilities, or None; `view`, the `LayerView` (local_attention.py) that belongs to the bias, or None;
+    `relative`, with `pos_att_type`, the table of `RelativePositions`. Output: float [B, S, H]; with
+    `return_probs=True`, a pair whose second item is [B, A, S, S], after dropout as in the original, and after
+    `head_mask`.
     """
 
     def build(self, input_shape):
@@ -57,6 +69,8 @@ class SelfAttention(ResidualLayer):
             )
             self.attention_dropout = Dropout(self.attention_dropout_rate, name="attention_dropout", **policy)
             self.attention_dropout.build((None, self.num_heads, None, None))
+            self.position_dropout = Dropout(self.hidden_dropout_rate, name="position_dropout", **policy)
+            self.position_dropout.build((None, H))
         with keras.name_scope("output"):
             self.dense = self.build_linear("dense", H, (*input_shape[:-1], inner), target="output")
             self.hidden_dropout = Dropout(self.hidden_dropout_rate, name="hidden_dropout", **policy)
@@ -66,10 +80,13 @@ class SelfAttention(ResidualLayer):
         if self.norm_first and self.normalizes_input:
             self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None):
         query, key, value = (self._split_heads(each) for each in self.queries_keys_values(x))
         query, key, value = view.prepare(query, key, value) if view else (query, key, value)
-        scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, query.dtype)
+        scores = tf.matmul(query, key, transpose_b=True)
+        if self.pos_att_type:
+            scores += self._position_scores(query, key, relative, view.rows, training)
+        scores *= tf.cast((self.width * (1 + len(self.pos_att_type))) ** -0.5, query.dtype)
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]
         probs = self.attention_dropout(probs, training=training)
         if head_mask is not None:
@@ -84,6 +101,13 @@ class SelfAttention(ResidualLayer):
         """Returns the queries, keys and values, float [B, S, A D] each, with the heads concatenated."""
         x = self.norm(x) if self.norm_first and self.normalizes_input else x
         return self.query(x), self.key(x), self.value(x)
+
+    def _position_scores(self, query, key, relative, rows, training):
+        x = tf.gather(self.position_dropout(relative, training=training), rows)[tf.newaxis]  # [1, 2 S, H]
+        maps = {"c2p": self.key, "p2c": self.query}
+        return position_scores(
+            query, key, *(self._split_heads(maps[kind](x)) if kind in self.pos_att_type else None for kind in maps)
+        )
 
     def _split_heads(self, x):
         """Splits [B, S, A D] into heads, [B, A, S, D]."""

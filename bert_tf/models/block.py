@@ -17,8 +17,8 @@ class TransformerBlock(ResidualLayer):
         intermediate_size, hidden_act, gated_mlp, attention_bias, mlp_bias: as in `EncoderConfig`.
         num_heads and all others: as in `ResidualLayer`.
 
-    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` and `view` as in `SelfAttention`. Output: float
-    [B, S, H]; with `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
+    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask`, `view` and `relative` as in `SelfAttention`. Output:
+    float [B, S, H]; with `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
     """
 
     def __init__(
@@ -38,15 +38,16 @@ class TransformerBlock(ResidualLayer):
         mlp_bias=True,
         norm_bias=True,
         normalizes_input=True,
+        pos_att_type=(),
         **kwargs,
     ):
         settings = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
-        super().__init__(num_heads, *settings, mlp_bias, norm_bias, normalizes_input, **kwargs)
+        super().__init__(num_heads, *settings, mlp_bias, norm_bias, normalizes_input, pos_att_type, **kwargs)
         self.intermediate_size = intermediate_size
         self.hidden_act = hidden_act
         self.gated_mlp, self.attention_bias, self.mlp_bias = gated_mlp, attention_bias, mlp_bias
         policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
-        settings += attention_bias, norm_bias, normalizes_input
+        settings += attention_bias, norm_bias, normalizes_input, pos_att_type
         self.attention = SelfAttention(num_heads, *settings, name="attention", **policy)
         self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
 
@@ -69,6 +70,7 @@ class TransformerBlock(ResidualLayer):
             config.mlp_bias,
             config.norm_bias,
             index > 0 or config.first_attention_norm,
+            config.pos_att_type,
             name=f"layer_{index}",
             **kwargs,
         )
@@ -88,8 +90,9 @@ class TransformerBlock(ResidualLayer):
             if not self.norm_first:
                 self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
-        y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask, view=view)
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None):
+        options = {"return_probs": return_probs, "head_mask": head_mask, "view": view, "relative": relative}
+        y = self.attention(x, bias, training=training, **options)
         y, probs = y if return_probs else (y, None)
         z = self.norm(y) if self.norm_first else y
         z = y + self.dropout(self.dense(self._inner(z, training)), training=training)

@@ -43,7 +43,7 @@ COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
     "dropout of heads and embeddings during training, for which hidden_dropout_prob is used": frozenset(
         {"classifier_dropout", "classifier_dropout_prob", "embedding_dropout", "qa_dropout", "seq_classif_dropout",
-         "summary_last_dropout"}
+         "summary_last_dropout", "cls_dropout", "pooler_dropout"}
     ),
     "how Transformers computes the same numbers, and what it returns": frozenset(
         {"_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
@@ -114,6 +114,7 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 CLASSIFIER_POOLINGS = ("cls", "mean")
+POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 
 # The word "gelu" means two functions: in google-research/bert's modeling.py the tanh approximation, in Hugging Face's
 # config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; files are distinguished by
@@ -128,7 +129,8 @@ _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "
         "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
         "classifier_pooling", "maps_embeddings", "global_rope_theta", "local_rope_theta", "local_attention",
         "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
-        "classifier_bias", "head_norm")  # fmt: skip
+        "classifier_bias", "head_norm", "pos_att_type", "position_buckets", "max_relative_positions",
+        "position_biased_input")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -190,6 +192,13 @@ class EncoderConfig:
             of the feed-forward layer, and the map of the heads before their last layer have biases.
         head_norm: whether every head, also those on tokens and the masked-LM head, begins with the map of
             `classifier_act` and a LayerNorm.
+        pos_att_type: the scores of disentangled attention (He et al. 2021, arXiv 2006.03654, section 3.1) that are
+            added to those between contents: "c2p", of a query with the relative position of a key, "p2c", of a key
+            with the relative position of a query, or both; (), none. The layers share one table of relative positions.
+        position_buckets: number of buckets on each side for relative positions; those of distances beyond half as many
+            grow logarithmically. If None, each distance up to max_relative_positions has its own.
+        max_relative_positions: the largest distance that is told apart. If None, max_position_embeddings.
+        position_biased_input: whether position embeddings are added to the input; if not, there is no position table.
         extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
             have BERT's values, so that it is written back unchanged.
     """
@@ -231,9 +240,15 @@ class EncoderConfig:
     mlp_bias: bool = True
     classifier_bias: bool = True
     head_norm: bool = False
+    pos_att_type: tuple[str, ...] = ()
+    position_buckets: int | None = None
+    max_relative_positions: int | None = None
+    position_biased_input: bool = True
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
+        if isinstance(self.pos_att_type, list):  # of JSON
+            object.__setattr__(self, "pos_att_type", tuple(self.pos_att_type))
         for field in dataclasses.fields(self):
             _check_field(field, getattr(self, field.name))
         if self.hidden_size % self.num_attention_heads:
@@ -276,6 +291,21 @@ class EncoderConfig:
     def max_length(self) -> int:
         """The maximum sequence length in tokens."""
         return self.max_position_embeddings - self.first_position
+
+    @property
+    def has_position_table(self) -> bool:
+        """Whether position embeddings are added to the input."""
+        return self.position_biased_input and self.global_rope_theta is None
+
+    @property
+    def most_relative_positions(self) -> int:
+        """The largest distance that is told apart: `max_relative_positions`, or `max_position_embeddings`."""
+        return self.max_relative_positions or self.max_position_embeddings
+
+    @property
+    def relative_span(self) -> int:
+        """The number of relative positions on each side: `position_buckets`, or one per distance."""
+        return self.position_buckets or self.most_relative_positions
 
     @property
     def embedding_width(self) -> int:
@@ -377,13 +407,16 @@ def _check_field(field, value):
         good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
     elif field.name == "classifier_pooling":
         good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
+    elif field.name == "pos_att_type":
+        good = isinstance(value, tuple) and sorted(value) in POSITION_SCORES
+        must = f"one of {POSITION_SCORES}"
     elif field.name == "model_type":
         good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"
     elif field.type in (bool, "bool"):
         good, must = isinstance(value, bool), "true or false"
     elif field.name in _FROM_ZERO:
         good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer of 0 or more"
-    elif field.type in (int, "int") or field.name in ("embedding_size", "num_hidden_groups", "local_attention"):
+    elif field.type in (int, "int") or field.type in (int | None, "int | None"):
         good, must = isinstance(value, int) and not isinstance(value, bool) and value > 0, "a positive integer"
     elif field.name.endswith("_prob"):
         good, must = isinstance(value, (int, float)) and 0 <= value < 1, "a number from 0 to below 1"
@@ -392,7 +425,7 @@ def _check_field(field, value):
     if not good:
         raise ValueError(f"{field.name} must be {must}. Received: {brief(value)}.")
     most = _MOST.get(field.name, _MOST_OF_ALL)
-    if not isinstance(value, str) and value > most:
+    if not isinstance(value, (str, tuple)) and value > most:
         raise ValueError(f"{field.name} must be at most {most:,}. Received: {brief(value)}.")
 
 
@@ -417,6 +450,27 @@ def _check_layers(c):
         _require(c.num_blocks == c.num_hidden_layers, "first_attention_norm=False", "layers with their own weights",
                  f"num_hidden_groups={c.num_hidden_groups}")  # fmt: skip
     _require(not c.head_norm or c.classifier_act, "head_norm", "classifier_act", "none")
+    _check_positions(c)
+
+
+def _check_positions(c):
+    """Raises ValueError if settings of relative positions, and of none in the input, cannot be combined."""
+    if not c.position_biased_input:
+        _require(c.global_rope_theta is None, "position_biased_input=False", "no global_rope_theta, which has no "
+                 "position table either", c.global_rope_theta)  # fmt: skip
+        _require(not c.first_position, "position_biased_input=False", "positions from 0",
+                 f"first_position={c.first_position}")  # fmt: skip
+    if not c.pos_att_type:
+        for name in ("position_buckets", "max_relative_positions"):
+            _require(getattr(c, name) is None, name, "pos_att_type", "none")
+        return
+    for name in ("global_rope_theta", "local_attention"):
+        _require(getattr(c, name) is None, "pos_att_type", f"no {name}", getattr(c, name))
+    if c.position_buckets is not None:
+        most = c.most_relative_positions
+        good = c.position_buckets > 1 and c.position_buckets // 2 < most - 1
+        must = f"at least 2, and less than twice the largest distance, {most - 1}"
+        _require(good, "position_buckets", must, c.position_buckets)
 
 
 def _require(good, setting, must, received):

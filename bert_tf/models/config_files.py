@@ -162,6 +162,18 @@ def tied_in(directory: str | os.PathLike) -> bool:
     return path is None or read_config_file(path).get("tie_word_embeddings") is not False
 
 
+def has_positions_in(directory: str | os.PathLike) -> bool:
+    """Returns whether position embeddings are added to the input; true unless a configuration there denies it.
+
+    If not, a file may hold the table of a decoder that only pretraining has.
+
+    Raises:
+        ValueError: the file does not hold a JSON object.
+    """
+    path = _file_in(directory)
+    return path is None or read_config_file(path).get("position_biased_input") is not False
+
+
 def classes_in(directory: str | os.PathLike) -> list[str]:
     """Returns the class names, `architectures`, of the configuration in a directory; [] if it states none.
 

@@ -14,7 +14,7 @@ class Embeddings(ConfiguredLayer):
         vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: shapes of the tables;
             the last two tables are absent if they have 0 rows.
         dropout, initializer_range, epsilon, first_position, norm_bias: as in `EncoderConfig`.
-        has_positions: whether there is a position table; rotary positions are in the attention instead.
+        has_positions: whether there is a position table; rotary and relative positions are in the attention instead.
 
     Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. If `segment_ids` is None, all are 0; if
     `position_ids` is None, they are 0, 1, 2, ..., relative to `first_position`. Without a segment table, segment ids
@@ -69,7 +69,7 @@ class Embeddings(ConfiguredLayer):
             config.first_position,
             config.task_type_vocab_size,
             config.norm_bias,
-            config.global_rope_theta is None,
+            config.has_position_table,
             **kwargs,
         )
 

@@ -5,8 +5,10 @@ import contextlib
 import keras
 import tensorflow as tf
 
+from bert_tf.models.attention import check_head_mask
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.disentangled_attention import RelativePositions
 from bert_tf.models.embeddings import Embeddings, restarting_positions
 from bert_tf.models.layers import LayerNorm, Linear
 from bert_tf.models.local_attention import layer_views
@@ -58,6 +60,7 @@ class Encoder(NamedInputsModel):
             return Linear(c.hidden_size, activation, c.initializer_range, name=name, **policy)
 
         self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
+        self.relative = RelativePositions.of(c, **policy)
         self.projection = linear("linear", "embedding_hidden_mapping_in") if c.has_embedding_map else None
         self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
         self.norm = LayerNorm(c.layer_norm_eps, c.norm_bias, name="LayerNorm", **policy) if c.norm_first else None
@@ -68,6 +71,9 @@ class Encoder(NamedInputsModel):
         tokens = (None, None, self.config.hidden_size)
         if not self.embeddings.built:
             self.embeddings.build((None, None))
+        if self.relative:
+            with keras.name_scope("embeddings"):
+                self.relative.build()
         with keras.name_scope("encoder"):
             if self.projection:
                 self.projection.build((None, None, self.config.embedding_width))
@@ -93,16 +99,17 @@ class Encoder(NamedInputsModel):
 
     def _freeze_all_but_adapters(self):
         """Freezes all but adapters and pooler, which many checkpoints lack: frozen random weights would hurt."""
-        for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):
+        for part in filter(None, (self.embeddings, self.relative, self.projection, *self.blocks, self.norm)):
             freeze_all_but_adapters(part.variables)
 
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
-        self._check_head_mask(head_mask)
+        check_head_mask(head_mask, self.config.num_hidden_layers)
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
         views = layer_views(self.config, mask, sentence_ids, positions, self.compute_dtype, return_attention_probs)
+        relative = [self.relative.table()] if self.relative else []
         x = input_vectors
         if x is None:
             x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), positions, training=training)
@@ -112,7 +119,7 @@ class Encoder(NamedInputsModel):
         for n, (block, (bias, view)) in enumerate(zip(self._stack(), views, strict=True)):
             with self._seeds(n, training):
                 own = {"view": view} if head_mask is None else {"view": view, "head_mask": head_mask[n]}
-                x, p = self._run(block, x, bias, training, return_attention_probs, own)
+                x, p = self._run(block, [x, *relative], bias, training, return_attention_probs, own)
             states.append(x)
             probs.append(p)
         if self.norm:
@@ -125,13 +132,6 @@ class Encoder(NamedInputsModel):
             "encoder_outputs": states[1:],
         }
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
-
-    def _check_head_mask(self, head_mask):
-        if head_mask is not None and len(head_mask) != self.config.num_hidden_layers:
-            raise ValueError(
-                f"`head_mask` must have one entry for each of {self.config.num_hidden_layers} layers, with one number "
-                f"per head. Received: {len(head_mask)} entries; use ones for layers that keep all heads."
-            )
 
     def text_vector(self, x, mask):
         """Returns the vector of each text, float [B, H]; for a decoder, that of the last token."""
@@ -157,14 +157,13 @@ class Encoder(NamedInputsModel):
         """Returns the block of a layer, counted from 1."""
         return self._stack()[layer - 1]
 
-    def _run(self, block, x, bias, training, return_probs, options):
+    def _run(self, block, tensors, bias, training, return_probs, options):
+        def run(x, relative=None):  # arguments, because recomputation has no gradients for other tensors
+            return block(x, bias, training=training, return_probs=return_probs, relative=relative, **options)
+
         if return_probs:
-            return block(x, bias, training=training, return_probs=True, **options)
-
-        def run(x):
-            return block(x, bias, training=training, **options)
-
-        return (recomputed(run) if self.rematerialize and training else run)(x), None
+            return run(*tensors)
+        return (recomputed(run) if self.rematerialize and training else run)(*tensors), None
 
     def compute_output_spec(
         self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None

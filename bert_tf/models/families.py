@@ -5,6 +5,7 @@ added to FAMILIES takes effect everywhere.
 """
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -114,6 +115,52 @@ MODERNBERT = {
     "modernbert-base": _size(22, 768, intermediate=1152, vocab_size=50368, **_ERF),
     "modernbert-large": _size(28, 1024, intermediate=2624, vocab_size=50368, **_ERF),
 }
+
+
+# He et al. 2021 (arXiv 2111.09543), section 4: config.json of deberta-v3-xsmall, -small, -base, -large and
+# mdeberta-v3-base.
+_DEBERTA = {
+    **_ERF, "vocab_size": 128100, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256,
+    "share_att_key": True, "norm_rel_ebd": "layer_norm", "position_biased_input": False,
+}  # fmt: skip
+DEBERTA = {
+    "deberta-v3-xsmall": _size(12, 384, **_DEBERTA),
+    "deberta-v3-small": _size(6, 768, **_DEBERTA),
+    "deberta-v3-base": _size(12, 768, **_DEBERTA),
+    "deberta-v3-large": _size(24, 1024, **_DEBERTA),
+    "mdeberta-v3-base": _size(12, 768, **_DEBERTA | {"vocab_size": 251000}),
+}
+# Key of its config.json -> the supported value, and the one that an absent key means.
+_DISENTANGLED = {
+    "relative_attention": (True, False), "share_att_key": (True, False), "norm_rel_ebd": ("layer_norm", "none"),
+    "conv_kernel_size": (0, 0),
+}  # fmt: skip
+
+
+def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts the keys of relative positions, and checks those that an absent key would turn off."""
+    values = dict(values)
+    width, heads = values.get("hidden_size", 1536), values.get("num_attention_heads", 24)
+    good = {name: given for name, given in _DISENTANGLED.items() if name != "conv_kernel_size" or name in values}
+    good |= {name: (width, width) for name in ("embedding_size", "pooler_hidden_size") if name in values}
+    if "attention_head_size" in values and isinstance(width, int) and isinstance(heads, int) and heads:
+        good["attention_head_size"] = (width // heads, None)
+    for key, (supported, absent) in good.items():
+        if values.get(key, absent) != supported:
+            received = brief(values[key]) if key in values else "none"
+            raise ValueError(f"{key} must be {json.dumps(supported)} for this model_type. Received: {received}; use "
+                             "another model.")  # fmt: skip
+    kinds = values.get("pos_att_type")
+    if isinstance(kinds, str):
+        values["pos_att_type"] = kinds = [kind.strip() for kind in kinds.lower().split("|")]
+    if not kinds:
+        raise ValueError(f"pos_att_type must have c2p, p2c or both for this model_type. Received: {brief(kinds)}.")
+    for key in ("position_buckets", "max_relative_positions"):
+        if values.get(key) == -1:
+            del values[key]
+    if values.pop("legacy", True) is False:  # its head multiplies by the word embeddings, whatever the other key says
+        values.pop("tie_word_embeddings", None)
+    return values
 
 
 def _read_layer_types(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -475,6 +522,23 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         restate=_read_layer_types,
         restated=("layer_types", "rope_parameters"),
         sizes=MODERNBERT,
+    ),
+    # He et al. 2021 (version 2, and version 3, which was pretrained on replaced tokens). Transformers, too, has no
+    # enhanced mask decoder: the masked-LM head reads the encoder's output.
+    "deberta-v2": Family(
+        name_map="deberta-v2",
+        classes="DebertaV2",
+        causal_lm=None,
+        tokenizer="unigram",
+        tokenizing={"behind": ("[MASK]",), "tokenizer_class": "DebertaV2Tokenizer"},
+        keys={"pooler_hidden_act": "classifier_act"},
+        defaults={"hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24, "intermediate_size": 6144}
+        | {"layer_norm_eps": 1e-7, "type_vocab_size": 0, "classifier_act": "gelu", "pos_att_type": ()}
+        | {"position_biased_input": True},
+        fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        restate=_read_relative_positions,
+        restated=("legacy", "conv_kernel_size", "embedding_size", "pooler_hidden_size", "attention_head_size"),
+        sizes=DEBERTA,
     ),
 }
 

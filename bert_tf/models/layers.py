@@ -188,6 +188,7 @@ class ResidualLayer(ConfiguredLayer):
         lora: a `Lora`, or the dict made by its `to_dict`, that selects the maps with an adapter. If None, no adapters.
         use_bias: whether the linear maps have biases.
         normalizes_input: whether, with `norm_first`, attention has a LayerNorm.
+        pos_att_type: as in `EncoderConfig`.
     """
 
     def __init__(
@@ -203,6 +204,7 @@ class ResidualLayer(ConfiguredLayer):
         use_bias=True,
         norm_bias=True,
         normalizes_input=True,
+        pos_att_type=(),
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -215,6 +217,7 @@ class ResidualLayer(ConfiguredLayer):
         self.lora = Lora.of(lora)
         self.norm_first = norm_first
         self.use_bias, self.norm_bias, self.normalizes_input = use_bias, norm_bias, normalizes_input
+        self.pos_att_type = tuple(pos_att_type)
         self.norm = LayerNorm(epsilon, norm_bias, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build_linear(self, name, units, input_shape, activation="linear", target=None):
@@ -225,7 +228,7 @@ class ResidualLayer(ConfiguredLayer):
         layer.build(input_shape)
         return layer
 
-    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None, view=None):
+    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
         B, S = x.shape[:2]
         return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y

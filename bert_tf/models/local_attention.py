@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.models.attention import MASKED, attention_bias
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.disentangled_attention import relative_rows
 
 _BLOCKS_FROM = 4  # windows; a shorter sequence is one block, because products of few tokens are slow
 
@@ -121,10 +122,12 @@ class LayerView:
     Attributes:
         turn: the cosines and sines of `rotation`; None: no rotary positions.
         blocks: of local attention; None: every query meets every key.
+        rows: of the distances between tokens, from `relative_rows`; None: no relative positions.
     """
 
     turn: Any = None
     blocks: Blocks | None = None
+    rows: Any = None
 
     def prepare(self, query, key, value):
         """Rotates queries and keys and splits all three into blocks; float [B, A, S, D] each."""
@@ -150,12 +153,13 @@ def layer_views(config: EncoderConfig, input_mask, sentence_ids=None, positions=
     """
     c, length = config, tf.shape(input_mask)[1]
     positions = tf.range(length)[tf.newaxis] if positions is None else positions
+    rows = relative_rows(c, length) if c.pos_att_type else None
 
     def view(is_local):
         theta = (is_local and c.local_rope_theta) or c.global_rope_theta
         turn = theta and rotation(positions, c.hidden_size // c.num_attention_heads, theta)
         if not is_local:
-            return attention_bias(input_mask, sentence_ids, dtype, c.is_decoder), LayerView(turn)
+            return attention_bias(input_mask, sentence_ids, dtype, c.is_decoder), LayerView(turn, rows=rows)
         blocks = Blocks.of(length, c.local_attention, whole)
         bias = local_bias(blocks, c.local_attention, input_mask, sentence_ids, dtype, c.is_decoder)
         return (bias[:, :, 0], LayerView(turn)) if whole else (bias, LayerView(turn, blocks))

@@ -37,16 +37,17 @@ def current_seed():
 
 
 def recomputed(run):
-    """Makes a function of a tensor recompute its activations in the backward pass instead of storing them.
+    """Makes a function of tensors recompute its activations in the backward pass instead of storing them.
 
-    Both passes use the same dropout masks, because the seed is drawn once.
+    Both passes use the same dropout masks, because the seed is drawn once. Gradients only reach variables and the
+    arguments, not other tensors that the function uses.
     """
     seed = current_seed()
 
     @tf.recompute_grad
-    def again(x):
+    def again(*tensors):
         with seed_scope(seed):
-            return run(x)
+            return run(*tensors)
 
     return again
 

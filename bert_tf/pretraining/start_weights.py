@@ -32,10 +32,10 @@ def start_weights(embeddings: str, positions: str, records: Records, model: Desc
     if embeddings != "random":
         makers.append(lambda: _word_weights(records, model, seed))
     if positions != "random":
-        if model.config.global_rope_theta is not None:
+        if not model.config.has_position_table:
             raise ValueError(
-                f"`start_positions={positions}` requires a position table, but this model has rotary positions "
-                "(global_rope_theta). Remove `start_positions`."
+                f"`start_positions={positions}` requires a position table, but this model has none "
+                "(global_rope_theta, or position_biased_input false). Remove `start_positions`."
             )
         makers.append(lambda: {_POSITIONS: make_sinusoids(model.config)})
     return (lambda: {path: array for make in makers for path, array in make().items()}) if makers else None

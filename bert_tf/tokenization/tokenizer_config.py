@@ -42,6 +42,8 @@ ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "sudachi_kwargs": ((None,), "there is no morphological analysis"),
     "jumanpp_kwargs": ((None,), "there is no morphological analysis"),
     "spm_file": ((None,), "there is one vocabulary"),
+    "vocab_type": ((None, "spm"), "the vocabulary is a SentencePiece model"),
+    "split_by_punct": ((None, False), "punctuation is split by the model alone"),
     "sp_model_kwargs": ((None, {}), "a text is always split in the same way"),
     "wordpieces_prefix": ((None, "##"), "this prefix marks tokens that continue a word"),
     "clean_text": ((None, True), "control characters are removed"),
@@ -90,7 +92,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
         "SqueezeBertTokenizer", "DPRContextEncoderTokenizer", "DPRQuestionEncoderTokenizer", "DPRReaderTokenizer",
     ),
     "byte_bpe": ("RobertaTokenizer", "BartTokenizer", "LEDTokenizer", "LongformerTokenizer"),
-    "unigram": ("AlbertTokenizer", "XLMRobertaTokenizer"),
+    "unigram": ("AlbertTokenizer", "XLMRobertaTokenizer", "DebertaV2Tokenizer"),
 }  # fmt: skip
 _OF_WORDPIECE = {"pad_token": PAD, "unk_token": UNKNOWN, "mask_token": MASK}
 

@@ -213,7 +213,9 @@ def _with_straight_quotes(stream):
 
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
-_OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}
+_OF_CLASS = {
+    _CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model", "DebertaV2Tokenizer": "spm.model"
+}  # fmt: skip
 _TRAILING_SPACE = ("dropped", "kept", "kept_inside")
 _PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's tokenizers for ALBERT
 
@@ -233,7 +235,7 @@ class UnigramTokenizer(BaseTokenizer):
     """
 
     KIND: ClassVar = "unigram"
-    FILES: ClassVar = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+    FILES: ClassVar = ("spiece.model", "sentencepiece.bpe.model", "spm.model", "tokenizer.model")
 
     def __init__(
         self,
@@ -263,7 +265,7 @@ class UnigramTokenizer(BaseTokenizer):
                 SentencePiece; "kept": becomes a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. The pre_tokenizer of tokenizer.json decides this.
             front: tokens in place of the control tokens at the beginning of the model; () keeps them.
-            behind: tokens after the model's.
+            behind: tokens after the model's, unless it has them.
             tokenizer_class: the corresponding class name of Hugging Face.
             model_data: the bytes of the model, if `vocab_file` is the tokenizer.json it was built from.
             added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
@@ -277,6 +279,8 @@ class UnigramTokenizer(BaseTokenizer):
         for piece in model.pieces if split_digit_comma else ():
             if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
                 piece.score -= _PENALTY
+        there = {piece.piece for piece in model.pieces}
+        behind = [token for token in behind if token not in there]
         first = models.first_ordinary(model) if front else 0
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
         scores = [(token, 0.0) for token in front] + scores + [(token, 0.0) for token in behind]
@@ -403,7 +407,7 @@ class UnigramTokenizer(BaseTokenizer):
         name = os.path.basename(self.vocab_file)
         if name in self.FILES:
             return name
-        in_place = self._tokenizer_class == "AlbertTokenizer" or self._more["front"]
+        in_place = self._tokenizer_class != "XLMRobertaTokenizer" or self._more["front"]
         return _OF_CLASS.get(self._tokenizer_class, self.FILES[0]) if in_place else self.FILES[-1]
 
     def _around_added_tokens(self, tokenize, texts):

@@ -105,16 +105,17 @@ class Estimate:
 def encoder_parameters(config: EncoderConfig) -> int:
     """Returns the number of parameters of an encoder, without building it."""
     c, H, E = config, config.hidden_size, config.embedding_width
-    positions = c.max_position_embeddings if c.global_rope_theta is None else 0
+    positions = c.max_position_embeddings if c.has_position_table else 0
     tables = c.vocab_size + positions + c.type_vocab_size + c.task_type_vocab_size
     norm = 1 + c.norm_bias  # numbers for each of H
     attention = 4 * _linear(H, H, c.attention_bias) + norm * H
     inner = c.intermediate_size * (1 + c.gated_mlp)
     feed_forward = _linear(H, inner, c.mlp_bias) + _linear(c.intermediate_size, H, c.mlp_bias) + norm * H
     projection = _linear(E, H) if c.has_embedding_map else 0
+    relative = (2 * c.relative_span + norm) * H if c.pos_att_type else 0
     pooler = _linear(H, H) if c.has_pooler else 0
     norms = (norm * H if c.norm_first else 0) - (0 if c.first_attention_norm else norm * H)
-    return (tables + norm) * E + projection + c.num_blocks * (attention + feed_forward) + norms + pooler
+    return (tables + norm) * E + relative + projection + c.num_blocks * (attention + feed_forward) + norms + pooler
 
 
 def _linear(inputs, outputs, use_bias=True):
@@ -178,7 +179,8 @@ def _activations(step):
     hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size * (1 + c.gated_mlp), _scores(c, S)
     storage = _kept_by_block(c, hidden, inner, scores, half)
     # The backward pass of a layer: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
-    backward = 2 * scores * half + (3 * inner + 4 * hidden) * FLOAT32
+    # Scores of relative positions are computed for 2 S distances.
+    backward = 2 * (1 + 2 * len(c.pos_att_type)) * scores * half + (3 * inner + 4 * hidden) * FLOAT32
     embeddings = 4 * hidden * FLOAT32
     logits = 4 * step.max_predictions * c.vocab_size * FLOAT32  # logits, softmax, their gradient and its share
     if step.rematerialize:

@@ -27,8 +27,9 @@ CHANGES = {
     "vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 7, "num_hidden_groups": 1, "intermediate_size": 65,
     "max_position_embeddings": 33, "type_vocab_size": 5, "task_type_vocab_size": 4, "embedding_size": 16,
 }  # fmt: skip
-# The last one never asks for more memory.
-_SHAPELESS = {"num_attention_heads", "first_position", "local_attention", "global_attn_every_n_layers", "pruned_heads"}
+# Or never asks for more memory than it says: pruned heads; or is seen by `assign_weights` alone: relative positions.
+_SHAPELESS = {"num_attention_heads", "first_position", "local_attention", "global_attn_every_n_layers", "pruned_heads",
+              "position_buckets", "max_relative_positions"}  # fmt: skip
 
 
 def _encoder(**changes):

@@ -150,8 +150,22 @@ def test_modernbert_s_heads_have_the_names_of_their_classes():
     assert found.known == {"bert/encoder/LayerNorm/gamma": "final_norm.weight", **wqkv} and not found.unknown
 
 
-# DistilBERT has no segments, and ModernBERT no such buffers.
-@pytest.mark.parametrize("family", [name for name in NAME_MAPS if name not in ("distilbert", "modernbert")])
+def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
+    name_map = name_maps.hugging_face("deberta-v2", classes=["DebertaV2ForMaskedLM"])
+    for front in ("cls.predictions.transform", "lm_predictions.lm_head"):
+        names = [f"{front}.dense.weight", f"{front.removesuffix('.transform')}.bias"]
+        ours = ["cls/predictions/transform/dense/kernel", "cls/predictions/output_bias"]
+        assert name_map.sort(names).known == dict(zip(ours, names, strict=True))
+    assert name_map.from_ours("cls/predictions/output_bias") == "cls.predictions.bias"
+    assert name_map.from_ours("classifier/dense/kernel") == "pooler.dense.weight"
+    positions = "deberta.embeddings.position_embeddings.weight"
+    assert name_map.to_ours(positions) == "bert/embeddings/position_embeddings"
+    found = name_maps.hugging_face("deberta-v2", positions=False).sort([positions, "mask_predictions.dense.bias"])
+    assert (found.known, found.left_out, found.unknown) == ({}, [positions], ["mask_predictions.dense.bias"])
+
+
+# DistilBERT and DeBERTa have no such segments, and ModernBERT no such buffers.
+@pytest.mark.parametrize("family", [n for n in NAME_MAPS if n not in ("distilbert", "modernbert", "deberta-v2")])
 def test_buffers_are_no_weights(family):
     prefix = NAME_MAPS[family].prefix
     for front in (prefix, ""):

@@ -37,6 +37,14 @@ _BIASED = {**_SMALL, "pad_token_id": 0, "num_hidden_layers": 3, "local_attention
            "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True,
            "hidden_activation": "gelu_new"}  # fmt: skip
 
+# Rows longer than the buckets, an odd number of layers; one shape with half the scores, and with other tables.
+_DISENTANGLED = {"pad_token_id": 0, "num_hidden_layers": 3, "type_vocab_size": 0, "relative_attention": True,
+                 "pos_att_type": ["p2c", "c2p"], "position_buckets": 6, "share_att_key": True, "layer_norm_eps": 1e-7,
+                 "norm_rel_ebd": "layer_norm", "position_biased_input": False}  # fmt: skip
+_HALF = {**_DISENTANGLED, **_SMALL, "num_hidden_layers": 1, "type_vocab_size": 2, "pos_att_type": "c2p",
+         "position_buckets": -1, "max_relative_positions": 5, "position_biased_input": True, "hidden_act": "gelu_new",
+         "pooler_hidden_act": "tanh"}  # fmt: skip
+
 # Case -> the class, and what its configuration has beside `_SHAPE`.
 CASES = {
     "albert": ("AlbertForPreTraining", {"embedding_size": 8}),
@@ -90,8 +98,19 @@ CASES = {
     "modernbert-questions": ("ModernBertForQuestionAnswering", _BIASED),
     "modernbert-biased": ("ModernBertForMaskedLM", _BIASED),
     "modernbert-untied": ("ModernBertForMaskedLM", {**_MODERN, "tie_word_embeddings": False}),
+    "deberta": ("DebertaV2ForMaskedLM", _DISENTANGLED),
+    "deberta-half": ("DebertaV2ForMaskedLM", {**_HALF, "num_hidden_layers": 3}),
+    # Tied, Transformers' class replaces its dense layer by the word embeddings, which it uses in any case.
+    "deberta-not-legacy": (
+        "DebertaV2ForMaskedLM",
+        {**_DISENTANGLED, "pos_att_type": ["p2c"], "legacy": False, "tie_word_embeddings": False, **_ONE},
+    ),
+    "deberta-classifier": ("DebertaV2ForSequenceClassification", {**_DISENTANGLED, "num_labels": 3}),
+    "deberta-half-classifier": ("DebertaV2ForSequenceClassification", _HALF),
+    "deberta-tokens": ("DebertaV2ForTokenClassification", _HALF),
+    "deberta-questions": ("DebertaV2ForQuestionAnswering", {**_HALF, "pos_att_type": "p2c|c2p"}),
 }
-WHOLE = ("prelayernorm", "modernbert", "modernbert-biased")
+WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half")
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
 _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",

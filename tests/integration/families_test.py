@@ -71,6 +71,17 @@ def _composed(folder, words):
     return folder / "tokenizer.json", 414
 
 
+def _model_and_mask(folder, words):
+    """As `_unigram`, with other special pieces in front, and one that is behind the model."""
+    path, size = _unigram(folder, words)
+    model, _ = read_model(path)
+    for piece in model.pieces:  # <pad> is 0, as there
+        piece.piece = {"<pad>": "[PAD]", "<unk>": "[UNK]"}.get(piece.piece, piece.piece)
+    path.unlink()
+    (folder / "spm.model").write_bytes(model.SerializeToString())
+    return folder / "spm.model", size
+
+
 # The family -> what its configuration says beside the shape, and what makes its vocabulary.
 CASES = {
     "roberta": ({"type_vocab_size": 1}, _byte_bpe),
@@ -79,6 +90,9 @@ CASES = {
     "electra": ({"embedding_size": 32}, _wordpiece),
     "xlm-roberta": ({"type_vocab_size": 1}, _many_languages),
     "modernbert": ({"local_attention": 16, "num_hidden_layers": 4}, _composed),
+    "deberta-v2": ({"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm",
+                    "pos_att_type": "p2c|c2p", "position_buckets": 32, "position_biased_input": False},
+                   _model_and_mask),
 }
 
 

@@ -45,6 +45,11 @@ PUBLISHED = {
     "xlm-roberta-large": (24, 1024, 16, 4096, 250002),
     "modernbert-base": (22, 768, 12, 1152, 50368),
     "modernbert-large": (28, 1024, 16, 2624, 50368),
+    "deberta-v3-xsmall": (12, 384, 6, 1536, 128100),
+    "deberta-v3-small": (6, 768, 12, 3072, 128100),
+    "deberta-v3-base": (12, 768, 12, 3072, 128100),
+    "deberta-v3-large": (24, 1024, 16, 4096, 128100),
+    "mdeberta-v3-base": (12, 768, 12, 3072, 251000),
 }
 # What else the configurations of one family say.
 BESIDE = {
@@ -58,6 +63,8 @@ BESIDE = {
     "albert-": {"embedding_size": 128, "num_hidden_groups": 1, "hidden_act": "gelu_tanh", "hidden_dropout_prob": 0.0},
     "roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
     "xlm-roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+    "deberta-v3-": {"pos_att_type": ("p2c", "c2p"), "position_buckets": 256, "has_position_table": False},
+    "mdeberta-v3-": {"pos_att_type": ("p2c", "c2p"), "position_buckets": 256, "has_position_table": False},
     "modernbert-": {"max_length": 8192, "local_attention": 128, "global_attn_every_n_layers": 3, "norm_bias": False},
 }
 # The file of distilbert-base-uncased.

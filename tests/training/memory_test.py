@@ -172,6 +172,7 @@ def _check_measured(config, rows, length, precision, rematerialize, teacher=None
         {"num_hidden_layers": 2, "norm_first": True},
         {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
         {"task_type_vocab_size": 3, "type_vocab_size": 0, "has_pooler": False},
+        {"pos_att_type": ("c2p",), "position_buckets": 4, "position_biased_input": False},
     ],
 )
 def test_the_numbers_of_an_encoder_are_counted_without_building_it(changes):

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
+from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.local_attention import layer_views
 
@@ -32,7 +33,8 @@ class FastEncoder:
     def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):
         self.config, self.arithmetic, self._text_vector = encoder.config, arithmetic, encoder.text_vector
         self.embed = _Embeddings(encoder, arithmetic)
-        blocks = {id(block): _Block(block, arithmetic, parts, n) for n, block in enumerate(encoder.blocks)}
+        relative = values_of(encoder.relative.table()) if encoder.relative else None
+        blocks = {id(block): _Block(block, arithmetic, parts, n, relative) for n, block in enumerate(encoder.blocks)}
         self.layers = [blocks[id(encoder.block_of(n + 1))] for n in range(self.config.num_hidden_layers)]
         self.norm = FusedLayerNorm(encoder.norm, arithmetic) if encoder.norm else None
         self.pooler = arithmetic.dense(_dense(encoder.pooler)) if encoder.pooler else None
@@ -99,19 +101,27 @@ class _Embeddings:
 
 
 class _Block:
-    """A Transformer layer on a flat list of tokens, [P, H] -> [P, H]."""
+    """A Transformer layer on a flat list of tokens, [P, H] -> [P, H].
 
-    def __init__(self, block, arithmetic, parts, number):
+    `relative`, [2 k, H], are the embeddings of relative positions, or None. What key and query make of them does not
+    depend on the input, so that only the rows of the distances are looked up.
+    """
+
+    def __init__(self, block, arithmetic, parts, number, relative=None):
         attention = block.attention
         self.norm_first = block.norm_first
         self.width = attention.width
         self.norm, self.attention_norm = FusedLayerNorm(block.norm, arithmetic), None
         if attention.norm.built:
             self.attention_norm = FusedLayerNorm(attention.norm, arithmetic)
+        self.scale = (self.width * (1 + len(attention.pos_att_type))) ** -0.5
+        maps = {"c2p": attention.key, "p2c": attention.query}
+        of_positions = [_mapped(relative, maps[kind]) if kind in attention.pos_att_type else None for kind in maps]
         self.attention = [
             (
                 arithmetic.attention_input(inner, (number, "attention")),
                 arithmetic.attention_output(outer, (number, "attention_output")),
+                [None if each is None else arithmetic.weight(each[:, outer.columns]) for each in of_positions],
             )
             for inner, outer in _split(
                 [_dense(each) for each in (attention.query, attention.key, attention.value)],
@@ -129,8 +139,8 @@ class _Block:
     def __call__(self, x, bias, view, shape):
         z = self.attention_norm(x) if self.norm_first and self.attention_norm else x
         shares = [
-            output(self._attend(z, to_heads, bias, view, shape), x, adds=not n)
-            for n, (to_heads, output) in enumerate(self.attention)
+            output(self._attend(z, to_heads, bias, view, shape, tables), x, adds=not n)
+            for n, (to_heads, output, tables) in enumerate(self.attention)
         ]
         y = sum(shares[1:], shares[0])
         y = y if self.norm_first else self.attention_norm(y)
@@ -139,17 +149,31 @@ class _Block:
         y = sum(shares[1:], shares[0])
         return y if self.norm_first else self.norm(y)
 
-    def _attend(self, z, to_heads, bias, view, shape):
-        """Returns softmax(q k^T / sqrt(D) + bias) v, [R L, A D]."""
+    def _attend(self, z, to_heads, bias, view, shape, tables):
+        """Returns softmax(q k^T / sqrt(D) + bias) v, [R L, A D]; `tables`: keys and queries of relative positions."""
         R, L = shape
         z = to_heads(z)
         heads = z.shape[1] // (3 * self.width)
         z = tf.reshape(z[: R * L] if self.fills_up else z, [R, L, 3 * heads, self.width])
         query, key, value = view.prepare(*tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1))  # [R, A, L, D]
         # oneDNN computes product, scale and mask in one kernel if they are in this order.
-        scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, z.dtype) + tf.cast(bias, z.dtype)
+        scores = tf.matmul(query, key, transpose_b=True)
+        if view.rows is not None:
+            found = [None if each is None else self._by_head(tf.gather(each(), view.rows), heads) for each in tables]
+            scores += position_scores(query, key, *found)
+        scores = scores * tf.cast(self.scale, z.dtype) + tf.cast(bias, z.dtype)
         mixed = view.join(tf.matmul(tf.nn.softmax(scores), value))
         return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
+
+    def _by_head(self, rows, heads):
+        """Splits [2 L, A D] into heads, [1, A, 2 L, D]."""
+        return tf.transpose(tf.reshape(rows, [1, -1, heads, self.width]), [0, 2, 1, 3])
+
+
+def _mapped(rows, layer):
+    """Returns the rows after a `Linear` layer without activation."""
+    weights = _dense(layer)
+    return rows @ weights.kernel + weights.bias
 
 
 def _dense(layer) -> DenseWeights:

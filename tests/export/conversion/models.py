@@ -21,6 +21,7 @@ _SHAPE = {
     "max_position_embeddings": 20,
 }
 _ONE_LAYER = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 10}
+_DEBERTA = {"model_type": "deberta-v2", "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
 # Case -> what its config.json has beside `_SHAPE`: two shapes of each family at least, both forms of gelu.
 CASES = {
     "bert": {"model_type": "bert", "hidden_act": "gelu_new"},
@@ -40,6 +41,9 @@ CASES = {
     "modernbert": {"model_type": "modernbert", "local_attention": 4},
     "modernbert-odd": {"model_type": "modernbert", "attention_bias": True, "mlp_bias": True, "norm_bias": True,
                        "classifier_bias": True, "classifier_pooling": "mean", **_ONE_LAYER, "hidden_size": 20},
+    "deberta": {**_DEBERTA, "pos_att_type": "p2c|c2p", "position_buckets": 6, "position_biased_input": False},
+    "deberta-odd": {**_DEBERTA, "pos_att_type": ["c2p"], "max_relative_positions": 5, "type_vocab_size": 2,
+                    **_ONE_LAYER},
 }
 # Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
 HEADS = {

@@ -71,6 +71,8 @@ def _arithmetic(kind, encoder, features):
         {"lora": Lora(2, 4.0, ("query", "value", "output"))},
         {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
         MODERN,
+        {"pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0},
+        {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""ModernBERT from a directory of Transformers' names through each task to exports for each target and back to torch."""
+"""ModernBERT and DeBERTa from a directory of Transformers' names through each task to exports and back to torch."""
 
 import json
 import random
@@ -18,31 +18,43 @@ from tests import other_envs, parity, tiny
 from tests.scripts import run_programs
 
 WORDS = ("the", "old", "keeper", "counted", "ships", "gulls", "and", "waves", "caf\u00e9", "cafe\u0301")
+_SHAPE = {"hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 20, "num_hidden_layers": 3,
+          "max_position_embeddings": 64, "initializer_range": 0.1}  # fmt: skip
+# The family -> the folder of its tokenizer, and what its configuration has: narrower than the texts.
+FAMILIES = {
+    "modernbert": ("modernbert", {"vocab_size": 415, "local_attention": 8}),
+    "deberta-v2": ("deberta", {
+        "vocab_size": 301, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm",
+        "pos_att_type": "p2c|c2p", "position_buckets": 8, "position_biased_input": False}),
+}
 LENGTH = 56  # more than any of the texts has: torch truncates none
 _LOADED = """
 import json, sys, transformers
 for kind, path in json.loads(sys.argv[1]):
-    model, said = getattr(transformers, f"ModernBertFor{kind}").from_pretrained(path, output_loading_info=True)
+    model, said = getattr(transformers, f"{sys.argv[3]}For{kind}").from_pretrained(path, output_loading_info=True)
     assert not said["missing_keys"] and not said["unexpected_keys"] and not said["mismatched_keys"], (kind, said)
 classify = transformers.pipeline("text-classification", json.loads(sys.argv[1])[0][1], top_k=None)
 print(json.dumps([{each["label"]: each["score"] for each in row} for row in classify(json.loads(sys.argv[2]))]))
 """
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """A directory with a masked LM of random weights, whose window is narrower than the texts."""
-    folder, row = tmp_path_factory.mktemp("modernbert") / "model", family("modernbert")
-    tokenizer = read_tokenizer(str(parity.GOLDENS / "tokenizers" / "modernbert"), row, row.template)
-    shape = {"hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 20, "num_hidden_layers": 3}
-    numbers = {"vocab_size": 415, "local_attention": 8, "max_position_embeddings": 64, "initializer_range": 0.1}
-    config = EncoderConfig.from_dict({"model_type": "modernbert", **shape, **numbers})
+def _model(tmp_path_factory, model_type):
+    """Writes a directory with a masked LM of random weights."""
+    folder, row = tmp_path_factory.mktemp(model_type) / "model", family(model_type)
+    name, settings = FAMILIES[model_type]
+    tokenizer = read_tokenizer(str(parity.GOLDENS / "tokenizers" / name), row, row.template)
+    config = EncoderConfig.from_dict({"model_type": model_type, **_SHAPE, **settings})
     keras.utils.set_random_seed(1)
     model = Pretrainer(config, next_sentence=False)
     folder.mkdir()
     arrays = {v.path: np.array(v) for v in model.variables}
     write_model(str(folder), "huggingface", ModelArrays(config, arrays, tokenizer))
     return folder
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def start(request, tmp_path_factory):
+    return _model(tmp_path_factory, request.param)
 
 
 def _texts():
@@ -53,7 +65,7 @@ def _texts():
 @pytest.mark.slow
 def test_the_model_is_read_written_and_asked_again(start, tmp_path):
     bert = bert_tf.load(start)
-    assert bert.config.head_norm and not bert.config.has_pooler and bert.head is None
+    assert bert.config.classifier_act == "gelu" and not bert.config.has_pooler and bert.head is None
     assert {"cls/predictions/output_bias", "cls/predictions/transform/dense/kernel"} <= bert.others.keys()
     bert_tf.save(bert, tmp_path / "again", "huggingface")
     names = ("config.json", "model.safetensors", "tokenizer.json")
@@ -63,7 +75,8 @@ def test_the_model_is_read_written_and_asked_again(start, tmp_path):
     np.testing.assert_allclose(filler, bert.features(["Hello cafe\u0301"]), atol=1e-6)
 
 
-def test_adapters_are_refused(start, tmp_path):
+def test_adapters_are_refused(tmp_path_factory, tmp_path):
+    start = _model(tmp_path_factory, "modernbert")
     rows = [(text, str(n % 2)) for n, text in enumerate(_texts())]
     tiny.write_tsv(tmp_path / "train.tsv", rows)
     given = [f"--train_file={tmp_path}/train.tsv", "--do_train", f"--init_checkpoint={start}", "--lora_rank=2",
@@ -104,9 +117,10 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     for name, tolerance in (("text", 1e-5), ("cpu", 1e-5), ("int8", 0.05)):
         serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]
         np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=tolerance)
+    prefix = family(EncoderConfig.load(start).model_type).classes
     classes = {"SequenceClassification": "text", "TokenClassification": "tags", "QuestionAnswering": "spans"}
     pairs = [(kind, f"{tmp_path}/{name}/huggingface") for kind, name in classes.items()]
     for python in (other_envs.torch_python(), other_envs.transformers_5_python()):
-        said = other_envs.run(python, _LOADED, json.dumps(pairs), json.dumps(texts))
+        said = other_envs.run(python, _LOADED, json.dumps(pairs), json.dumps(texts), prefix)
         theirs = [[row["0"], row["1"]] for row in json.loads(said.splitlines()[-1])]
         np.testing.assert_allclose(theirs, expected, atol=1e-5)
