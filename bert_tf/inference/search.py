@@ -201,6 +201,13 @@ class SearchIndex:
     def __len__(self) -> int:
         return sum(each.num_live for each in self._segments)
 
+    def has_documents(self, ids: Sequence[str]) -> np.ndarray:
+        """Returns which ids are those of documents in the index, bool [n]."""
+        found = np.zeros(len(ids), bool)
+        for segment in self._segments:
+            found |= segment.find(ids) >= 0
+        return found
+
     def encoder(self, prompt: str | None = None, prompt_name: str | None = None) -> SentenceEncoder:
         """Returns the encoder for queries.
 
