@@ -235,8 +235,12 @@ EVALUATIONS = ("auto", "spearman", "retrieval")
 class EmbeddingOptions(TableOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
-    train_file: str | None = option(None, f"Training pairs of texts: {_TABLE}")
-    eval_file: str | None = option(None, f"Evaluation pairs of texts: {_TABLE}")
+    train_file: str | None = option(
+        None,
+        f"Training pairs of texts: {_TABLE} If --text_column is left out, .jsonl and .parquet may also have a query, "
+        "positives and negatives per row, as for run_reranker.",
+    )
+    eval_file: str | None = option(None, f"Evaluation pairs of texts, or queries with lists, as above: {_TABLE}")
     predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {_TABLE}")
     header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
@@ -295,6 +299,7 @@ class EmbeddingOptions(TableOptions):
         "Scale each embedding to unit length. Default: as --init_checkpoint says, otherwise false.",
     )
     freeze_layers: str = "0"
+    given_text_column: Sequence[str] | None = None
 
 
 EMBEDDING_FLAGS = flags_of(EmbeddingOptions)

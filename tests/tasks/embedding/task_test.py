@@ -11,13 +11,15 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
-from bert_tf.tasks.embedding import LOSS_FUNCTIONS, EmbeddingTask, LossParameters
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
 from tests.tasks.embedding.support import pairs, run
+from tests.tasks.reranking.support import queries, write_jsonl
 from tests.tasks.support import options
 
 # === Losses ===
@@ -35,8 +37,9 @@ def batch(vectors, scores=None, **changes):
     """A batch whose texts all differ."""
     count, texts = vectors.shape[:2]
     values = {"input_ids": np.arange(count * texts * 2).reshape(count, texts, 2), "is_real_example": np.ones(count)}
+    values["input_mask"] = np.ones_like(values["input_ids"])
     values |= {"label_values": np.ones(count) if scores is None else scores} | changes
-    return {name: tf.constant(v, tf.int32 if name == "input_ids" else tf.float32) for name, v in values.items()}
+    return {name: tf.constant(v, tf.int32 if name.startswith("input_") else tf.float32) for name, v in values.items()}
 
 
 def computed(name, vectors, batch):
@@ -71,6 +74,14 @@ def test_the_same_text_is_no_negative_of_itself():
     expected = [cross_entropy(vectors[n, 0], vectors[of, 1], own) for n, of, own in
                 ((0, [0, 1], 0), (1, [0, 1, 2], 1), (2, [1, 2], 1))]  # fmt: skip
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_text_that_an_example_lacks_is_no_negative():
+    vectors, mask = unit_vectors(3, 4, 5), np.ones([3, 4, 2])
+    mask[0, 2:] = mask[2, 3] = 0
+    found = computed("in_batch_negatives", vectors, batch(vectors, input_mask=mask))
+    candidates = np.concatenate([vectors[:, 1], vectors[1:, 2], vectors[1:2, 3]])
+    np.testing.assert_allclose(found, [cross_entropy(vectors[n, 0], candidates, n) for n in range(3)], rtol=1e-5)
 
 
 def test_losses_of_each_example_alone():
@@ -152,6 +163,38 @@ def test_an_empty_file(tmp_path):
         read(["train"], train_file=str(tmp_path / "none.tsv"))
 
 
+LISTS = [("good film", ["a good film", "fine"], ["bad film", "dull", "it"]), ("music", ["people"], [])]
+
+
+def test_queries_with_lists(tmp_path):
+    path = str(write_jsonl(tmp_path / "lists.jsonl", LISTS))
+    found = read(["train", "dev"], train_file=path, eval_file=path)
+    for each in found.values():
+        assert each.groups == [["good film", "a good film", *LISTS[0][2]], ["good film", "fine", *LISTS[0][2]],
+                               ["music", "people"]]  # fmt: skip
+        assert (each.lines, each.ids, each.where(2)) == ([1, 1, 2], ["0", "1", "2"], f"{path}:2")
+    triplets = read(["train"], train_file=path, loss="triplet")["train"]
+    assert triplets.groups[:2] == [["good film", "a good film", "bad film"], ["good film", "a good film", "dull"]]
+    assert len(triplets) == 6
+    scored = write_jsonl(tmp_path / "b.jsonl", [("a", ["b", "c"], [0, 2])], ("query", "documents", "relevances"))
+    assert read(["train"], train_file=str(scored))["train"].groups == [["a", "c", "b"]]
+    as_table = read(["train"], train_file=path, text_column=["query", "query"])["train"]
+    assert as_table.text_b == ["good film", "music"]  # columns that are named are read as they are named
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"loss": "cosine"}, "lists.jsonl: `loss=cosine` requires pairs with scores. Received queries with lists"),
+    ({"drop_empty": True}, "`drop_empty` requires a table. Received queries with lists of texts: .*lists.jsonl"),
+])  # fmt: skip
+def test_what_lists_cannot_do(given, message, tmp_path):
+    path = str(write_jsonl(tmp_path / "lists.jsonl", LISTS))
+    with pytest.raises(ValueError, match=message):
+        read(["train"], train_file=path, **given)
+    none = str(write_jsonl(tmp_path / "none.jsonl", LISTS[1:]))
+    with pytest.raises(ValueError, match="none.jsonl: `loss=triplet` requires negatives. No query has any"):
+        read(["train"], train_file=none, loss="triplet")
+
+
 # === Task ===
 
 
@@ -220,6 +263,20 @@ def test_it_is_kept_as_it_is(trained):
     kept = read_task(str(trained / "out"), config)
     assert kept.max_seq_length == 12 and kept.text_inputs == ("text",)
     assert kept.task.recipe == PoolingConfig(poolings=("cls", "mean"), normalize=True)
+
+
+@pytest.mark.slow
+def test_it_learns_from_lists_of_any_length(trained, tmp_path):
+    """Positives have a good word, negatives a bad one: queries of training come nearer to their positives."""
+    for name, seed in (("train", 0), ("dev", 1)):
+        write_jsonl(tmp_path / f"{name}.jsonl", queries(24, seed))
+    given = {"init_checkpoint": str(trained / "model"), "max_seq_length": 12, "do_eval": True,
+             "eval_file": str(tmp_path / "dev.jsonl")}  # fmt: skip
+    run(**given, output_dir=str(tmp_path / "before"))
+    run(**given, output_dir=str(tmp_path / "out"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
+        train_batch_size=8, num_train_epochs=6.0, learning_rate=1e-3)  # fmt: skip
+    before, after = scores(tmp_path / "before"), scores(tmp_path / "out")
+    assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.02
 
 
 @pytest.mark.parametrize("layers", LAYERS)
