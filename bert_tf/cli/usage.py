@@ -27,7 +27,7 @@ _GROUPS = {
         data_dir xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit
         max_train_examples max_eval_examples max_texts *folds input_format document_start language drop_junk_lines
         split.seed cross_validate.seed probe.seed long_text doc_stride max_windows max_query_length *strict_data
-        delete_texts.index_dir
+        delete_texts.index_dir mine_negatives.index_dir num_negatives relative_margin range_min range_max
     """,
     "Model": """
         *init_checkpoint *model from bert_config_file vocab_file do_lower_case *max_seq_length predict.signature

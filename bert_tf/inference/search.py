@@ -231,6 +231,10 @@ class SearchIndex:
     def _document_encoder(self):
         return self._encoder(self._options)
 
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns the embeddings of texts as documents, with their prompt, float32 [n, D]; raises as `encoder`."""
+        return self._document_encoder(texts)
+
     def indexer(self) -> Indexer:
         """Returns what creates documents for `add_rows`; raises as `encoder`."""
         self._check_model()
