@@ -55,6 +55,12 @@ FLAGS = (
         "Scale each embedding to unit length. Default: as the model's directory says, otherwise false.",
         "bool",
     ),
+    Flag(
+        "dim", None,
+        "Number of leading dimensions to keep of each embedding, which is then normalized again if the model "
+        "normalizes; for models trained with --matryoshka_dims. Default: all.",
+        "integer", low=1,
+    ),
     *PROMPT,
     Flag(
         "max_seq_length", None,

@@ -20,7 +20,7 @@ from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, re
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
+from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
@@ -104,13 +104,15 @@ class EmbeddingTask(FineTuningTask):
         normalize: whether to divide served embeddings by their length; losses and metrics always use cosines.
         loss: a key of `LOSS_FUNCTIONS`.
         loss_temperature, loss_margin: parameters of the losses that have them.
+        matryoshka_dims: numbers of leading dimensions that are embeddings too: the loss is the mean over them (Kusupati
+            et al. 2022, with equal weights), and metrics are also computed for each. If empty, all dimensions count.
         by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
             follows the loss.
         rematerialize: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
     Raises:
-        ValueError: the layers or the pooling are unknown, or not supported by the model.
+        ValueError: the layers or the pooling are unknown, or not supported by the model; or it has fewer dimensions.
     """
 
     name = "embedding"
@@ -129,6 +131,7 @@ class EmbeddingTask(FineTuningTask):
         loss: str = "in_batch_negatives",
         loss_temperature: float = 0.05,
         loss_margin: float = 0.5,
+        matryoshka_dims: Sequence[int] = (),
         by_score: bool | None = None,
         rematerialize: bool = False,
         every_row: bool = False,
@@ -139,7 +142,13 @@ class EmbeddingTask(FineTuningTask):
         self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
         self._by_score = self._loss.scores if by_score is None else by_score
-        self.metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
+        width = pooled_width(layers, tuple(poolings), config.hidden_size)
+        _check_dims(matryoshka_dims, width)
+        self.matryoshka_dims = tuple(matryoshka_dims)
+        self._metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
+        self._shorter = [dim for dim in self.matryoshka_dims if dim < width]
+        shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
+        self.metric_names = (*self._metric_names, *shorter)
         self.rematerialize, self._every_row = rematerialize, every_row
 
     @classmethod
@@ -152,11 +161,13 @@ class EmbeddingTask(FineTuningTask):
             pooling=list(recipe.poolings),
             normalize=recipe.normalize,
             loss=trained.task.loss_name,
+            matryoshka_dims=list(map(str, trained.task.matryoshka_dims)),
         )
         for name, given, value in (
             ("layers", options.layers, kept.layers),
             ("pooling", options.pooling, kept.pooling),
             ("normalize", options.normalize, kept.normalize),
+            ("matryoshka_dims", options.matryoshka_dims, kept.matryoshka_dims),
         ):
             if given not in (None, value):
                 raise ValueError(
@@ -192,6 +203,7 @@ class EmbeddingTask(FineTuningTask):
             options.loss,
             options.temperature,
             options.margin,
+            _parse_dims(options.matryoshka_dims),
             **of_run,
         )
 
@@ -214,6 +226,7 @@ class EmbeddingTask(FineTuningTask):
         return {
             **{"layers": recipe.layers, "poolings": list(recipe.poolings), "normalize": recipe.normalize},
             **{"loss": self.loss_name, "loss_temperature": numbers.temperature, "loss_margin": numbers.margin},
+            "matryoshka_dims": list(self.matryoshka_dims),
         }
 
     def identity(self):
@@ -263,11 +276,19 @@ class EmbeddingTask(FineTuningTask):
         return losses, tf.ones_like(losses)
 
     def _losses(self, outputs, batch):
-        return self._loss.compute(tf.math.l2_normalize(outputs, -1), batch, self._numbers)
+        dims = self.matryoshka_dims or [outputs.shape[-1]]
+        vectors = (tf.math.l2_normalize(outputs[:, :, :dim], -1) for dim in dims)
+        return tf.add_n([self._loss.compute(each, batch, self._numbers) for each in vectors]) / len(dims)
 
     def metrics(self, outputs, encoded):
+        found = self._scores(outputs, encoded)
+        for dim in self._shorter:
+            found |= {f"{name}_dim_{dim}": value for name, value in self._scores(outputs[:, :, :dim], encoded).items()}
+        return found
+
+    def _scores(self, outputs, encoded):
         if self._by_score:
-            return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self.metric_names)
+            return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self._metric_names)
         return retrieval(self._ranks(outputs))
 
     def _ranks(self, outputs):
@@ -300,6 +321,21 @@ class EmbeddingTask(FineTuningTask):
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}
+
+
+def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:
+    if wrong := [each for each in given or () if not (each.strip().isascii() and each.strip().isdecimal())]:
+        raise ValueError(f"`matryoshka_dims` must be whole numbers. Received: {wrong[0]!r}.")
+    return tuple(map(int, given or ()))
+
+
+def _check_dims(dims, width):
+    """Raises ValueError unless each of `dims` is a number of dimensions of embeddings with `width` of them."""
+    if not all(1 <= dim <= width for dim in dims) or len(set(dims)) < len(dims):
+        raise ValueError(
+            f"`matryoshka_dims` must be different numbers from 1 to {width}, the number of dimensions of the "
+            f"embeddings. Received: {','.join(map(str, dims))}."
+        )
 
 
 def _check_freezing(options):

@@ -277,6 +277,11 @@ class EmbeddingOptions(TableOptions):
         "With --loss=contrastive or --loss=triplet: distance, in cosines, that is far enough.",
         low=0, high=2,
     )
+    matryoshka_dims: Sequence[str] | None = option(
+        None,
+        "Numbers of leading dimensions that are to be useful embeddings too, such as 384,256,128,64: the loss is the "
+        "mean over them (Matryoshka representation learning). Default: all dimensions only.",
+    )
     eval_by: str = option(
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.data.features import keras_inputs
+from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
@@ -96,6 +97,36 @@ def test_losses_of_each_example_alone():
     for name, values in expected.items():
         np.testing.assert_allclose(computed(name, vectors, batch(vectors, scores)), values, rtol=1e-4, atol=1e-6)
     assert set(LOSS_FUNCTIONS) == {"in_batch_negatives", *expected}
+
+
+@pytest.mark.parametrize("loss", LOSS_FUNCTIONS)
+def test_the_loss_of_shorter_vectors_is_the_mean_over_them(loss):
+    vectors = np.random.default_rng(1).normal(size=(4, 3, 32)).astype(np.float32)
+    marked, numbers = batch(vectors, [1.0, 0, 1, 0]), {"examples": tf.constant(4.0)}
+    task = EmbeddingTask(tiny.config(), loss=loss, matryoshka_dims=(32, 8, 3))
+    of_each = [
+        LOSS_FUNCTIONS[loss].compute(tf.math.l2_normalize(vectors[..., :dim], -1), marked, LossParameters(0.05, 0.5))
+        for dim in (32, 8, 3)
+    ]
+    found = task.loss(tf.constant(vectors), marked, numbers)
+    assert float(found) == pytest.approx(float(tf.reduce_mean(of_each)), rel=1e-5)
+
+
+def test_metrics_of_shorter_vectors():
+    vectors, names = unit_vectors(20, 2, 32), ["recall_at_1", "recall_at_10", "mrr"]
+    task = EmbeddingTask(tiny.config(), matryoshka_dims=(32, 8, 3))
+    found = task.metrics(vectors, None)
+    assert list(found) == list(task.metric_names) == [*names, *(f"{n}_dim_{d}" for d in (8, 3) for n in names)]
+    for dim in (8, 3):
+        alone = EmbeddingTask(tiny.config()).metrics(vectors[..., :dim], None)
+        assert [found[f"{name}_dim_{dim}"] for name in names] == list(alone.values())
+    assert all(map(higher_is_better, found))
+
+
+@pytest.mark.parametrize("dims", [(33,), (8, 0), (8, 8)])
+def test_dimensions_that_there_are_not(dims):
+    with pytest.raises(ValueError, match="`matryoshka_dims` must be different numbers from 1 to 32, the number of dim"):
+        EmbeddingTask(tiny.config(), matryoshka_dims=dims)
 
 
 # === Files ===
@@ -216,7 +247,7 @@ def trained(tmp_path_factory):
     given = {"init_checkpoint": str(folder / "model"), "max_seq_length": 12, "eval_file": str(folder / "dev.tsv")}
     run(**given, output_dir=str(folder / "out"), do_train=True, do_eval=True, do_export=True, normalize=True,
         train_file=str(folder / "train.tsv"), train_batch_size=20, num_train_epochs=5.0, learning_rate=1e-3,
-        pooling=["cls", "mean"], save_format=["sentence_transformers"])  # fmt: skip
+        pooling=["cls", "mean"], matryoshka_dims=["64", "16"], save_format=["sentence_transformers"])  # fmt: skip
     return folder
 
 
@@ -225,7 +256,8 @@ def test_texts_find_each_other_better(trained):
     run(init_checkpoint=str(trained / "model"), max_seq_length=12, eval_file=str(trained / "dev.tsv"), do_eval=True,
         output_dir=str(trained / "before"))  # fmt: skip
     before, after = scores(trained / "before"), scores(trained / "out")
-    assert after.keys() == {"eval_recall_at_1", "eval_recall_at_10", "eval_mrr", "global_step"}
+    names = ("eval_recall_at_1", "eval_recall_at_10", "eval_mrr")
+    assert after.keys() == {*names, *(f"{name}_dim_16" for name in names), "global_step"}
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.05
 
 
@@ -249,13 +281,16 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
     asked = {"output_dir": str(trained / "out"), "predict_file": str(tmp_path / "scored.tsv"), "do_predict": True}
     run(**asked, do_eval=True, eval_file=str(tmp_path / "scored.tsv"), eval_by="spearman")
     found = scores(trained / "out", "eval_results_scored.txt")  # a file other than that of the training
-    assert found.keys() == {"eval_spearman", "eval_pearson", "global_step"}
+    names = ("eval_spearman", "eval_pearson")
+    assert found.keys() == {*names, *(f"{name}_dim_16" for name in names), "global_step"}
     lines = [json.loads(line) for line in (trained / "out" / "predictions.jsonl").read_text().splitlines()]
     vectors = SentenceEncoder(str(trained / "out"))([text for pair in pairs(9) for text in pair])
     assert [(line["text_a"], line["text_b"]) for line in lines] == pairs(9)
     np.testing.assert_allclose([line["cosine"] for line in lines], (vectors[::2] * vectors[1::2]).sum(1), atol=1e-5)
     with pytest.raises(ValueError, match=r"`pooling` must match the trained model's, \['cls', 'mean'\]"):
         run(**asked, pooling=["max"])
+    with pytest.raises(ValueError, match=r"`matryoshka_dims` must match the trained model's, \['64', '16'\]"):
+        run(**asked, matryoshka_dims=["8"])
 
 
 def test_it_is_kept_as_it_is(trained):
@@ -263,6 +298,22 @@ def test_it_is_kept_as_it_is(trained):
     kept = read_task(str(trained / "out"), config)
     assert kept.max_seq_length == 12 and kept.text_inputs == ("text",)
     assert kept.task.recipe == PoolingConfig(poolings=("cls", "mean"), normalize=True)
+    assert kept.task.matryoshka_dims == (64, 16)
+
+
+def test_shorter_vectors(trained, caplog):
+    whole = SentenceEncoder(str(trained / "out"))(TEXTS)
+    for dim in (16, 5):
+        encoder = SentenceEncoder(str(trained / "out"), dim=dim)
+        expected = whole[:, :dim] / np.linalg.norm(whole[:, :dim], axis=1, keepdims=True)
+        assert encoder.width == dim
+        np.testing.assert_allclose(encoder(TEXTS), expected, atol=1e-6)
+    [record] = caplog.records
+    assert "was not trained for embeddings of 5 dimensions (matryoshka_dims: 64,16)" in record.getMessage()
+    with pytest.raises(ValueError, match="`dim` must be at most 64, the number of dimensions of the model"):
+        SentenceEncoder(str(trained / "out"), dim=65)
+    with pytest.raises(ValueError, match="`dim` must be 1 or more. Received: 0"):
+        SentenceEncoder(str(trained / "out"), dim=0)
 
 
 @pytest.mark.slow
