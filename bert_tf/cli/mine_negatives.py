@@ -40,11 +40,16 @@ FLAGS = (
     ),
     Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
     *PROMPT,
+    Flag(
+        "rerank", None,
+        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. The file then has its "
+        "scores too, from which run_embedder --loss=margin_mse learns.",
+    ),
     Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1),
     Flag(
         "relative_margin", 0.05,
-        "Share by which the cosine of query and negative must be lower than that of query and positive. It excludes "
-        "unlabeled positives; 0 excludes texts that are more similar than the positive.",
+        "Share by which the score of a negative must be lower than that of the positive: its cosine similarity to the "
+        "query, or the score of --rerank. It excludes unlabeled positives; 0 excludes texts that score higher.",
         "float", low=0,
     ),
     Flag("range_min", 0, "Number of the most similar remaining texts to skip.", "integer", low=0),
@@ -56,6 +61,7 @@ def main(settings):
     """Writes the training file."""
     from bert_tf.data.dialect import Dialect
     from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
+    from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.search import SearchIndex
     from bert_tf.utils.settings import options_of
 
@@ -68,7 +74,8 @@ def main(settings):
     columns = settings.where_given("text_column")
     positives = read_positives(settings.input_file, columns, settings.header, dialect)
     index = SearchIndex(settings.index_dir, settings.model)
-    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name)
+    reranker = Reranker(settings.rerank) if settings.rerank else None
+    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker)
     queries, negatives = write_mined(path, mined)
     logging.info(
         "Wrote %s: %d of %d queries have negatives, %.1f on average. The others are left out.",

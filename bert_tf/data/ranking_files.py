@@ -1,6 +1,7 @@
 """Queries with documents and their relevances: lists in .jsonl and .parquet, triples in .tsv and .csv."""
 
 import dataclasses
+import math
 import os
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
@@ -29,6 +30,7 @@ class RankingExamples:
         path: the file.
         lines: 1-based line where each begins; for a Parquet file, the 1-based row.
         judged: the relevances in the qrels of a run, also of documents that it lacks. If None, there are no others.
+        scores: a teacher's score of each document. If None, they were not requested.
     """
 
     ids: list[str]
@@ -39,6 +41,7 @@ class RankingExamples:
     path: str
     lines: list[int] | list[str]
     judged: list[list[int]] | None = None
+    scores: list[list[float]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -49,7 +52,7 @@ class RankingExamples:
 
 
 def read_ranking_file(
-    path: str | os.PathLike, with_relevances: bool, dialect: Dialect = DEFAULT_DIALECT
+    path: str | os.PathLike, with_relevances: bool, dialect: Dialect = DEFAULT_DIALECT, with_scores: bool = False
 ) -> RankingExamples:
     """Reads a file of queries, or several; its extension decides the format; .gz files are decompressed.
 
@@ -62,14 +65,16 @@ def read_ranking_file(
         path: the file; several as `files.find_files` takes them.
         with_relevances: whether relevances are required, and one of them from 1 up.
         dialect: how a text file is written.
+        with_scores: whether `scores` are required in .jsonl and .parquet: of the documents, or of the positives and
+            then the negatives.
 
     Raises:
         ValueError: the file is invalid; the message names the file, the line, the problem and a fix.
     """
-    return read_files(path, lambda path: _read_queries(path, with_relevances, dialect))
+    return read_files(path, lambda path: _read_queries(path, with_relevances, dialect, with_scores))
 
 
-def _read_queries(path, with_relevances, dialect):
+def _read_queries(path, with_relevances, dialect, with_scores):
     names = names_in(path, dialect)
     if not path.lower().removesuffix(".gz").endswith(_LISTS):
         header = set(_TRIPLE) <= set(names)
@@ -78,14 +83,15 @@ def _read_queries(path, with_relevances, dialect):
         header, wanted = True, ("query", "positives", "negatives")
         if "documents" in names or "positives" not in names:
             wanted = ("query", "documents", *(["relevances"] if with_relevances else []))
-        optional = [name for name in ("document_ids", "id") if name in names]
+        optional = [name for name in ("document_ids", "id") if name in names] + ["scores"] * with_scores
     rows = read_rows(path, [Column(name, remedy=_FORMS, meaning="of a query") for name in (*wanted, *optional)],
                      header, dialect=dialect)  # fmt: skip
     if not rows:
         raise ValueError(f"{path} contains no queries. Check the path.")
     refuse_missing(path, rows, [Column(name) for name in wanted])
     relevances = [] if with_relevances else None
-    examples = RankingExamples([], [], [], [], relevances, path, [line for line, _ in rows])
+    lines, scores = [line for line, _ in rows], [] if with_scores else None
+    examples = RankingExamples([], [], [], [], relevances, path, lines, scores=scores)
     for number, (line, values) in enumerate(rows):
         at, more = line_position(path, line), dict(zip(optional, values[len(wanted) :], strict=True))
         query, documents, relevances = _take(at, dict(zip(wanted, values, strict=False)))
@@ -102,6 +108,8 @@ def _read_queries(path, with_relevances, dialect):
         examples.document_ids.append(_document_ids(at, more.get("document_ids"), len(documents)))
         if with_relevances:
             examples.relevances.append(relevances)
+        if with_scores:
+            examples.scores.append(_scores(at, more["scores"], len(documents)))
     return examples
 
 
@@ -139,6 +147,16 @@ def _relevances(at, value, count):
             f"{excerpt(value)}; correct this line."
         )
     return list(map(int, values))
+
+
+def _scores(at, value, count):
+    values = value if isinstance(value, list) else []
+    if len(values) != count or not all(isinstance(each, int | float) and math.isfinite(each) for each in values):
+        raise ValueError(
+            f"{at}: 'scores' must be a list of {count} numbers, one for each document, those of positives before those "
+            f"of negatives. Received: {excerpt(value)}; correct this line."
+        )
+    return list(map(float, values))
 
 
 def _document_ids(at, value, count):

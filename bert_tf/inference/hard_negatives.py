@@ -11,7 +11,8 @@ from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.data.tables import read_table
 from bert_tf.evaluation.metrics import cosines
-from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.reranker import Reranker
+from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.tasks.embedding_data import group_texts, is_list_file
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
@@ -25,8 +26,8 @@ class MiningOptions:
 
     Attributes:
         num_negatives: maximum number per query.
-        relative_margin: share by which a negative's cosine must be below that of the query and its positive, the
-            lowest if there are several. It excludes texts that are probably unlabeled positives (Moreira et al. 2024).
+        relative_margin: share by which a negative's score must be below that of the positive, the lowest if there are
+            several. It excludes texts that are probably unlabeled positives (Moreira et al. 2024).
         range_min: number of the first remaining texts to skip.
         range_max: number of the first texts, without positives, to choose from.
 
@@ -49,11 +50,16 @@ class MiningOptions:
 
 
 class MinedQuery(NamedTuple):
-    """A query with texts that match it, and with hard negatives, the highest cosine first."""
+    """A query with texts that match it, and with hard negatives, the highest score first.
+
+    Attributes:
+        scores: the reranker's, of the positives and then of the negatives. If None, there was no reranker.
+    """
 
     query: str
     positives: list[str]
     negatives: list[str]
+    scores: list[float] | None = None
 
 
 def read_positives(
@@ -92,6 +98,7 @@ def mine_negatives(
     options: MiningOptions = MiningOptions(),
     prompt: str | None = None,
     prompt_name: str | None = None,
+    reranker: Reranker | None = None,
 ) -> Iterator[MinedQuery]:
     """Yields each query with its hard negatives, of which there may be none.
 
@@ -100,6 +107,7 @@ def mine_negatives(
         positives: {query: texts that match it}, which are never its negatives, nor is the query itself.
         options: a `MiningOptions`.
         prompt, prompt_name: of queries, as in `SearchIndex.encoder`.
+        reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
 
     Raises:
         ValueError: as `SearchIndex.encoder`.
@@ -107,24 +115,38 @@ def mine_negatives(
     encode, queries = index.encoder(prompt, prompt_name), list(positives)
     for start in range(0, len(queries), _CHUNK):
         part = queries[start : start + _CHUNK]
-        vectors = encode(part)
-        most = max(len(positives[query]) for query in part)
-        hits = index.search(vectors, options.range_max + most + 1)  # one more: the query itself may be a document
-        matching = index.embed([text for query in part for text in positives[query]])
-        owners = np.repeat(np.arange(len(part)), [len(positives[query]) for query in part])
-        scores = cosines(vectors[owners], matching)
+        vectors, counts = encode(part), [len(positives[query]) for query in part]
+        hits = index.search(vectors, options.range_max + max(counts) + 1)  # one more: the query may be a document too
+        if reranker is None:
+            matching = index.embed([text for query in part for text in positives[query]])
+            similar = np.split(cosines(np.repeat(vectors, counts, axis=0), matching), np.cumsum(counts)[:-1])
         for number, (query, found) in enumerate(zip(part, hits, strict=True)):
-            lowest = float(scores[owners == number].min())
-            yield MinedQuery(query, list(positives[query]), _choose(query, positives[query], found, lowest, options))
+            own, known = list(positives[query]), {query, *positives[query]}
+            others = [hit for hit in found if hit.text not in known and hit.text.strip()][: options.range_max]
+            if reranker is None:
+                chosen = _choose(similar[number].tolist(), others, options)
+                yield MinedQuery(query, own, [hit.text for hit in chosen])
+                continue
+            scores, others = _rescore(reranker, query, own, others)
+            chosen = _choose(scores, others, options)
+            scores += [hit.score for hit in chosen]
+            yield MinedQuery(query, own, [hit.text for hit in chosen], scores)
         logging.info("Searched %d of %d queries.", start + len(part), len(queries))
 
 
-def _choose(query, positives, hits, lowest, options):
-    """Returns the negatives among a query's hits; `lowest` is the cosine of its farthest positive."""
-    known, limit = {query, *positives}, lowest - abs(lowest) * options.relative_margin
-    others = [hit for hit in hits if hit.text not in known and hit.text.strip()][: options.range_max]
-    different = list(dict.fromkeys(hit.text for hit in others if hit.score <= limit))
-    return different[options.range_min :][: options.num_negatives]
+def _rescore(reranker, query, positives, others):
+    """Returns the reranker's scores of positives, and the other hits with their new scores, the highest first."""
+    [ranked] = reranker([query], [[Hit("", 0.0, text, {}) for text in positives] + others])
+    scores = {hit.text: hit.score for hit in ranked}
+    return [scores[text] for text in positives], [hit for hit in ranked if hit.text not in set(positives)]
+
+
+def _choose(scores, others, options):
+    """Returns the negatives among hits that do not match the query; `scores` are those of its positives."""
+    limit = min(scores) - abs(min(scores)) * options.relative_margin
+    different = {hit.text: hit for hit in reversed(others) if hit.score <= limit}  # the first hit of each text
+    chosen = sorted(different.values(), key=lambda hit: -hit.score)
+    return chosen[options.range_min :][: options.num_negatives]
 
 
 def write_mined(path: str, mined: Iterator[MinedQuery]) -> tuple[int, int]:
@@ -141,7 +163,8 @@ def write_mined(path: str, mined: Iterator[MinedQuery]) -> tuple[int, int]:
     with atomic_open(path) as file:
         for each in mined:
             if each.negatives:
-                file.write(json_text(each._asdict(), ensure_ascii=False) + "\n")
+                line = {name: value for name, value in each._asdict().items() if value is not None}
+                file.write(json_text(line, ensure_ascii=False) + "\n")
                 queries, negatives = queries + 1, negatives + len(each.negatives)
         if not queries:
             raise ValueError(

@@ -141,7 +141,7 @@ class EmbeddingTask(FineTuningTask):
         self.config, self.loss_name = config, loss
         self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
-        self._by_score = self._loss.scores if by_score is None else by_score
+        self._by_score = self._loss.by_score if by_score is None else by_score
         width = pooled_width(layers, tuple(poolings), config.hidden_size)
         _check_dims(matryoshka_dims, width)
         self.matryoshka_dims = tuple(matryoshka_dims)
@@ -256,12 +256,13 @@ class EmbeddingTask(FineTuningTask):
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         scores, targets = examples.labels, {}
-        if scores is None and not self._loss.scores:  # a target that says: these are texts to learn from
+        is_table = isinstance(examples, LabeledTexts)
+        groups = list(zip(*examples.texts.values(), strict=True)) if is_table else examples.groups
+        fits = self._loss.of_batch or set(map(len, groups)) <= set(self._loss.texts)
+        if scores is None and fits and not self._loss.scores:  # a target that says: these are texts to learn from
             scores = np.ones(len(examples))
         if with_targets and scores is not None:
             targets = {_TARGET: np.asarray(scores, np.float32)}
-        is_table = isinstance(examples, LabeledTexts)
-        groups = list(zip(*examples.texts.values(), strict=True)) if is_table else examples.groups
         return encode_text_groups(tokenizer, groups, max_seq_length, targets, examples.path)
 
     def loss(self, outputs, batch, normalizers):
@@ -269,8 +270,8 @@ class EmbeddingTask(FineTuningTask):
         return tf.reduce_sum(losses) / normalizers["examples"]
 
     def example_losses(self, outputs, batch):
-        """Returns None if an example's loss depends on its batch, and thus on the batch size."""
-        if self._loss.of_batch:
+        """Returns None if an example's loss depends on its batch, and thus on the batch size, or has another label."""
+        if self._loss.of_batch or self._by_score != self._loss.by_score:
             return None
         losses = self._losses(outputs, batch)
         return losses, tf.ones_like(losses)

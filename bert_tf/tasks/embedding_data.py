@@ -26,7 +26,7 @@ class TextGroups:
         negatives: for each query any number of hard negatives.
         path: the file, or several as `files.find_files` takes them.
         lines: as in `LabeledTexts`.
-        labels: None, because there are no scores.
+        labels: a teacher's margin between the positive and the only negative. If None, there are none.
         bad_labels, bad_texts: empty, because no row is skipped.
     """
 
@@ -36,7 +36,7 @@ class TextGroups:
     negatives: list[list[str]]
     path: str
     lines: list[int] | list[str]
-    labels: None = None
+    labels: list[float] | None = None
     bad_labels: dict[int | str, Any] = dataclasses.field(default_factory=dict)
     bad_texts: dict[int | str, Any] = dataclasses.field(default_factory=dict)
 
@@ -74,32 +74,38 @@ def group_texts(examples: RankingExamples, one_negative: bool) -> TextGroups:
 
     Args:
         examples: queries with relevances.
-        one_negative: make an example for each pair of a relevant document and another one.
+        one_negative: make an example for each pair of a relevant document and another one, with the difference of
+            their scores as the label, if they have scores.
     """
-    columns = [], [], [], []
-    for number_of, query in enumerate(examples.queries):
-        documents = list(zip(examples.documents[number_of], examples.relevances[number_of], strict=True))
-        negatives = [text for text, relevance in documents if relevance < 1]
-        for positive in (text for text, relevance in documents if relevance > 0):
+    found = TextGroups([], [], [], [], examples.path, [], None if examples.scores is None else [])
+    for number_of, (query, documents) in enumerate(zip(examples.queries, examples.documents, strict=True)):
+        relevances = examples.relevances[number_of]
+        negatives = [place for place, relevance in enumerate(relevances) if relevance < 1]
+        for positive in (place for place, relevance in enumerate(relevances) if relevance > 0):
             for group in [[each] for each in negatives] if one_negative else [negatives]:
-                values = query, positive, group, examples.lines[number_of]
-                for column, value in zip(columns, values, strict=True):
-                    column.append(value)
-    queries, positives, negatives, lines = columns
-    return TextGroups([str(n) for n in range(len(queries))], queries, positives, negatives, examples.path, lines)
+                found.ids.append(str(len(found.ids)))
+                found.queries.append(query)
+                found.positives.append(documents[positive])
+                found.negatives.append([documents[place] for place in group])
+                found.lines.append(examples.lines[number_of])
+                if examples.scores is not None:
+                    found.labels.append(examples.scores[number_of][positive] - examples.scores[number_of][group[0]])
+    return found
 
 
 def _read_lists(options, kind, with_scores):
     loss, path = LOSS_FUNCTIONS[options.loss], options.files[kind]
-    if with_scores:
-        what = f"`loss={options.loss}`" if kind == "train" else "an evaluation by correlation"
+    is_training = kind == "train"
+    if with_scores and not (is_training and loss.margins):
+        what = f"`loss={options.loss}`" if is_training else "an evaluation by correlation"
         raise ValueError(
             f"{path}: {what} requires pairs with scores. Received queries with lists of texts; choose another loss, or "
             "pass `eval_by=retrieval` for an evaluation."
         )
     if options.drop_empty:
         raise ValueError(f"`drop_empty` requires a table. Received queries with lists of texts: {path}; remove it.")
-    examples = group_texts(read_ranking_file(path, True, options.dialect), kind == "train" and loss.texts == (3,))
+    read = read_ranking_file(path, True, options.dialect, with_scores)
+    examples = group_texts(read, one_negative=is_training and loss.texts == (3,))
     if not len(examples):
         raise ValueError(f"{path}: `loss={options.loss}` requires negatives. No query has any; add some.")
     return examples
@@ -111,7 +117,7 @@ def _read_lists(options, kind, with_scores):
 
 def evaluates_by_score(options: EmbeddingOptions) -> bool:
     """Returns whether evaluation correlates cosines with scores; otherwise it measures retrieval of matching texts."""
-    return LOSS_FUNCTIONS[options.loss].scores if options.eval_by == "auto" else options.eval_by == "spearman"
+    return LOSS_FUNCTIONS[options.loss].by_score if options.eval_by == "auto" else options.eval_by == "spearman"
 
 
 def read_embedding_data(options: EmbeddingOptions, kinds: Sequence[str]) -> dict[str, LabeledTexts | TextGroups]:
@@ -185,7 +191,9 @@ def _read_file(options, kind, with_scores):
     more["drop_empty"] = options.drop_empty and kind != "test"
     highest, labels = options.highest_score or 1.0, {}
     if with_scores:
-        labels = {"label_column": options.label_column, "label": number(-highest, highest)}
+        is_margin = kind == "train" and LOSS_FUNCTIONS[options.loss].margins
+        kind_of_score = number() if is_margin else number(-highest, highest)
+        labels = {"label_column": options.label_column, "label": kind_of_score}
         labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
     table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
     if len(columns) == 3:

@@ -10,7 +10,7 @@ _NEVER = -1e30  # a logit whose exponential is 0
 
 @dataclasses.dataclass(frozen=True)
 class LossParameters:
-    """The temperature of in-batch negatives, and the margin of contrastive and triplet loss."""
+    """The temperature of in-batch negatives and margin MSE, and the margin of contrastive and triplet loss."""
 
     temperature: float
     margin: float
@@ -26,6 +26,7 @@ class Loss:
         texts: allowed numbers of texts per example; in a file with lists of negatives there may be more.
         scores: whether it uses the pair's score, `label_values`.
         binary: whether the score must be 0 or 1.
+        margins: whether the score is a teacher's margin between the second and the third text, any number.
         of_batch: whether an example's loss depends on the others in its batch.
     """
 
@@ -33,7 +34,13 @@ class Loss:
     texts: tuple[int, ...] = (2,)
     scores: bool = False
     binary: bool = False
+    margins: bool = False
     of_batch: bool = False
+
+    @property
+    def by_score(self) -> bool:
+        """Whether evaluations correlate cosines with scores by default; otherwise they measure retrieval."""
+        return self.scores and not self.margins
 
 
 def _in_batch_negatives(vectors, batch, numbers):
@@ -71,6 +78,15 @@ def _triplet(vectors, batch, numbers):
     return tf.nn.relu(_cosines(vectors, 2) - _cosines(vectors, 1) + numbers.margin)
 
 
+def _margin_mse(vectors, batch, numbers):
+    """Computes the squared difference between the margin of the cosines, divided by the temperature, and the teacher's.
+
+    Hofstätter et al. (2020), with cosines in place of dot products.
+    """
+    margin = (_cosines(vectors, 1) - _cosines(vectors, 2)) / numbers.temperature
+    return tf.square(margin - batch["label_values"])
+
+
 def _cosines(vectors, n):
     return tf.reduce_sum(vectors[:, 0] * vectors[:, n], -1)
 
@@ -80,4 +96,5 @@ LOSS_FUNCTIONS = {
     "cosine": Loss(_cosine, scores=True),
     "contrastive": Loss(_contrastive, scores=True, binary=True),
     "triplet": Loss(_triplet, texts=(3,)),
+    "margin_mse": Loss(_margin_mse, texts=(3,), scores=True, margins=True),
 }

@@ -227,7 +227,7 @@ CLASSIFICATION_FLAGS = flags_of(ClassificationOptions)
 # === Embedding ===
 
 
-LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet")
+LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet", "margin_mse")
 EVALUATIONS = ("auto", "spearman", "retrieval")
 
 
@@ -253,7 +253,10 @@ class EmbeddingOptions(TableOptions):
         "Columns of the two texts of a pair, by name or by number from 0; a third one holds texts that do not belong "
         "to the first (hard negatives).",
     )
-    label_column: str = option("label", "Column of the pair's score, for losses and evaluations that use one.")
+    label_column: str = option(
+        "label",
+        "Column of the pair's score, or of the margin for --loss=margin_mse; for losses and evaluations that use one.",
+    )
     drop_empty: bool = _DROP_EMPTY
     highest_score: float | None = option(
         None,
@@ -264,12 +267,13 @@ class EmbeddingOptions(TableOptions):
         "in_batch_negatives",
         "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
         "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
-        "triplet: the second text is closer than the third.",
+        "triplet: the second text is closer than the third; margin_mse: it is closer by the label, the difference of "
+        "a reranker's scores (distillation).",
         choices=LOSSES,
     )
     temperature: float = option(
         0.05,
-        "With --loss=in_batch_negatives: temperature that divides the cosines.",
+        "With --loss=in_batch_negatives or --loss=margin_mse: temperature that divides the cosines.",
         low=1e-6,
     )
     margin: float = option(

@@ -7,10 +7,12 @@ import pytest
 
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
-from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.reranker import Reranker
+from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.options import EmbeddingOptions
 from tests import tiny
+from tests.export.models import write_trained
 from tests.run_cases import run_here
 from tests.tasks.reranking.support import write_jsonl
 from tests.tasks.support import options
@@ -45,9 +47,29 @@ def _expected(index, query, positives, options):
 def test_the_most_similar_texts_that_do_not_match(options, index):
     mined = list(mine_negatives(index, POSITIVES, options))
     assert [each[:2] for each in mined] == list(POSITIVES.items())
-    for query, positives, negatives in mined:
+    for query, positives, negatives, _ in mined:
         assert negatives == _expected(index, query, positives, options)
     assert any(each.negatives for each in mined)
+
+
+def test_a_reranker_scores_them(index, tmp_path):
+    write_trained(tmp_path, "reranking")
+    reranker, mining = Reranker(tmp_path), MiningOptions(4, 0.001, 1, 30)
+    query, positives = next(iter(POSITIVES.items()))
+    [mined] = mine_negatives(index, {query: positives}, mining, reranker=reranker)
+    texts = [hit.text for hit in index.search([query], 99)[0] if hit.text not in (query, *positives)][:30]
+    [ranked] = reranker([query], [[Hit("", 0, text, {}) for text in dict.fromkeys([*positives, *texts])]])
+    scores = {hit.text: hit.score for hit in ranked}
+    limit = min(map(scores.get, positives)) * (1 - 0.001)  # probabilities
+    expected = [hit.text for hit in ranked if hit.text in texts and hit.score <= limit][1:5]
+    assert sorted(mined.negatives) == sorted(expected) and len(expected) > 1
+    assert mined.scores == pytest.approx([scores[text] for text in [*positives, *mined.negatives]], abs=1e-6)
+    write_mined(str(tmp_path / "train.jsonl"), iter([mined]))
+    given = options(EmbeddingOptions, train_file=str(tmp_path / "train.jsonl"), loss="margin_mse")
+    groups = EmbeddingTask.read_data(given, ["train"], None).examples["train"]
+    of_text = dict(zip([*positives, *mined.negatives], mined.scores, strict=True))
+    assert groups.labels == [of_text[positive] - of_text[negative] for _, positive, negative in groups.groups]
+    assert len(groups) == len(positives) * len(expected)
 
 
 def test_positives_of_one_query_are_read_together(tmp_path):
@@ -74,7 +96,8 @@ def test_the_file_trains_embedders_and_rerankers(index, tmp_path):
     path = str(tmp_path / "train.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
     mined = [each for each in mine_negatives(index, POSITIVES, MiningOptions(3, 0.01)) if each.negatives]
-    assert lines == [each._asdict() for each in mined] and f"{len(mined)} of 3 queries have negatives" in ended["log"]
+    assert lines == [{"query": q, "positives": p, "negatives": n} for q, p, n, _ in mined]
+    assert f"{len(mined)} of 3 queries have negatives" in ended["log"]
     groups = EmbeddingTask.read_data(options(EmbeddingOptions, train_file=path), ["train"], None).examples["train"]
     assert groups.groups == [[each.query, text, *each.negatives] for each in mined for text in each.positives]
     assert read_ranking_file(path, True).documents == [[*each.positives, *each.negatives] for each in mined]

@@ -26,7 +26,7 @@ def theirs(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dims", [(), DIMS])
-@pytest.mark.parametrize("loss", ["in_batch_negatives"])
+@pytest.mark.parametrize("loss", ["in_batch_negatives", "margin_mse"])
 def test_losses_are_sentence_transformers(loss, dims, theirs):
     task = EmbeddingTask(tiny.config(), loss=loss, loss_temperature=TEMPERATURE, matryoshka_dims=dims)
     batch = {"input_ids": np.arange(36).reshape(6, 3, 2), "input_mask": np.ones([6, 3, 2], np.int32),

@@ -16,6 +16,7 @@ from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task
+from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
@@ -93,6 +94,7 @@ def test_losses_of_each_example_alone():
         "cosine": (near - scores) ** 2,
         "contrastive": np.where(scores > 0, distance**2, np.maximum(0, 0.4 - distance) ** 2) / 2,
         "triplet": np.maximum(0, far - near + 0.4),
+        "margin_mse": ((near - far) / 0.1 - scores) ** 2,
     }
     for name, values in expected.items():
         np.testing.assert_allclose(computed(name, vectors, batch(vectors, scores)), values, rtol=1e-4, atol=1e-6)
@@ -211,6 +213,36 @@ def test_queries_with_lists(tmp_path):
     assert read(["train"], train_file=str(scored))["train"].groups == [["a", "c", "b"]]
     as_table = read(["train"], train_file=path, text_column=["query", "query"])["train"]
     assert as_table.text_b == ["good film", "music"]  # columns that are named are read as they are named
+
+
+def test_margins(tmp_path, path):
+    """From a column, any number; from lists, the difference of the positive's and the negative's scores."""
+    rows = [("good film", ["a good film"], ["bad film", "dull"], [7.5, -2, 1])]
+    lists = write_jsonl(tmp_path / "lists.jsonl", rows, ("query", "positives", "negatives", "scores"))
+    found = read(["train", "dev"], train_file=str(lists), eval_file=str(lists), loss="margin_mse")
+    assert found["train"].labels == [9.5, 6.5] and found["dev"].labels is None
+    assert found["train"].groups == [["good film", "a good film", each] for each in ("bad film", "dull")]
+    columns = {"text_column": ["text_a", "text_b", "text_c"], "train_file": path, "eval_file": path}
+    table = read(["train", "dev"], **columns, loss="margin_mse")
+    assert table["train"].labels == [5, 0] and table["dev"].labels is None
+    none = write_jsonl(tmp_path / "none.jsonl", LISTS)
+    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'"):
+        read(["train"], train_file=str(none), loss="margin_mse")
+    short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
+                        ("query", "positives", "negatives", "scores"))  # fmt: skip
+    with pytest.raises(ValueError, match=r"short.jsonl:1: 'scores' must be a list of 2 numbers, .* Received: \[1.0\]"):
+        read(["train"], train_file=str(short), loss="margin_mse")
+
+
+@pytest.mark.parametrize("loss", ["triplet", "margin_mse"])
+def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_path):
+    """A model of triplets can be scored on pairs and by scores."""
+    task, tokenizer = EmbeddingTask(tiny.config(), loss=loss), Tokenizer(tiny.VOCAB)
+    pairs_alone = tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c")
+    encoded = task.encode_examples(tokenizer, read(["dev"], eval_file=str(pairs_alone))["dev"], 8, True)
+    assert not encoded.targets
+    by_score = EmbeddingTask(tiny.config(), loss=loss, by_score=True)
+    assert by_score.example_losses(tf.ones([2, 2, 4]), {"label_values": tf.ones(2)}) is None
 
 
 @pytest.mark.parametrize(("given", "message"), [
