@@ -149,6 +149,7 @@ class EmbeddingTask(FineTuningTask):
         self._shorter = [dim for dim in self.matryoshka_dims if dim < width]
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
+        self.loss_of_batch = self._loss.of_batch
         self.rematerialize, self._every_row = rematerialize, every_row
 
     @classmethod

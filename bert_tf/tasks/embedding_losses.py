@@ -53,7 +53,10 @@ def _in_batch_negatives(vectors, batch, numbers):
     candidates = tf.reshape(tf.transpose(vectors[:, 1:], [1, 0, 2]), [others * count, vectors.shape[-1]])
     candidate_ids = tf.reshape(tf.transpose(ids[:, 1:], [1, 0, 2]), [others * count, -1])
     logits = tf.matmul(vectors[:, 0], candidates, transpose_b=True) / numbers.temperature
-    same = tf.reduce_all(ids[:, 1, tf.newaxis] == candidate_ids[tf.newaxis], -1)
+    # Hashes are compared in place of ids: for large batches, [B, C, S] would be the largest tensor of all.
+    factors = tf.random.stateless_uniform(tf.shape(ids)[-1:], (0, 0), None, None, tf.int64)
+    hashes = [tf.reduce_sum(tf.cast(each, tf.int64) * factors, -1) for each in (ids[:, 1], candidate_ids)]
+    same = hashes[0][:, tf.newaxis] == hashes[1]
     own = tf.eye(count, others * count, dtype=tf.bool)
     there = tf.reduce_any(batch["input_mask"][:, 1:] > 0, -1) & (batch["is_real_example"] > 0)[:, tf.newaxis]
     real = tf.reshape(tf.transpose(there), [1, others * count])
