@@ -18,7 +18,8 @@ ROWS, TEXTS, WIDTH = 8, 3, 6
 def _make(kind=EmbeddingTask, dropout=0.0, **config):
     keras.utils.set_random_seed(0)
     layers = "last" if kind is EmbeddingTask else "embeddings"
-    task = kind(tiny.config(dropout=dropout, initializer_range=0.3), layers, loss_temperature=0.3)
+    more = {"loss_temperature": 0.3, "every_row": config.get("use_xla", False)}
+    task = kind(tiny.config(dropout=dropout, initializer_range=0.3), layers, **more)
     model = task.build_model()
     optimizer = AdamW(WarmupLinearDecay(1e-3, 40, 4))
     optimizer.build(model.trainable_variables)
@@ -54,7 +55,8 @@ def test_a_step_is_that_of_the_whole_batch(kind, parts):
 @pytest.mark.parametrize("more", [{}, {"scale_loss": True}, {"use_xla": True}, {"pack_examples": True}])
 def test_gradients_are_those_of_one_backward_pass_through_all_micro_batches(more):
     """Dropout included: the masks of a micro-batch are the same in both of its forward passes."""
-    step, batch, scale = _make(dropout=0.3, accumulation=4, **more), _batch(), tf.constant(2.0**10)
+    dropout = 0.0 if more.get("use_xla") else 0.3  # XLA draws other masks
+    step, batch, scale = _make(dropout=dropout, accumulation=4, **more), _batch(), tf.constant(2.0**10)
     scale = scale if more.get("scale_loss") else tf.constant(1.0)
     normalizers = step.task.loss_normalizers(batch)
 
@@ -62,9 +64,6 @@ def test_gradients_are_those_of_one_backward_pass_through_all_micro_batches(more
         return tf.stack([tf.constant(7), tf.cast(index, tf.int32)])
 
     losses, found = tf.function(lambda: step._cache_gradients(batch, 4, normalizers, seed, scale), autograph=False)()
-    if more.get("use_xla"):  # draws other masks
-        assert all(np.isfinite(each).all() for each in found)
-        return
     variables = step.model.trainable_variables
 
     @tf.function(autograph=False)  # eagerly, layers draw other masks, because they know the shapes
