@@ -30,6 +30,7 @@ GROUPS = {
         CliCommand("clean_data", "data clean", "guides/prepare_data"),
         CliCommand("check_data", "data check", "guides/prepare_data"),
         CliCommand("find_label_errors", "data label-errors", "guides/prepare_data"),
+        CliCommand("mine_negatives", "data mine-negatives", "guides/sentence_embeddings"),
     ),
     "Train": (
         CliCommand("run_classifier", "train classifier", "guides/text_classification"),

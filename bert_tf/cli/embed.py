@@ -55,6 +55,18 @@ FLAGS = (
         "Scale each embedding to unit length. Default: as the model's directory says, otherwise false.",
         "bool",
     ),
+    Flag(
+        "dim", None,
+        "Number of leading dimensions to keep of each embedding, which is then normalized again if the model "
+        "normalizes; for models trained with --matryoshka_dims. Default: all.",
+        "integer", low=1,
+    ),
+    Flag(
+        "vector_dtype", "float32",
+        "Data type of the embeddings. int8: scaled per vector and rounded, a quarter of the size; binary: one bit per "
+        "dimension, a thirty-second of the size. Both keep approximate cosine similarities.",
+        choices=names.VECTOR_DTYPES,
+    ),
     *PROMPT,
     Flag(
         "max_seq_length", None,
@@ -84,7 +96,9 @@ def main(settings):
     for name in ("update", "id_column", "keep_columns"):
         if name in settings.given:
             raise ValueError(f"`{name}` requires `index_dir`. Remove it, or write an index.")
-    run_batch_prediction(settings, Embedder(settings.model, options_of(EncodeOptions, settings)))
+    run_batch_prediction(
+        settings, Embedder(settings.model, options_of(EncodeOptions, settings), settings.vector_dtype)
+    )
 
 
 def _index(settings):
@@ -107,11 +121,11 @@ def _index(settings):
                 f"`index_dir` must not exist yet. {settings.index_dir} is an index; add to it with `update`, or choose "
                 "another directory."
             )
-        indexer = Indexer(settings.model, options)
+        indexer = Indexer(settings.model, options, settings.vector_dtype)
         make_index(settings.index_dir, indexer, write_rows)
         logging.info("Wrote the index %s.", settings.index_dir)
         return
-    if given := [name for name in vars(options) if name in settings.given]:
+    if given := [name for name in (*vars(options), "vector_dtype") if name in settings.given]:
         raise ValueError(f"`{given[0]}` cannot be combined with `update`: the index has its own settings. Remove it.")
     if settings.id_column is None:
         raise ValueError("`update` requires `id_column`, which identifies the texts to replace.")

@@ -6,7 +6,8 @@
 
 Prints the texts that are most similar to each query, by cosine similarity. With
 --rerank, a reranker orders them. With --reader, prints the answers that a
-question-answering model finds in them.
+question-answering model finds in them. With --queries_file and --qrels_file,
+evaluates the search instead: MRR, nDCG and recall.
 """
 
 from bert_tf.cli.common_flags import PROMPT
@@ -16,7 +17,21 @@ from bert_tf.utils.settings import Flag
 FLAGS = (
     Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
     Flag("model", None, "Model that the index was made with. Default: its path at that time."),
-    Flag("top_k", 10, "Number of texts to return per query.", "integer", low=1),
+    Flag(
+        "top_k", 10,
+        "Number of texts to return per query. With --qrels_file, recall is also computed at this number, from 10.",
+        "integer", low=1,
+    ),
+    Flag(
+        "queries_file", None,
+        "With --qrels_file: texts of the queries, instead of arguments: a .tsv file with id and text, without a "
+        "header, or .jsonl or .parquet with id or _id, and text.",
+    ),
+    Flag(
+        "qrels_file", None,
+        "Evaluate the search of --queries_file by these relevances, as TREC or BEIR writes them. The ids of documents "
+        "are those of the index, from `bert-tf embed --id_column`.",
+    ),
     *PROMPT,
     Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
     Flag(
@@ -35,21 +50,35 @@ TAKES_TEXTS = True
 
 
 def main(settings, texts):
-    """Prints the nearest texts of each query, or the answers in them, the best first."""
+    """Prints the nearest texts of each query, or the answers in them, the best first; or the metrics of the search."""
     from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.search import SearchIndex, read_queries
     from bert_tf.inference.search_reader import SearchReader
 
-    queries, index = read_queries(texts), SearchIndex(settings.index_dir, settings.model)
+    is_evaluation = bool(settings.queries_file or settings.qrels_file)
+    if is_evaluation:
+        _check_evaluation(settings, texts)
+    queries = [] if is_evaluation else read_queries(texts)
+    index = SearchIndex(settings.index_dir, settings.model)
     reader = SearchReader(settings.reader) if settings.reader else None
     if "rerank_top_k" in settings.given and not settings.rerank:
         raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
     reranker = Reranker(settings.rerank) if settings.rerank else None
     count = max(settings.top_k, settings.rerank_top_k) if reranker else settings.top_k
-    hits = index.search(index.encoder(settings.prompt, settings.prompt_name)(queries), count)
-    if reranker:
-        hits = [found[: settings.top_k] for found in reranker(queries, hits)]
-    answers = reader(queries, hits) if reader else [None] * len(queries)
+    encoder = index.encoder(settings.prompt, settings.prompt_name)
+
+    def search(queries):
+        hits = index.search(encoder(queries), count)
+        return [found[: settings.top_k] for found in reranker(queries, hits)] if reranker else hits
+
+    if is_evaluation:
+        _evaluate(settings, index, search)
+    else:
+        hits = search(queries)
+        _print_hits(settings, queries, hits, reader(queries, hits) if reader else [None] * len(queries))
+
+
+def _print_hits(settings, queries, hits, answers):
     for query, found, read in zip(queries, hits, answers, strict=True):
         if settings.json:
             of_reader = {} if read is None else {"answers": [each._asdict() for each in read]}
@@ -60,3 +89,29 @@ def main(settings, texts):
         for each in found if read is None else read:
             shown = each.text if read is None else f"{each.start}:{each.end}  {each.answer}"
             print(f"  {each.score:.4f}  {each.id:>8}  {shown}", flush=True)
+
+
+def _check_evaluation(settings, texts):
+    """Raises ValueError if the search cannot be evaluated, or something else is asked for too."""
+    for name, other in (("queries_file", "qrels_file"), ("qrels_file", "queries_file")):
+        if not settings.get(other):
+            raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
+    if texts:
+        raise ValueError(f"`queries_file` cannot be combined with queries as arguments. Received: {texts}; remove one.")
+    if settings.reader:
+        raise ValueError("`qrels_file` cannot be combined with `reader`: it judges documents, not answers. Remove one.")
+    if settings.top_k < 10:
+        raise ValueError(f"`top_k` must be 10 or more with `qrels_file`, for nDCG@10. Received: {settings.top_k}.")
+
+
+def _evaluate(settings, index, search):
+    from bert_tf.inference.retrieval import evaluate_search, read_judged_queries
+
+    judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
+    metrics = evaluate_search(judged, search, settings.top_k)
+    if settings.json:
+        print(json_text({"num_queries": len(judged.texts), **metrics}))
+        return
+    print(f"{len(judged.texts)} queries")
+    for name, value in metrics.items():
+        print(f"{name} = {value:.4f}")

@@ -20,21 +20,21 @@ _GROUPS = {
         tuning_metric trials stages search_seed demo_dir version
     """,
     "Data": """
-        *input_file *train_file *eval_file test_file *predict_file queries_file
-        documents_file qrels_file data_file predictions_file null_odds_file words_file
-        glue_dir tables tasks search.index_dir header separator encoding *text_column *label_column *tag_column
-        *problem_type id_column keep_columns on_null label_separator label_columns drop_empty fix tag_scheme task_name
-        data_dir xnli_language highest_score *version_2_with_negative group_column eval_share test_share probe.unit
-        max_train_examples max_eval_examples max_texts *folds input_format document_start language drop_junk_lines
-        split.seed cross_validate.seed probe.seed long_text doc_stride max_windows max_query_length *strict_data
-        delete_texts.index_dir
+        *input_file *train_file *eval_file test_file *predict_file queries_file documents_file qrels_file data_file
+        predictions_file null_odds_file words_file glue_dir tables tasks search.index_dir header separator encoding
+        *text_column *label_column *tag_column *problem_type *embed.id_column *embed.keep_columns id_column keep_columns
+        on_null label_separator label_columns drop_empty fix tag_scheme task_name data_dir xnli_language highest_score
+        *version_2_with_negative group_column eval_share test_share probe.unit max_train_examples max_eval_examples
+        max_texts *folds input_format document_start language drop_junk_lines split.seed cross_validate.seed probe.seed
+        long_text doc_stride max_windows max_query_length *strict_data delete_texts.index_dir mine_negatives.index_dir
+        num_negatives relative_margin range_min range_max
     """,
     "Model": """
         *init_checkpoint *model from bert_config_file vocab_file do_lower_case *max_seq_length predict.signature
         average adapter prune_heads surgery.layers max_position_embeddings
     """,
     "Embeddings and features": """
-        layers *pooling normalize unit prompt prompt_name
+        layers *pooling normalize *dim *vector_dtype unit *embed.prompt prompt prompt_name
     """,
     "Training": """
         *recipe *phases *minutes *num_train_epochs *num_train_steps *train_batch_size *learning_rate *warmup_proportion
@@ -46,7 +46,7 @@ _GROUPS = {
     """,
     "Layers, adapters and loss": """
         *features lstm_units freeze_layers layerwise_lr_decay unfreeze_epochs reinit_layers *lora_rank lora_alpha
-        lora_targets *loss temperature margin class_weights label_smoothing rename_labels
+        lora_targets *loss temperature margin matryoshka_dims class_weights label_smoothing rename_labels
     """,
     "Distillation": """
         teacher distillation_weight distillation_losses distillation_temperature teacher_layer relation_heads
@@ -105,8 +105,8 @@ _GROUPS = {
         *precision use_xla distribution_strategy worker_hosts task_index use_tpu tpu_name tpu_zone gcp_project master
     """,
     "Output": """
-        *output_dir *output_file output to index_dir update *overwrite_output_dir overwrite *num_shards quote_formulas
-        keep_models examples *json
+        *output_dir *output_file output to *embed.index_dir index_dir *update *overwrite_output_dir overwrite
+        *num_shards quote_formulas keep_models examples *json
     """,
 }
 _OTHER = "Other"

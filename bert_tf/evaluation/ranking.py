@@ -1,4 +1,4 @@
-"""Metrics of ranked documents, equal to trec_eval's: mean reciprocal rank, nDCG and mean average precision."""
+"""Metrics of ranked documents, equal to trec_eval's: reciprocal rank, nDCG, mean average precision and recall."""
 
 from collections.abc import Sequence
 
@@ -33,6 +33,20 @@ def ranking_metrics(ranked: Sequence[Sequence[int]], judged: Sequence[Sequence[i
     pairs = list(zip(ranked, ranked if judged is None else judged, strict=True))
     values = [[of(*map(np.asarray, pair)) for pair in pairs] for of in (_reciprocal_rank, _ndcg, _average_precision)]
     return {name: float(np.mean(of_queries)) for name, of_queries in zip(METRICS, values, strict=True)}
+
+
+def recall_at(ranked: Sequence[Sequence[int]], judged: Sequence[Sequence[int]], k: int) -> float:
+    """Computes the mean over queries of the share of relevant documents among the first k; trec_eval's `recall.k`.
+
+    A query without relevant documents counts as 0.
+
+    Args:
+        ranked, judged: as in `ranking_metrics`.
+        k: number of documents, from 1.
+    """
+    counts = [((np.asarray(found[:k]) > 0).sum(), (np.asarray(of) > 0).sum())
+              for found, of in zip(ranked, judged, strict=True)]  # fmt: skip
+    return float(np.mean([found / max(1, of) for found, of in counts]))
 
 
 def first_relevant(ranked: Sequence[int]) -> int:

@@ -1,7 +1,7 @@
 """Segments of a search index: immutable files of documents, memory-mapped, and the rows of them that were deleted.
 
     segment-000001/
-        embeddings.npy                  float32 [n, D], each of length 1
+        embeddings.npy                  float32 [n, D], each of length 1; or int8 [n, D], or uint8 [n, D / 8]
         ids.npy, text.npy, payload.npy  UTF-8, concatenated, uint8, with ids_splits.npy and so on: int64 [n + 1]
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bert_tf.data.features import Ragged, ranges
-from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.vector_types import stored_width
 
 EMBEDDINGS = "embeddings"
 COLUMNS = ("ids", "text", "payload")
@@ -31,7 +31,7 @@ class Segment:
         deleted: name of the file of deleted rows; None: none are deleted.
 
     Attributes:
-        vectors: float32 [n, D].
+        vectors: as in `write_segment`.
         deleted: bool [n], or None.
 
     Raises:
@@ -54,6 +54,11 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    @property
+    def width(self) -> int:
+        """Number of dimensions of the embeddings."""
+        return stored_width(self.vectors)
 
     @property
     def num_live(self) -> int:
@@ -119,14 +124,14 @@ def write_segment(folder: str, vectors: np.ndarray, ids: Sequence[str], texts: S
 
     Args:
         folder: the directory.
-        vectors: float [n, D], which are scaled to length 1.
+        vectors: float32 [n, D], each of length 1, or what `quantize_vectors` makes of them.
         ids, texts, payload: one per document; the payload as JSON, or "".
 
     Raises:
         ValueError: an id is there twice.
     """
     os.mkdir(folder)
-    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), unit(np.asarray(vectors, np.float32)))
+    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), vectors)
     for name, values in zip(COLUMNS, (ids, texts, payload), strict=True):
         flat, splits = joined(values)
         np.save(os.path.join(folder, f"{name}.npy"), flat)
@@ -148,7 +153,7 @@ def merge_segments(folder: str, segments: Sequence[Segment]):
     """Writes the rows of segments that are not deleted to a new directory, block by block."""
     os.mkdir(folder)
     count, width = sum(each.num_live for each in segments), segments[0].vectors.shape[1]
-    vectors = _create(folder, EMBEDDINGS, np.float32, (count, width))
+    vectors = _create(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width))
     for first, segment, rows in _live_blocks(segments):
         vectors[first : first + len(rows)] = segment.vectors[rows]
     for name in COLUMNS:

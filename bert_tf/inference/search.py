@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.index_segments import EMBEDDINGS, Segment, joined, merge_segments, unpack_segment, write_segment
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, prompt_of, recipe_of
+from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors, unit_vectors
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import json_text, read_object
@@ -30,14 +31,22 @@ class Embedder:
 
     Attributes:
         path, options: as in `SentenceEncoder`.
+        vector_dtype: type of the embeddings, as in `quantize_vectors`.
+
+    Raises:
+        ValueError: the type is unknown.
     """
 
     path: str
     options: EncodeOptions = EncodeOptions()
+    vector_dtype: str = "float32"
+
+    def __post_init__(self):
+        check_vector_dtype(self.vector_dtype)
 
     @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
-        return {**identity_of(self.path, self.options), "prompt": self.prompt}
+        return {**identity_of(self.path, self.options), "prompt": self.prompt, "vector_dtype": self.vector_dtype}
 
     @property
     def prompt(self) -> str:
@@ -46,7 +55,7 @@ class Embedder:
 
     def __call__(self) -> Callable:
         encoder = SentenceEncoder(self.path, **dataclasses.asdict(self.options))
-        return lambda rows: {EMBEDDINGS: encoder(rows.texts[0])}
+        return lambda rows: {EMBEDDINGS: quantize_vectors(encoder(rows.texts[0]), self.vector_dtype)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,9 +72,10 @@ class Indexer(Embedder):
         embed = super().__call__()
 
         def answer(rows):
+            vectors = embed(rows)[EMBEDDINGS]
             payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
             return {
-                EMBEDDINGS: unit(embed(rows)[EMBEDDINGS]),
+                EMBEDDINGS: unit(vectors) if self.vector_dtype == "float32" else vectors,
                 "ids": joined(list(map(str, rows.ids))),
                 "text": joined(rows.texts[0]),
                 "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
@@ -94,6 +104,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     with whole_directory(directory) as aside:
         options = dataclasses.asdict(dataclasses.replace(indexer.options, prompt=indexer.prompt, prompt_name=None))
         described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
+        described["vector_dtype"] = indexer.vector_dtype
         _write_description(aside, described | {"options": options, "version": 0, "segments": []})
         if write_rows:
             SearchIndex(aside).add_rows(write_rows)
@@ -152,18 +163,21 @@ class SearchIndex:
         self._open()
 
     @classmethod
-    def create(cls, directory: str | os.PathLike, model: str | os.PathLike, **options) -> "SearchIndex":
+    def create(
+        cls, directory: str | os.PathLike, model: str | os.PathLike, *, vector_dtype: str = "float32", **options
+    ) -> "SearchIndex":
         """Creates an empty index in a new directory.
 
         Args:
             directory: the directory.
             model: the model that embeds texts.
+            vector_dtype: type of the stored embeddings, as in `quantize_vectors`.
             options: fields of `EncodeOptions`; a prompt is put before documents, not before queries.
 
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
         """
-        make_index(os.fspath(directory), Indexer(os.fspath(model), EncodeOptions(**options)))
+        make_index(os.fspath(directory), Indexer(os.fspath(model), EncodeOptions(**options), vector_dtype))
         return cls(directory, model)
 
     def _open(self):
@@ -174,6 +188,7 @@ class SearchIndex:
             try:
                 self._options = EncodeOptions(**described["options"])
                 self._model, self._identity = self._path or described["model"], described["identity"]
+                self._vector_dtype = described["vector_dtype"]
                 self._described, self._segments = described, list(map(self._segment, described["segments"]))
                 return
             except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
@@ -201,6 +216,13 @@ class SearchIndex:
     def __len__(self) -> int:
         return sum(each.num_live for each in self._segments)
 
+    def has_documents(self, ids: Sequence[str]) -> np.ndarray:
+        """Returns which ids are those of documents in the index, bool [n]."""
+        found = np.zeros(len(ids), bool)
+        for segment in self._segments:
+            found |= segment.find(ids) >= 0
+        return found
+
     def encoder(self, prompt: str | None = None, prompt_name: str | None = None) -> SentenceEncoder:
         """Returns the encoder for queries.
 
@@ -224,10 +246,14 @@ class SearchIndex:
     def _document_encoder(self):
         return self._encoder(self._options)
 
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns the embeddings of texts as documents, with their prompt, float32 [n, D]; raises as `encoder`."""
+        return self._document_encoder(texts)
+
     def indexer(self) -> Indexer:
         """Returns what creates documents for `add_rows`; raises as `encoder`."""
         self._check_model()
-        return Indexer(self._model, self._options)
+        return Indexer(self._model, self._options, self._vector_dtype)
 
     def _check_model(self):
         """Raises ValueError if the model is not that of the index, or pools differently."""
@@ -261,8 +287,8 @@ class SearchIndex:
             raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
         vectors = queries if is_vectors else self._query_encoder(text_list(queries))
-        if self._segments and vectors.shape[1:] != (width := self._segments[0].vectors.shape[1:]):
-            raise ValueError(f"`queries` must be vectors of shape [q, {width[0]}]. Received: {list(vectors.shape)}.")
+        if self._segments and vectors.shape[1:] != ((width := self._segments[0].width),):
+            raise ValueError(f"`queries` must be vectors of shape [q, {width}]. Received: {list(vectors.shape)}.")
         return [
             [self._hit(score, row) for score, row in zip(*each, strict=True)]
             for each in zip(*self._nearest(vectors, top_k), strict=True)
@@ -285,7 +311,7 @@ class SearchIndex:
             for start in range(0, len(segment), size):
                 live = segment.live_rows(start, start + size)
                 block = np.asarray(segment.vectors[start : start + size])
-                block = block if len(live) == len(block) else block[live - start]
+                block = unit_vectors(block if len(live) == len(block) else block[live - start])
                 rows = np.broadcast_to(first + live, [len(queries), len(live)])
                 scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
                 order = _order(scores, top_k)
@@ -317,7 +343,7 @@ class SearchIndex:
         ids, texts = text_list(ids, "ids"), text_list(texts)
         payload = [{}] * len(ids) if payload is None else list(payload)
         vectors = self._document_encoder(texts) if vectors is None else np.asarray(vectors, np.float32)
-        width = self._segments[0].vectors.shape[1] if self._segments else vectors.shape[-1]
+        width = self._segments[0].width if self._segments else vectors.shape[-1]
         if not len(ids) == len(texts) == len(payload) or vectors.shape != (len(ids), width):
             raise ValueError(
                 f"`ids`, `texts`, `payload` and `vectors` must match. Received {len(ids)} ids, {len(texts)} texts, "
@@ -328,7 +354,8 @@ class SearchIndex:
             raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
         if ids:
             with self._change():
-                self._add(lambda folder: write_segment(folder, vectors, ids, texts, list(map(_to_json, payload))))
+                stored = quantize_vectors(unit(vectors), self._vector_dtype)
+                self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
 
     def add_rows(self, write_rows: Callable[[str], Any]):
         """Adds the documents of a table, as `add` does; argument and errors as in `make_index`."""

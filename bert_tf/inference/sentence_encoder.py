@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import directory_of, load, load_description
@@ -36,6 +37,7 @@ class EncodeOptions:
         prompt_name: the name of a prompt in the model directory.
         max_seq_length: longest sequence in tokens.
         do_lower_case: as in `bert_tf.load`.
+        dim: number of leading dimensions to keep; the shorter vector is normalized if the whole one would be.
     """
 
     layers: str | None = None
@@ -45,6 +47,11 @@ class EncodeOptions:
     prompt_name: str | None = None
     max_seq_length: int | None = None
     do_lower_case: bool | None = None
+    dim: int | None = None
+
+    def __post_init__(self):
+        if self.dim is not None and self.dim < 1:
+            raise ValueError(f"`dim` must be 1 or more. Received: {self.dim}.")
 
 
 class SentenceEncoder:
@@ -66,7 +73,7 @@ class SentenceEncoder:
         prompt: the prompt put before every text.
 
     Raises:
-        ValueError: the directory has an unsupported module, or an option is not available.
+        ValueError: the directory has an unsupported module, or an option is not available, such as `dim` dimensions.
     """
 
     def __init__(self, path: str | os.PathLike, **options):
@@ -87,8 +94,10 @@ class SentenceEncoder:
             self.recipe.normalize,
             longest,
             unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
-            finish=_make_finish(directory_of(path), self.recipe.steps),
+            finish=_make_finish(directory_of(path), self.recipe.steps, options.dim),
         )
+        if options.dim is not None:
+            _check_dim(directory_of(path), options.dim, self.width)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the embeddings of texts, float32 [n, D].
@@ -169,6 +178,7 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     for name in ("prompts", "default_prompt", "folder"):
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
+    values["dim"] = options.dim
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
     encoder = os.path.join(path, recipe.folder) if recipe.folder else path
     return {**hash_model(encoder, do_lower_case=options.do_lower_case), **values}
@@ -191,12 +201,26 @@ def hash_model(
     return {"weights": digest, "tokenizer or configuration": described.digest()}
 
 
-def _make_finish(directory, steps: Sequence[Dense | None]):
+def _check_dim(directory, dim, width):
+    """Raises ValueError if there are fewer dimensions than `dim`; `width`: the number of those that are kept."""
+    if dim > width:
+        raise ValueError(f"`dim` must be at most {width}, the number of dimensions of the model. Received: {dim}.")
+    trained = (task_in(directory) or {}).get("matryoshka_dims")
+    if trained is not None and dim not in trained:
+        logging.warning(
+            "%s was not trained for embeddings of %d dimensions (matryoshka_dims: %s); they may be much worse.",
+            *(directory, dim, ",".join(map(str, trained)) or "none"),
+        )
+
+
+def _make_finish(directory, steps: Sequence[Dense | None], dim: int | None):
     """Returns the in-graph function that is applied to pooled vectors, or None."""
-    if not steps:
-        return None
     functions = [_load_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
                  for step in steps]  # fmt: skip
+    if dim is not None:
+        functions.append(lambda vectors: vectors[:, :dim])
+    if not functions:
+        return None
     return lambda vectors: functools.reduce(lambda values, function: function(values), functions, vectors)
 
 

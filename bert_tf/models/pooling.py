@@ -143,10 +143,14 @@ class PooledFeatures(ConfiguredLayer):
         return tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
 
     def compute_output_spec(self, outputs, input_mask):
-        parts = 1 if is_weighted(self.layers) else len(chosen_layers(outputs, self.layers))
-        each = sum(1 + (name == "mean_max") for name in _names(self.pooling))
-        width = parts * each * outputs["sequence_output"].shape[-1]
+        width = pooled_width(self.layers, self.pooling, outputs["sequence_output"].shape[-1])
         return keras.KerasTensor((input_mask.shape[0], width), "float32")
+
+
+def pooled_width(layers: Layers, pooling: Pooling, hidden_size: int) -> int:
+    """Returns the number of dimensions of pooled features; arguments as in `join_layers` and `pool`."""
+    parts = (4 if layers == "concat_last_4" else 1) if isinstance(layers, str) else len(layers)
+    return parts * sum(1 + (name == "mean_max") for name in _names(pooling)) * hidden_size
 
 
 def _names(pooling):

@@ -60,11 +60,14 @@ class TrainableTask(BaseTask, Protocol):
         metric_names: names of the results of `metrics`.
         loss_weights: weights of the components of the loss, by their names among the metrics: "masked_lm_loss"; empty
             if it has no components.
+        loss_of_batch: whether an example's loss depends on the others in its batch, so that a batch which does not fit
+            in memory needs gradient caching instead of gradient accumulation.
     """
 
     targets: tuple[str, ...]
     metric_names: tuple[str, ...]
     loss_weights: Mapping[str, float] = types.MappingProxyType({})
+    loss_of_batch: bool = False
 
     @abc.abstractmethod
     def loss_normalizers(self, batch: Tensors) -> Tensors:

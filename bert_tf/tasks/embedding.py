@@ -2,17 +2,15 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data import glue, tables
-from bert_tf.data.columns import number
 from bert_tf.data.dataset import count_truncated
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowed
@@ -22,185 +20,16 @@ from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, re
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
+from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
+from bert_tf.tasks.embedding_data import evaluates_by_score, read_embedding_data
+from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-
-# === Losses ===
-# Losses on pairs, by name; all are based on cosine similarities.
-
-
-_NEVER = -1e30  # a logit whose exponential is 0
-
-
-@dataclasses.dataclass(frozen=True)
-class LossParameters:
-    """The temperature of in-batch negatives, and the margin of contrastive and triplet loss."""
-
-    temperature: float
-    margin: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Loss:
-    """A loss function for sentence embeddings.
-
-    Attributes:
-        compute: embeddings float32 [B, N, D] of length 1, the batch, `LossParameters` -> the loss of each example,
-            float32 [B].
-        texts: allowed numbers of texts per example.
-        scores: whether it uses the pair's score, `label_values`.
-        binary: whether the score must be 0 or 1.
-        of_batch: whether an example's loss depends on the others in its batch.
-    """
-
-    compute: Callable[[tf.Tensor, Mapping[str, tf.Tensor], LossParameters], tf.Tensor]
-    texts: tuple[int, ...] = (2,)
-    scores: bool = False
-    binary: bool = False
-    of_batch: bool = False
-
-
-def _in_batch_negatives(vectors, batch, numbers):
-    """Computes the cross-entropy of finding the matching text among all second and third texts of the batch.
-
-    Filler examples are not candidates, nor are texts identical to the matching one.
-    """
-    count, others = tf.shape(vectors)[0], tf.shape(vectors)[1] - 1
-    ids = batch["input_ids"]
-    candidates = tf.reshape(tf.transpose(vectors[:, 1:], [1, 0, 2]), [others * count, vectors.shape[-1]])
-    candidate_ids = tf.reshape(tf.transpose(ids[:, 1:], [1, 0, 2]), [others * count, -1])
-    logits = tf.matmul(vectors[:, 0], candidates, transpose_b=True) / numbers.temperature
-    same = tf.reduce_all(ids[:, 1, tf.newaxis] == candidate_ids[tf.newaxis], -1)
-    own = tf.eye(count, others * count, dtype=tf.bool)
-    real = tf.tile(batch["is_real_example"] > 0, [others])[tf.newaxis]
-    logits = tf.where(own | (real & ~same), logits, _NEVER)
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(count), logits)
-
-
-def _cosine(vectors, batch, numbers):
-    """Computes the squared difference between cosine and score."""
-    return tf.square(_cosines(vectors, 1) - batch["label_values"])
-
-
-def _contrastive(vectors, batch, numbers):
-    """Computes the contrastive loss (Hadsell et al. 2006, equation 4) on 1 - cosine; a score of 1 is a similar pair."""
-    distance, similar = 1 - _cosines(vectors, 1), batch["label_values"]
-    apart = tf.square(tf.nn.relu(numbers.margin - distance))
-    return 0.5 * (similar * tf.square(distance) + (1 - similar) * apart)
-
-
-def _triplet(vectors, batch, numbers):
-    """Computes the triplet loss: by how much the third text is less than `margin` farther away than the second."""
-    return tf.nn.relu(_cosines(vectors, 2) - _cosines(vectors, 1) + numbers.margin)
-
-
-def _cosines(vectors, n):
-    return tf.reduce_sum(vectors[:, 0] * vectors[:, n], -1)
-
-
-LOSS_FUNCTIONS = {
-    "in_batch_negatives": Loss(_in_batch_negatives, texts=(2, 3), of_batch=True),
-    "cosine": Loss(_cosine, scores=True),
-    "contrastive": Loss(_contrastive, scores=True, binary=True),
-    "triplet": Loss(_triplet, texts=(3,)),
-}
-
-
-# === Data ===
-# Matching texts, with a score if it is used, from the files of a run.
-
-
-def evaluates_by_score(options: EmbeddingOptions) -> bool:
-    """Returns whether evaluation correlates cosines with scores; otherwise it measures retrieval of matching texts."""
-    return LOSS_FUNCTIONS[options.loss].scores if options.eval_by == "auto" else options.eval_by == "spearman"
-
-
-def _check(options, kinds):
-    files = [path for path in options.files.values() if path]
-    if options.task_name and files:
-        raise ValueError(
-            f"`task_name` and files cannot be combined. Received `task_name={options.task_name}` and {files}; remove "
-            "one."
-        )
-    if bool(options.task_name) != bool(options.data_dir):
-        given = "task_name" if options.task_name else "data_dir"
-        raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
-    of_files = [name for name in ("separator", "encoding", "drop_empty") if getattr(options, name)]
-    if options.task_name and of_files:
-        raise ValueError(
-            f"`task_name` cannot be combined with `{of_files[0]}`, which is for your own files. Remove one."
-        )
-    columns = options.text_column
-    for kind, numbers, what in (
-        ("train", LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
-        ("dev", (2, 3), "`do_eval`"),
-        ("final", (2, 3), "`test_file`"),
-        ("test", (1, 2), "`do_predict`"),
-    ):
-        if kind in kinds and len(columns) not in numbers:
-            raise ValueError(
-                f"`text_column` must name {' or '.join(map(str, numbers))} columns for {what}. Received "
-                f"{len(columns)}: {','.join(columns)}."
-            )
-
-
-def _read_glue(options, kind, with_scores):
-    task = glue.find_glue_task(options.task_name)
-    if task.scale is None:
-        raise ValueError(f"`task_name` must be a GLUE task with pair scores. Received: {task.name}.")
-    table = glue.read_split(options.data_dir, task.name, kind)
-    return _with_scores(table, options.highest_score or task.scale[1], with_scores)
-
-
-def _read_file(options, kind, with_scores):
-    action, path, columns = ACTIONS[kind], options.files[kind], options.text_column
-    if not path:
-        raise ValueError(
-            f"`do_{action}` requires texts. Pass `{action}_file`, or `task_name` with `data_dir`."
-        )
-    more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows, "dialect": options.dialect}
-    more["drop_empty"] = options.drop_empty and kind != "test"
-    highest, labels = options.highest_score or 1.0, {}
-    if with_scores:
-        labels = {"label_column": options.label_column, "label": number(-highest, highest)}
-        labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
-    table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
-    if len(columns) == 3:
-        table = _with_third_text(table, tables.read_table(path, text_columns=columns[2:], **more))
-    return _with_scores(table, highest, with_scores)
-
-
-def _with_third_text(pairs, third):
-    """Joins two tables of one file: the pairs whose line also has a third text, with that text."""
-    third_of = dict(zip(third.lines, third.text_a, strict=True))
-    kept = [i for i, line in enumerate(pairs.lines) if line in third_of]
-    lists = {name: [getattr(pairs, name)[i] for i in kept] for name in ("ids", "text_a", "text_b", "lines")}
-    labels = pairs.labels and [pairs.labels[i] for i in kept]
-    bad_texts = dict(sorted({**third.bad_texts, **pairs.bad_texts}.items()))
-    text_c = [third_of[line] for line in lists["lines"]]
-    return dataclasses.replace(pairs, **lists, labels=labels, bad_texts=bad_texts, text_c=text_c)
-
-
-def _with_scores(examples, highest, with_scores):
-    """Returns the examples with labels scaled to at most 1, or without labels."""
-    scores = [score / highest for score in examples.labels] if with_scores else None
-    return dataclasses.replace(examples, labels=scores)
-
-
-def _check_binary(examples, loss):
-    wrong = next((n for n, score in enumerate(examples.labels) if score not in (0, 1)), None)
-    if wrong is not None:
-        raise ValueError(
-            f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
-            f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
-        )
-
 
 # === Files ===
 # Output file of embeddings, or of the cosines of pairs.
@@ -234,27 +63,27 @@ _CHUNK = 10_000  # texts tokenized at a time: few enough to keep memory small
 
 
 def encode_text_groups(
-    tokenizer, texts: Sequence[list[str]], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
+    tokenizer, groups: Sequence[Sequence[str]], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
 ) -> Windowed:
-    """Encodes n examples with k sequences each: [CLS] text [SEP].
+    """Encodes n examples with a sequence for each of their texts: [CLS] text [SEP].
 
     Args:
         tokenizer: a `Tokenizer`.
-        texts: k lists of n texts.
+        groups: the texts of each example, at least one.
         max_seq_length: maximum sequence length; longer texts are truncated.
         targets: {name: [n]}.
         path: path of the file, for the log.
     """
-    ordered = [text for group in zip(*texts, strict=True) for text in group]
+    ordered, counts = [text for group in groups for text in group], np.array(list(map(len, groups)))
     starts = range(0, len(ordered), _CHUNK)
     tokens = ([tokenizer.tokenize(ordered[start : start + _CHUNK])] for start in starts)
     sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
-    cut = count_truncated(needed, max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
+    cut = count_truncated(needed, max_seq_length, np.repeat(np.arange(len(groups)), counts), len(groups))
     logging.info(
-        "%s: %d examples of %d texts, %.1f tokens per text; %d exceed max_seq_length=%d and were truncated.",
-        *(path, len(texts[0]), len(texts), sequences.lengths.mean(), len(cut.examples), max_seq_length),
+        "%s: %d examples of %.3g texts, %.1f tokens per text; %d exceed max_seq_length=%d and were truncated.",
+        *(path, len(groups), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return Windowed(sequences, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), truncation=cut)
+    return Windowed(sequences, splits_of(counts), dict(targets), truncation=cut)
 
 
 # === Task ===
@@ -275,13 +104,15 @@ class EmbeddingTask(FineTuningTask):
         normalize: whether to divide served embeddings by their length; losses and metrics always use cosines.
         loss: a key of `LOSS_FUNCTIONS`.
         loss_temperature, loss_margin: parameters of the losses that have them.
+        matryoshka_dims: numbers of leading dimensions that are embeddings too: the loss is the mean over them (Kusupati
+            et al. 2022, with equal weights), and metrics are also computed for each. If empty, all dimensions count.
         by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
             follows the loss.
         rematerialize: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
     Raises:
-        ValueError: the layers or the pooling are unknown, or not supported by the model.
+        ValueError: the layers or the pooling are unknown, or not supported by the model; or it has fewer dimensions.
     """
 
     name = "embedding"
@@ -300,6 +131,7 @@ class EmbeddingTask(FineTuningTask):
         loss: str = "in_batch_negatives",
         loss_temperature: float = 0.05,
         loss_margin: float = 0.5,
+        matryoshka_dims: Sequence[int] = (),
         by_score: bool | None = None,
         rematerialize: bool = False,
         every_row: bool = False,
@@ -309,8 +141,15 @@ class EmbeddingTask(FineTuningTask):
         self.config, self.loss_name = config, loss
         self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
-        self._by_score = self._loss.scores if by_score is None else by_score
-        self.metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
+        self._by_score = self._loss.by_score if by_score is None else by_score
+        width = pooled_width(layers, tuple(poolings), config.hidden_size)
+        _check_dims(matryoshka_dims, width)
+        self.matryoshka_dims = tuple(matryoshka_dims)
+        self._metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
+        self._shorter = [dim for dim in self.matryoshka_dims if dim < width]
+        shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
+        self.metric_names = (*self._metric_names, *shorter)
+        self.loss_of_batch = self._loss.of_batch
         self.rematerialize, self._every_row = rematerialize, every_row
 
     @classmethod
@@ -323,11 +162,13 @@ class EmbeddingTask(FineTuningTask):
             pooling=list(recipe.poolings),
             normalize=recipe.normalize,
             loss=trained.task.loss_name,
+            matryoshka_dims=list(map(str, trained.task.matryoshka_dims)),
         )
         for name, given, value in (
             ("layers", options.layers, kept.layers),
             ("pooling", options.pooling, kept.pooling),
             ("normalize", options.normalize, kept.normalize),
+            ("matryoshka_dims", options.matryoshka_dims, kept.matryoshka_dims),
         ):
             if given not in (None, value):
                 raise ValueError(
@@ -337,18 +178,12 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        _check(options, kinds)
-        read, loss = _read_glue if options.task_name else _read_file, LOSS_FUNCTIONS[options.loss]
-        by_score = evaluates_by_score(options)
-        scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
-        examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
-        if "train" in examples and loss.binary:
-            _check_binary(examples["train"], options.loss)
-        return TaskData(examples)
+        return TaskData(read_embedding_data(options, kinds))
 
     @classmethod
     def lint_sample(cls, examples, data, options):
-        table = None if options.task_name else TableLayout(options.header, options.text_column, options.label_column)
+        is_table = isinstance(examples, LabeledTexts) and not options.task_name
+        table = TableLayout(options.header, options.text_column, options.label_column) if is_table else None
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
         texts, scores = examples.texts, examples.labels
         bad |= {"dialect": options.dialect}
@@ -369,6 +204,7 @@ class EmbeddingTask(FineTuningTask):
             options.loss,
             options.temperature,
             options.margin,
+            _parse_dims(options.matryoshka_dims),
             **of_run,
         )
 
@@ -391,6 +227,7 @@ class EmbeddingTask(FineTuningTask):
         return {
             **{"layers": recipe.layers, "poolings": list(recipe.poolings), "normalize": recipe.normalize},
             **{"loss": self.loss_name, "loss_temperature": numbers.temperature, "loss_margin": numbers.margin},
+            "matryoshka_dims": list(self.matryoshka_dims),
         }
 
     def identity(self):
@@ -420,33 +257,46 @@ class EmbeddingTask(FineTuningTask):
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         scores, targets = examples.labels, {}
-        if scores is None and not self._loss.scores:  # a target that says: these are texts to learn from
+        is_table = isinstance(examples, LabeledTexts)
+        groups = list(zip(*examples.texts.values(), strict=True)) if is_table else examples.groups
+        fits = self._loss.of_batch or set(map(len, groups)) <= set(self._loss.texts)
+        if scores is None and fits and not self._loss.scores:  # a target that says: these are texts to learn from
             scores = np.ones(len(examples))
         if with_targets and scores is not None:
             targets = {_TARGET: np.asarray(scores, np.float32)}
-        return encode_text_groups(tokenizer, [*examples.texts.values()], max_seq_length, targets, examples.path)
+        return encode_text_groups(tokenizer, groups, max_seq_length, targets, examples.path)
 
     def loss(self, outputs, batch, normalizers):
         losses = self._losses(outputs, batch) * batch["is_real_example"]
         return tf.reduce_sum(losses) / normalizers["examples"]
 
     def example_losses(self, outputs, batch):
-        """Returns None if an example's loss depends on its batch, and thus on the batch size."""
-        if self._loss.of_batch:
+        """Returns None if an example's loss depends on its batch, and thus on the batch size, or has another label."""
+        if self._loss.of_batch or self._by_score != self._loss.by_score:
             return None
         losses = self._losses(outputs, batch)
         return losses, tf.ones_like(losses)
 
     def _losses(self, outputs, batch):
-        return self._loss.compute(tf.math.l2_normalize(outputs, -1), batch, self._numbers)
+        dims = self.matryoshka_dims or [outputs.shape[-1]]
+        vectors = (tf.math.l2_normalize(outputs[:, :, :dim], -1) for dim in dims)
+        return tf.add_n([self._loss.compute(each, batch, self._numbers) for each in vectors]) / len(dims)
 
     def metrics(self, outputs, encoded):
+        found = self._scores(outputs, encoded)
+        for dim in self._shorter:
+            found |= {f"{name}_dim_{dim}": value for name, value in self._scores(outputs[:, :, :dim], encoded).items()}
+        return found
+
+    def _scores(self, outputs, encoded):
         if self._by_score:
-            return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self.metric_names)
+            return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self._metric_names)
         return retrieval(self._ranks(outputs))
 
     def _ranks(self, outputs):
-        return ranks(outputs[:, 0], np.concatenate(outputs[:, 1:].transpose(1, 0, 2)))
+        others = np.concatenate(outputs[:, 2:].transpose(1, 0, 2)) if outputs.shape[1] > 2 else outputs[:0, 0]
+        there = others.any(-1)  # the vector of a text that an example lacks is 0
+        return ranks(outputs[:, 0], np.concatenate([outputs[:, 1], others[there]]))
 
     def evaluate(self, outcomes):
         (outcome,) = outcomes
@@ -473,6 +323,21 @@ class EmbeddingTask(FineTuningTask):
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}
+
+
+def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:
+    if wrong := [each for each in given or () if not (each.strip().isascii() and each.strip().isdecimal())]:
+        raise ValueError(f"`matryoshka_dims` must be whole numbers. Received: {wrong[0]!r}.")
+    return tuple(map(int, given or ()))
+
+
+def _check_dims(dims, width):
+    """Raises ValueError unless each of `dims` is a number of dimensions of embeddings with `width` of them."""
+    if not all(1 <= dim <= width for dim in dims) or len(set(dims)) < len(dims):
+        raise ValueError(
+            f"`matryoshka_dims` must be different numbers from 1 to {width}, the number of dimensions of the "
+            f"embeddings. Received: {','.join(map(str, dims))}."
+        )
 
 
 def _check_freezing(options):

@@ -227,7 +227,7 @@ CLASSIFICATION_FLAGS = flags_of(ClassificationOptions)
 # === Embedding ===
 
 
-LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet")
+LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet", "margin_mse")
 EVALUATIONS = ("auto", "spearman", "retrieval")
 
 
@@ -235,8 +235,12 @@ EVALUATIONS = ("auto", "spearman", "retrieval")
 class EmbeddingOptions(TableOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
-    train_file: str | None = option(None, f"Training pairs of texts: {_TABLE}")
-    eval_file: str | None = option(None, f"Evaluation pairs of texts: {_TABLE}")
+    train_file: str | None = option(
+        None,
+        f"Training pairs of texts: {_TABLE} If --text_column is left out, .jsonl and .parquet may also have a query, "
+        "positives and negatives per row, as for run_reranker.",
+    )
+    eval_file: str | None = option(None, f"Evaluation pairs of texts, or queries with lists, as above: {_TABLE}")
     predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {_TABLE}")
     header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
@@ -249,7 +253,10 @@ class EmbeddingOptions(TableOptions):
         "Columns of the two texts of a pair, by name or by number from 0; a third one holds texts that do not belong "
         "to the first (hard negatives).",
     )
-    label_column: str = option("label", "Column of the pair's score, for losses and evaluations that use one.")
+    label_column: str = option(
+        "label",
+        "Column of the pair's score, or of the margin for --loss=margin_mse; for losses and evaluations that use one.",
+    )
     drop_empty: bool = _DROP_EMPTY
     highest_score: float | None = option(
         None,
@@ -260,18 +267,24 @@ class EmbeddingOptions(TableOptions):
         "in_batch_negatives",
         "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
         "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
-        "triplet: the second text is closer than the third.",
+        "triplet: the second text is closer than the third; margin_mse: it is closer by the label, the difference of "
+        "a reranker's scores (distillation).",
         choices=LOSSES,
     )
     temperature: float = option(
         0.05,
-        "With --loss=in_batch_negatives: temperature that divides the cosines.",
+        "With --loss=in_batch_negatives or --loss=margin_mse: temperature that divides the cosines.",
         low=1e-6,
     )
     margin: float = option(
         0.5,
         "With --loss=contrastive or --loss=triplet: distance, in cosines, that is far enough.",
         low=0, high=2,
+    )
+    matryoshka_dims: Sequence[str] | None = option(
+        None,
+        "Numbers of leading dimensions that are to be useful embeddings too, such as 384,256,128,64: the loss is the "
+        "mean over them (Matryoshka representation learning). Default: all dimensions only.",
     )
     eval_by: str = option(
         "auto",
@@ -295,6 +308,7 @@ class EmbeddingOptions(TableOptions):
         "Scale each embedding to unit length. Default: as --init_checkpoint says, otherwise false.",
     )
     freeze_layers: str = "0"
+    given_text_column: Sequence[str] | None = None
 
 
 EMBEDDING_FLAGS = flags_of(EmbeddingOptions)

@@ -10,12 +10,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.columns import NAME, TEXT, without_surrogates
-from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
-from bert_tf.data.tables import read_files, refuse_missing
+from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
+from bert_tf.data.table_reader import excerpt
+from bert_tf.data.tables import read_files
 from bert_tf.data.trec_files import RUN_EXTENSIONS, is_trec_run, read_qrels, read_texts_by_id, read_trec_run
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RankingReport
@@ -33,159 +32,7 @@ from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
 # === Files ===
-# Queries with documents: lists in .jsonl and .parquet, triples in .tsv and .csv.
-
-
-_LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
-_TRIPLE = ("query", "positive", "negative")
-_FORMS = (
-    'a line is {"query": ..., "positives": [...], "negatives": [...]}, or {"query": ..., "documents": [...], '
-    '"relevances": [...]}'
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class RankingExamples:
-    """n queries in the order of the file, as parallel lists.
-
-    Attributes:
-        ids: name of each; "0", "1", ... if the file has none.
-        queries: the queries.
-        documents: at least one text each.
-        document_ids: ids of the documents, different within a query; "0", "1", ... if the file has none.
-        relevances: whole number per document; it is relevant from 1 up. If None, they were not requested.
-        path: the file.
-        lines: 1-based line where each begins; for a Parquet file, the 1-based row.
-        judged: the relevances in the qrels of a run, also of documents that it lacks. If None, there are no others.
-    """
-
-    ids: list[str]
-    queries: list[str]
-    documents: list[list[str]]
-    document_ids: list[list[str]]
-    relevances: list[list[int]] | None
-    path: str
-    lines: list[int] | list[str]
-    judged: list[list[int]] | None = None
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def where(self, index: int) -> str:
-        """Returns "file:line" of query `index`, the beginning of error messages."""
-        return line_position(self.path, self.lines[index])
-
-
-def read_ranking_file(
-    path: str | os.PathLike, with_relevances: bool, dialect: Dialect = DEFAULT_DIALECT
-) -> RankingExamples:
-    """Reads a file of queries, or several; its extension decides the format; .gz files are decompressed.
-
-    .jsonl and .parquet: `query`, and the lists `positives` and `negatives`, or `documents` and `relevances`; also `id`
-    and `document_ids` if the first query has them.
-    .csv and .tsv: MS MARCO's triples, query, positive and negative, with or without these names in line 1.
-    Other columns are ignored in all formats.
-
-    Args:
-        path: the file; several as `files.find_files` takes them.
-        with_relevances: whether relevances are required, and one of them from 1 up.
-        dialect: how a text file is written.
-
-    Raises:
-        ValueError: the file is invalid; the message names the file, the line, the problem and a fix.
-    """
-    return read_files(path, lambda path: _read_queries(path, with_relevances, dialect))
-
-
-def _read_queries(path, with_relevances, dialect):
-    names = names_in(path, dialect)
-    if not path.lower().removesuffix(".gz").endswith(_LISTS):
-        header = set(_TRIPLE) <= set(names)
-        wanted, optional = (_TRIPLE if header else (0, 1, 2)), []
-    else:
-        header, wanted = True, ("query", "positives", "negatives")
-        if "documents" in names or "positives" not in names:
-            wanted = ("query", "documents", *(["relevances"] if with_relevances else []))
-        optional = [name for name in ("document_ids", "id") if name in names]
-    rows = read_rows(path, [Column(name, remedy=_FORMS, meaning="of a query") for name in (*wanted, *optional)],
-                     header, dialect=dialect)  # fmt: skip
-    if not rows:
-        raise ValueError(f"{path} contains no queries. Check the path.")
-    refuse_missing(path, rows, [Column(name) for name in wanted])
-    relevances = [] if with_relevances else None
-    examples = RankingExamples([], [], [], [], relevances, path, [line for line, _ in rows])
-    for number, (line, values) in enumerate(rows):
-        at, more = line_position(path, line), dict(zip(optional, values[len(wanted) :], strict=True))
-        query, documents, relevances = _take(at, dict(zip(wanted, values, strict=False)))
-        if with_relevances and max(relevances, default=0) < 1:
-            raise ValueError(
-                f"{at}: every query must have a relevant document: a text in 'positives', or a relevance of 1 or more. "
-                f"The query {excerpt(query)} has none; remove the line, or {_FORMS}."
-            )
-        if not documents:
-            raise ValueError(f"{at}: every query must have a document. {excerpt(query)} has none; remove the line.")
-        examples.ids.append(_id(at, "id", more["id"]) if "id" in more else str(number))
-        examples.queries.append(query)
-        examples.documents.append(documents)
-        examples.document_ids.append(_document_ids(at, more.get("document_ids"), len(documents)))
-        if with_relevances:
-            examples.relevances.append(relevances)
-    return examples
-
-
-def _take(at, values):
-    """Returns the query, the documents and their relevances of a line, {column: value}."""
-    query, *others = values.values()
-    if TEXT.read(query) is None or not query.strip():
-        raise ValueError(f"{at}: 'query' must be a text. Received: {excerpt(query)}; {_FORMS}.")
-    if 0 in values or "positive" in values:
-        return query, [_document(at, each) for each in others], [1, 0]
-    if "documents" in values:
-        documents = _documents(at, "documents", others[0])
-        return query, documents, _relevances(at, others[1], len(documents)) if others[1:] else None
-    positives, negatives = (_documents(at, name, values[name]) for name in ("positives", "negatives"))
-    return query, positives + negatives, [1] * len(positives) + [0] * len(negatives)
-
-
-def _documents(at, name, value):
-    if not isinstance(value, list):
-        raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_FORMS}.")
-    return [_document(at, each) for each in value]
-
-
-def _document(at, value):
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{at}: every document must have text. Received {excerpt(value)}; fill it in, or remove it.")
-    return without_surrogates(value)
-
-
-def _relevances(at, value, count):
-    values = value if isinstance(value, list) else []
-    if len(values) != count or not all(isinstance(each, int | float) and each == each // 1 for each in values):
-        raise ValueError(
-            f"{at}: 'relevances' must be a list of {count} whole numbers, one for each of the documents. Received: "
-            f"{excerpt(value)}; correct this line."
-        )
-    return list(map(int, values))
-
-
-def _document_ids(at, value, count):
-    if value is None:
-        return list(map(str, range(count)))
-    ids = [_id(at, "document_ids", each) for each in value] if isinstance(value, list) else []
-    if len(ids) != count or len(set(ids)) < count:
-        raise ValueError(
-            f"{at}: 'document_ids' must be a list of {count} different ids, one for each document. Received: "
-            f"{excerpt(value)}; correct this line."
-        )
-    return ids
-
-
-def _id(at, column, value):
-    name = NAME.read(value)
-    if name is None:
-        raise ValueError(f"{at}: {NAME.must}. Received '{column}': {excerpt(value)}; correct this line.")
-    return name
+# Queries with documents that a run and its qrels name, and what training needs of any queries.
 
 
 def _check_differences(examples):

@@ -46,8 +46,8 @@ class TrainStep:
     """One training step: computes the task's loss and updates the variables; call the instance with a batch.
 
     Args:
-        task: has `loss_normalizers(batch)` and `loss(outputs, batch, normalizers)`, or `loss_weights` and
-            `loss_parts` instead; see `tasks/base.py`.
+        task: has `loss_normalizers(batch)`, `loss_of_batch`, and `loss(outputs, batch, normalizers)`, or
+            `loss_weights` and `loss_parts` instead; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
@@ -83,7 +83,10 @@ class TrainStep:
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
         self.guard = Guard(config.guard) if config.guard else None
         self._moving = tf.Variable(False, trainable=False, name="moving")
-        self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None, autograph=False)
+        self._micro_step, self._micro_outputs, self._micro_gradients = (
+            tf.function(each, jit_compile=config.use_xla or None, autograph=False)
+            for each in (self._loss_and_gradients, self._outputs, self._gradients_of_outputs)
+        )
         self._graph_of = build_graphs(self._global_step, config.fixed_shapes)
         self._is_compiled = False
 
@@ -139,6 +142,8 @@ class TrainStep:
         seed, scale = self._dropout_seed(context, parts), self.loss_scale.read_value()
         if parts == 1:
             sums = self._micro_step(batch, normalizers, seed(0), scale)
+        elif self.task.loss_of_batch:
+            sums = self._cache_gradients(batch, parts, normalizers, seed, scale)
         else:
             sums = self._accumulate(batch, parts, lambda part, i: self._micro_step(part, normalizers, seed(i), scale))
         losses, gradients = over_replicas(sums)
@@ -160,9 +165,11 @@ class TrainStep:
             outputs = self._forward({k: batch[k] for k in self.task.features}, training=True)
             losses = self._losses(outputs, batch, normalizers)
             scaled = losses["loss"] * loss_scale
-        gradients = tape.gradient(scaled, variables)
+        return losses, self._unscaled(tape.gradient(scaled, variables), loss_scale)
+
+    def _unscaled(self, gradients, loss_scale):
         gradients = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
-        return losses, [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
+        return [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
 
     def _losses(self, outputs, batch, normalizers):
         """Returns the loss and its components, by name."""
@@ -183,17 +190,59 @@ class TrainStep:
 
     def _accumulate(self, batch, parts, micro_step):
         """Returns the sums of micro_step(micro-batch, index) over all `parts` micro-batches."""
-        split = {k: tf.reshape(v, tf.concat([[parts, -1], tf.shape(v)[1:]], 0)) for k, v in batch.items()}
-        zeros = [tf.zeros(v.shape) for v in self.model.trainable_variables]
+        part, zeros = _split(batch, parts), [tf.zeros(v.shape) for v in self.model.trainable_variables]
 
         def add(index, *sums):
-            part = {k: tf.ensure_shape(v[index], [None, *batch[k].shape[1:]]) for k, v in split.items()}
-            return index + 1, *tf.nest.map_structure(tf.add, sums, micro_step(part, index))
+            return index + 1, *tf.nest.map_structure(tf.add, sums, micro_step(part(index), index))
 
         no_losses = {name: tf.zeros([]) for name in ("loss", *self.task.loss_weights)}
         start = (tf.constant(0), no_losses, zeros)
         _, losses, gradients = tf.while_loop(lambda i, *_: i < parts, add, start, parallel_iterations=1)
         return losses, gradients
+
+    def _cache_gradients(self, batch, parts, normalizers, seed, loss_scale):
+        """Returns the losses and gradients of a loss of the whole batch, whose micro-batches run one after the other.
+
+        GradCache (Gao et al. 2021): they run forward for their outputs, from which the loss and its gradients by the
+        outputs follow, and then again, with the same dropout masks, to propagate these gradients to the variables.
+        """
+        part = _split(batch, parts)
+        kinds = tf.nest.map_structure(lambda each: tf.TensorSpec([None] * len(each.shape), each.dtype),
+                                      self.model.output)  # fmt: skip
+        outputs = tf.map_fn(lambda index: self._micro_outputs(part(index), seed(index)), tf.range(parts),
+                            fn_output_signature=kinds, parallel_iterations=1)  # fmt: skip
+        outputs = tf.nest.map_structure(
+            lambda values, whole: tf.ensure_shape(
+                tf.reshape(values, tf.concat([[-1], tf.shape(values)[2:]], 0)), [None, *whole.shape[1:]]
+            ),
+            outputs, self.model.output,
+        )  # fmt: skip
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(outputs)
+            losses = self._losses(outputs, batch, normalizers)
+            scaled = losses["loss"] * loss_scale
+        by_outputs = tape.gradient(scaled, outputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        of_part, zeros = _split(by_outputs, parts), [tf.zeros(v.shape) for v in self.model.trainable_variables]
+
+        def add(index, sums):
+            gradients = self._micro_gradients(part(index), of_part(index), seed(index), loss_scale)
+            return index + 1, tf.nest.map_structure(tf.add, sums, gradients)
+
+        start = tf.constant(0), zeros
+        return losses, tf.while_loop(lambda i, _: i < parts, add, start, parallel_iterations=1)[1]
+
+    def _outputs(self, batch, seed):
+        """Returns the model's outputs for one micro-batch in training."""
+        with seed_scope(seed):
+            return self._forward({k: batch[k] for k in self.task.features}, training=True)
+
+    def _gradients_of_outputs(self, batch, by_outputs, seed, loss_scale):
+        """Returns the gradients of one micro-batch, given those of the loss by its outputs."""
+        variables = [v.value for v in self.model.trainable_variables]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            outputs = self._outputs(batch, seed)
+        return self._unscaled(tape.gradient(outputs, variables, output_gradients=by_outputs), loss_scale)
 
     def _apply(self, gradients, loss, norm, broken):
         """Applies the gradients unless the step is skipped, and returns the results that describe this."""
@@ -222,6 +271,14 @@ class TrainStep:
         scale = tf.where(finite, self.loss_scale, tf.maximum(self.loss_scale / 2, 1.0))
         self.loss_scale.assign(tf.where(grow, scale * 2, scale))
         self.finite_steps.assign(tf.where(grow, tf.zeros_like(steps), steps))
+
+
+def _split(values, parts):
+    """Returns a function from a micro-batch's index to its share of tensors [B, ...]."""
+    split = tf.nest.map_structure(lambda v: tf.reshape(v, tf.concat([[parts, -1], tf.shape(v)[1:]], 0)), values)
+    return lambda index: tf.nest.map_structure(
+        lambda v, whole: tf.ensure_shape(v[index], [None, *whole.shape[1:]]), split, values
+    )
 
 
 # === Out of memory ===

@@ -32,6 +32,7 @@ EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
 EXPORTS_FOR = ("portable", "cpu", "gpu", "litert")
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
+VECTOR_DTYPES = ("float32", "int8", "binary")  # of stored embeddings
 
 # Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.
 GOLDEN_REQUESTS = "golden_requests"

@@ -13,6 +13,7 @@ ALIASES = {
     "train choice": "run_multiple_choice", "train embedder": "run_embedder", "train reranker": "run_reranker",
     "data split": "split",
     "data clean": "clean_data", "data check": "check_data", "data label-errors": "find_label_errors",
+    "data mine-negatives": "mine_negatives",
     "benchmark glue": "run_glue",
     "benchmark squad-score": "score_squad", "visualize": "see", "inspect probe": "probe",
     "inspect features": "extract_features", "fill-mask": "fill_mask", "score-text": "score_text",
@@ -30,7 +31,7 @@ def printed(capsys, *words):
 
 def test_commands_have_their_aliases():
     assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 38
+    assert len(commands.PROGRAMS) == 39
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tests.documentation import checks, children, commands, inputs
 from tests.serving.server_process import wait_for
 
 SHORTER = {"num_train_steps": 10, "num_warmup_steps": 2, "save_checkpoints_steps": 5, "seconds": 0.3}
+SHORTER |= {"matryoshka_dims": "32,16", "dim": 16}  # the tiny models have 32 dimensions
 _RECIPE = ["--num_train_steps=10", "--num_warmup_steps=2", "--train_batch_size=32"]  # in place of the recipe's own
 _MORE = {
     "serve": ["--port=0", "--rest_api_port=0"],

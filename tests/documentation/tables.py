@@ -42,7 +42,8 @@ def texts(path, settings):
     else:
         columns = settings.get("text_column") or ["text"]
         more = [*filter(None, [settings.get("id_column")]), *settings.get("keep_columns", ())]
-        rows = [(text,) * len(columns) + (str(number),) * len(more) for number, text in enumerate(texts)]
+        letter = "d" if settings.get("id_column") == "_id" else ""  # as in the qrels of `of_runs`
+        rows = [(text,) * len(columns) + (f"{letter}{number}",) * len(more) for number, text in enumerate(texts)]
         write_table(path, [*columns, *more], None, rows)
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, ranking_metrics
+from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, ranking_metrics, recall_at
 from tests import other_envs
 from tests.parity import GOLDENS
 
@@ -48,7 +48,8 @@ def _runs():
 def _metrics(scores, relevances):
     names = list(scores)
     ranked = [relevances.get(names[place], 0) for place in rank_documents(list(scores.values()), names)]
-    return list(ranking_metrics([ranked], [list(relevances.values())]).values())
+    judged = [list(relevances.values())]
+    return [*ranking_metrics([ranked], judged).values(), recall_at([ranked], judged, 10)]
 
 
 def test_the_first_runs_are_as_in_trec_eval():

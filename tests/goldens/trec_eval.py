@@ -11,11 +11,11 @@ import pytrec_eval
 
 
 def metrics(scores, relevances):
-    """Returns the reciprocal rank among the first ten, nDCG@10 and the average precision."""
-    evaluator = pytrec_eval.RelevanceEvaluator({"q": relevances}, {"recip_rank", "ndcg_cut.10", "map"})
+    """Returns the reciprocal rank among the first ten, nDCG@10, the average precision and recall@10."""
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": relevances}, {"recip_rank", "ndcg_cut.10", "map", "recall.10"})
     found = evaluator.evaluate({"q": scores})["q"]
     rank = found["recip_rank"]
-    return [rank if rank > 0.099 else 0.0, found["ndcg_cut_10"], found["map"]]
+    return [rank if rank > 0.099 else 0.0, found["ndcg_cut_10"], found["map"], found["recall_10"]]
 
 
 if __name__ == "__main__":

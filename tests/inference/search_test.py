@@ -151,6 +151,15 @@ def test_a_new_index_grows_from_nothing(model, tmp_path):
     assert len(index) == 1
 
 
+def test_an_index_of_shorter_vectors(model, tmp_path):
+    index = SearchIndex.create(tmp_path / "index", model, dim=8)
+    index.add(["a", "b"], TEXTS[2:4])
+    assert index.search(["good film"], 1)[0][0][:2] == ("b", pytest.approx(1, abs=1e-5))
+    assert index._segments[0].vectors.shape == (2, 8)
+    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 8\]. Received: \[1, 32\]"):
+        index.search(np.eye(32)[:1])
+
+
 def test_it_is_as_if_made_at_once_after_any_changes(model, tmp_path, monkeypatch):
     """Many small changes leave few segments, and the same documents with the same scores."""
     monkeypatch.setattr(index_segments, "_BLOCK", 3)

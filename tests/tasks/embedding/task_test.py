@@ -8,16 +8,20 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.data.features import keras_inputs
+from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
-from bert_tf.tasks.embedding import LOSS_FUNCTIONS, EmbeddingTask, LossParameters
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task
+from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
 from tests.tasks.embedding.support import pairs, run
+from tests.tasks.reranking.support import queries, write_jsonl
 from tests.tasks.support import options
 
 # === Losses ===
@@ -35,8 +39,9 @@ def batch(vectors, scores=None, **changes):
     """A batch whose texts all differ."""
     count, texts = vectors.shape[:2]
     values = {"input_ids": np.arange(count * texts * 2).reshape(count, texts, 2), "is_real_example": np.ones(count)}
+    values["input_mask"] = np.ones_like(values["input_ids"])
     values |= {"label_values": np.ones(count) if scores is None else scores} | changes
-    return {name: tf.constant(v, tf.int32 if name == "input_ids" else tf.float32) for name, v in values.items()}
+    return {name: tf.constant(v, tf.int32 if name.startswith("input_") else tf.float32) for name, v in values.items()}
 
 
 def computed(name, vectors, batch):
@@ -73,6 +78,14 @@ def test_the_same_text_is_no_negative_of_itself():
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_text_that_an_example_lacks_is_no_negative():
+    vectors, mask = unit_vectors(3, 4, 5), np.ones([3, 4, 2])
+    mask[0, 2:] = mask[2, 3] = 0
+    found = computed("in_batch_negatives", vectors, batch(vectors, input_mask=mask))
+    candidates = np.concatenate([vectors[:, 1], vectors[1:, 2], vectors[1:2, 3]])
+    np.testing.assert_allclose(found, [cross_entropy(vectors[n, 0], candidates, n) for n in range(3)], rtol=1e-5)
+
+
 def test_losses_of_each_example_alone():
     vectors, scores = unit_vectors(4, 3, 5), np.array([1.0, 0, 1, 0])
     near, far = ((vectors[:, 0] * vectors[:, n]).sum(-1) for n in (1, 2))
@@ -81,10 +94,41 @@ def test_losses_of_each_example_alone():
         "cosine": (near - scores) ** 2,
         "contrastive": np.where(scores > 0, distance**2, np.maximum(0, 0.4 - distance) ** 2) / 2,
         "triplet": np.maximum(0, far - near + 0.4),
+        "margin_mse": ((near - far) / 0.1 - scores) ** 2,
     }
     for name, values in expected.items():
         np.testing.assert_allclose(computed(name, vectors, batch(vectors, scores)), values, rtol=1e-4, atol=1e-6)
     assert set(LOSS_FUNCTIONS) == {"in_batch_negatives", *expected}
+
+
+@pytest.mark.parametrize("loss", LOSS_FUNCTIONS)
+def test_the_loss_of_shorter_vectors_is_the_mean_over_them(loss):
+    vectors = np.random.default_rng(1).normal(size=(4, 3, 32)).astype(np.float32)
+    marked, numbers = batch(vectors, [1.0, 0, 1, 0]), {"examples": tf.constant(4.0)}
+    task = EmbeddingTask(tiny.config(), loss=loss, matryoshka_dims=(32, 8, 3))
+    of_each = [
+        LOSS_FUNCTIONS[loss].compute(tf.math.l2_normalize(vectors[..., :dim], -1), marked, LossParameters(0.05, 0.5))
+        for dim in (32, 8, 3)
+    ]
+    found = task.loss(tf.constant(vectors), marked, numbers)
+    assert float(found) == pytest.approx(float(tf.reduce_mean(of_each)), rel=1e-5)
+
+
+def test_metrics_of_shorter_vectors():
+    vectors, names = unit_vectors(20, 2, 32), ["recall_at_1", "recall_at_10", "mrr"]
+    task = EmbeddingTask(tiny.config(), matryoshka_dims=(32, 8, 3))
+    found = task.metrics(vectors, None)
+    assert list(found) == list(task.metric_names) == [*names, *(f"{n}_dim_{d}" for d in (8, 3) for n in names)]
+    for dim in (8, 3):
+        alone = EmbeddingTask(tiny.config()).metrics(vectors[..., :dim], None)
+        assert [found[f"{name}_dim_{dim}"] for name in names] == list(alone.values())
+    assert all(map(higher_is_better, found))
+
+
+@pytest.mark.parametrize("dims", [(33,), (8, 0), (8, 8)])
+def test_dimensions_that_there_are_not(dims):
+    with pytest.raises(ValueError, match="`matryoshka_dims` must be different numbers from 1 to 32, the number of dim"):
+        EmbeddingTask(tiny.config(), matryoshka_dims=dims)
 
 
 # === Files ===
@@ -152,6 +196,68 @@ def test_an_empty_file(tmp_path):
         read(["train"], train_file=str(tmp_path / "none.tsv"))
 
 
+LISTS = [("good film", ["a good film", "fine"], ["bad film", "dull", "it"]), ("music", ["people"], [])]
+
+
+def test_queries_with_lists(tmp_path):
+    path = str(write_jsonl(tmp_path / "lists.jsonl", LISTS))
+    found = read(["train", "dev"], train_file=path, eval_file=path)
+    for each in found.values():
+        assert each.groups == [["good film", "a good film", *LISTS[0][2]], ["good film", "fine", *LISTS[0][2]],
+                               ["music", "people"]]  # fmt: skip
+        assert (each.lines, each.ids, each.where(2)) == ([1, 1, 2], ["0", "1", "2"], f"{path}:2")
+    triplets = read(["train"], train_file=path, loss="triplet")["train"]
+    assert triplets.groups[:2] == [["good film", "a good film", "bad film"], ["good film", "a good film", "dull"]]
+    assert len(triplets) == 6
+    scored = write_jsonl(tmp_path / "b.jsonl", [("a", ["b", "c"], [0, 2])], ("query", "documents", "relevances"))
+    assert read(["train"], train_file=str(scored))["train"].groups == [["a", "c", "b"]]
+    as_table = read(["train"], train_file=path, text_column=["query", "query"])["train"]
+    assert as_table.text_b == ["good film", "music"]  # columns that are named are read as they are named
+
+
+def test_margins(tmp_path, path):
+    """From a column, any number; from lists, the difference of the positive's and the negative's scores."""
+    rows = [("good film", ["a good film"], ["bad film", "dull"], [7.5, -2, 1])]
+    lists = write_jsonl(tmp_path / "lists.jsonl", rows, ("query", "positives", "negatives", "scores"))
+    found = read(["train", "dev"], train_file=str(lists), eval_file=str(lists), loss="margin_mse")
+    assert found["train"].labels == [9.5, 6.5] and found["dev"].labels is None
+    assert found["train"].groups == [["good film", "a good film", each] for each in ("bad film", "dull")]
+    columns = {"text_column": ["text_a", "text_b", "text_c"], "train_file": path, "eval_file": path}
+    table = read(["train", "dev"], **columns, loss="margin_mse")
+    assert table["train"].labels == [5, 0] and table["dev"].labels is None
+    none = write_jsonl(tmp_path / "none.jsonl", LISTS)
+    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'"):
+        read(["train"], train_file=str(none), loss="margin_mse")
+    short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
+                        ("query", "positives", "negatives", "scores"))  # fmt: skip
+    with pytest.raises(ValueError, match=r"short.jsonl:1: 'scores' must be a list of 2 numbers, .* Received: \[1.0\]"):
+        read(["train"], train_file=str(short), loss="margin_mse")
+
+
+@pytest.mark.parametrize("loss", ["triplet", "margin_mse"])
+def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_path):
+    """A model of triplets can be scored on pairs and by scores."""
+    task, tokenizer = EmbeddingTask(tiny.config(), loss=loss), Tokenizer(tiny.VOCAB)
+    pairs_alone = tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c")
+    encoded = task.encode_examples(tokenizer, read(["dev"], eval_file=str(pairs_alone))["dev"], 8, True)
+    assert not encoded.targets
+    by_score = EmbeddingTask(tiny.config(), loss=loss, by_score=True)
+    assert by_score.example_losses(tf.ones([2, 2, 4]), {"label_values": tf.ones(2)}) is None
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"loss": "cosine"}, "lists.jsonl: `loss=cosine` requires pairs with scores. Received queries with lists"),
+    ({"drop_empty": True}, "`drop_empty` requires a table. Received queries with lists of texts: .*lists.jsonl"),
+])  # fmt: skip
+def test_what_lists_cannot_do(given, message, tmp_path):
+    path = str(write_jsonl(tmp_path / "lists.jsonl", LISTS))
+    with pytest.raises(ValueError, match=message):
+        read(["train"], train_file=path, **given)
+    none = str(write_jsonl(tmp_path / "none.jsonl", LISTS[1:]))
+    with pytest.raises(ValueError, match="none.jsonl: `loss=triplet` requires negatives. No query has any"):
+        read(["train"], train_file=none, loss="triplet")
+
+
 # === Task ===
 
 
@@ -173,7 +279,7 @@ def trained(tmp_path_factory):
     given = {"init_checkpoint": str(folder / "model"), "max_seq_length": 12, "eval_file": str(folder / "dev.tsv")}
     run(**given, output_dir=str(folder / "out"), do_train=True, do_eval=True, do_export=True, normalize=True,
         train_file=str(folder / "train.tsv"), train_batch_size=20, num_train_epochs=5.0, learning_rate=1e-3,
-        pooling=["cls", "mean"], save_format=["sentence_transformers"])  # fmt: skip
+        pooling=["cls", "mean"], matryoshka_dims=["64", "16"], save_format=["sentence_transformers"])  # fmt: skip
     return folder
 
 
@@ -182,7 +288,8 @@ def test_texts_find_each_other_better(trained):
     run(init_checkpoint=str(trained / "model"), max_seq_length=12, eval_file=str(trained / "dev.tsv"), do_eval=True,
         output_dir=str(trained / "before"))  # fmt: skip
     before, after = scores(trained / "before"), scores(trained / "out")
-    assert after.keys() == {"eval_recall_at_1", "eval_recall_at_10", "eval_mrr", "global_step"}
+    names = ("eval_recall_at_1", "eval_recall_at_10", "eval_mrr")
+    assert after.keys() == {*names, *(f"{name}_dim_16" for name in names), "global_step"}
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.05
 
 
@@ -206,13 +313,16 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
     asked = {"output_dir": str(trained / "out"), "predict_file": str(tmp_path / "scored.tsv"), "do_predict": True}
     run(**asked, do_eval=True, eval_file=str(tmp_path / "scored.tsv"), eval_by="spearman")
     found = scores(trained / "out", "eval_results_scored.txt")  # a file other than that of the training
-    assert found.keys() == {"eval_spearman", "eval_pearson", "global_step"}
+    names = ("eval_spearman", "eval_pearson")
+    assert found.keys() == {*names, *(f"{name}_dim_16" for name in names), "global_step"}
     lines = [json.loads(line) for line in (trained / "out" / "predictions.jsonl").read_text().splitlines()]
     vectors = SentenceEncoder(str(trained / "out"))([text for pair in pairs(9) for text in pair])
     assert [(line["text_a"], line["text_b"]) for line in lines] == pairs(9)
     np.testing.assert_allclose([line["cosine"] for line in lines], (vectors[::2] * vectors[1::2]).sum(1), atol=1e-5)
     with pytest.raises(ValueError, match=r"`pooling` must match the trained model's, \['cls', 'mean'\]"):
         run(**asked, pooling=["max"])
+    with pytest.raises(ValueError, match=r"`matryoshka_dims` must match the trained model's, \['64', '16'\]"):
+        run(**asked, matryoshka_dims=["8"])
 
 
 def test_it_is_kept_as_it_is(trained):
@@ -220,6 +330,36 @@ def test_it_is_kept_as_it_is(trained):
     kept = read_task(str(trained / "out"), config)
     assert kept.max_seq_length == 12 and kept.text_inputs == ("text",)
     assert kept.task.recipe == PoolingConfig(poolings=("cls", "mean"), normalize=True)
+    assert kept.task.matryoshka_dims == (64, 16)
+
+
+def test_shorter_vectors(trained, caplog):
+    whole = SentenceEncoder(str(trained / "out"))(TEXTS)
+    for dim in (16, 5):
+        encoder = SentenceEncoder(str(trained / "out"), dim=dim)
+        expected = whole[:, :dim] / np.linalg.norm(whole[:, :dim], axis=1, keepdims=True)
+        assert encoder.width == dim
+        np.testing.assert_allclose(encoder(TEXTS), expected, atol=1e-6)
+    [record] = caplog.records
+    assert "was not trained for embeddings of 5 dimensions (matryoshka_dims: 64,16)" in record.getMessage()
+    with pytest.raises(ValueError, match="`dim` must be at most 64, the number of dimensions of the model"):
+        SentenceEncoder(str(trained / "out"), dim=65)
+    with pytest.raises(ValueError, match="`dim` must be 1 or more. Received: 0"):
+        SentenceEncoder(str(trained / "out"), dim=0)
+
+
+@pytest.mark.slow
+def test_it_learns_from_lists_of_any_length(trained, tmp_path):
+    """Positives have a good word, negatives a bad one: queries of training come nearer to their positives."""
+    for name, seed in (("train", 0), ("dev", 1)):
+        write_jsonl(tmp_path / f"{name}.jsonl", queries(24, seed))
+    given = {"init_checkpoint": str(trained / "model"), "max_seq_length": 12, "do_eval": True,
+             "eval_file": str(tmp_path / "dev.jsonl")}  # fmt: skip
+    run(**given, output_dir=str(tmp_path / "before"))
+    run(**given, output_dir=str(tmp_path / "out"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
+        train_batch_size=8, num_train_epochs=6.0, learning_rate=1e-3)  # fmt: skip
+    before, after = scores(tmp_path / "before"), scores(tmp_path / "out")
+    assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.02
 
 
 @pytest.mark.parametrize("layers", LAYERS)

@@ -11,10 +11,11 @@ import pytest
 import tensorflow as tf
 from pyarrow import parquet
 
+from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.tasks.options import RANKING_LOSSES
 from bert_tf.tasks.registry import read_task
-from bert_tf.tasks.reranking import RerankingTask, read_ranking_file
+from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from tests import tiny

@@ -1,0 +1,83 @@
+"""Mine hard negatives from an index, for training embedders and rerankers.
+
+    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=passages.txt \\
+        --index_dir=passages.index
+    bert-tf mine_negatives --index_dir=passages.index --input_file=pairs.tsv \\
+        --output_file=train.jsonl
+
+Writes each query with its positives and the texts that the index ranks highest
+although they are not positives. run_embedder and run_reranker read the file.
+"""
+
+import os
+
+from absl import logging
+
+from bert_tf.cli.common_flags import PROMPT
+from bert_tf.tasks import options
+from bert_tf.utils.settings import Flag
+
+_COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
+FLAGS = (
+    Flag("index_dir", None, "Index of the texts to choose from, made with `bert-tf embed --index_dir`.", required=True),
+    Flag("model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag(
+        "input_file", None,
+        "Queries with texts that match them: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and "
+        "negatives per row, as for run_reranker; these negatives are not used.",
+        required=True,
+    ),
+    *(flag for flag in options.EMBEDDING_FLAGS if flag.name in _COLUMNS),
+    Flag(
+        "text_column", ["text_a", "text_b"],
+        "Columns of the query and of a matching text, by name or by number from 0.",
+        "list",
+    ),
+    Flag(
+        "output_file", None,
+        "Training file to write, .jsonl: query, positives and negatives per line.",
+        required=True,
+    ),
+    Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
+    *PROMPT,
+    Flag(
+        "rerank", None,
+        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. The file then has its "
+        "scores too, from which run_embedder --loss=margin_mse learns.",
+    ),
+    Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1),
+    Flag(
+        "relative_margin", 0.05,
+        "Share by which the score of a negative must be lower than that of the positive: its cosine similarity to the "
+        "query, or the score of --rerank. It excludes unlabeled positives; 0 excludes texts that score higher.",
+        "float", low=0,
+    ),
+    Flag("range_min", 0, "Number of the most similar remaining texts to skip.", "integer", low=0),
+    Flag("range_max", 100, "Number of the most similar texts, without positives, to choose from.", "integer", low=1),
+)  # fmt: skip
+
+
+def main(settings):
+    """Writes the training file."""
+    from bert_tf.data.dialect import Dialect
+    from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
+    from bert_tf.inference.reranker import Reranker
+    from bert_tf.inference.search import SearchIndex
+    from bert_tf.utils.settings import options_of
+
+    path = settings.output_file
+    if not path.lower().endswith(".jsonl"):
+        raise ValueError(f"`output_file` must be a .jsonl file, which can hold lists. Received: {path}.")
+    if os.path.exists(path) and not settings.overwrite:
+        raise ValueError(f"`output_file` exists: {path}. Choose another path, or pass `overwrite`.")
+    mining, dialect = options_of(MiningOptions, settings), Dialect(settings.separator, settings.encoding)
+    columns = settings.where_given("text_column")
+    positives = read_positives(settings.input_file, columns, settings.header, dialect)
+    index = SearchIndex(settings.index_dir, settings.model)
+    reranker = Reranker(settings.rerank) if settings.rerank else None
+    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker)
+    queries, negatives = write_mined(path, mined)
+    logging.info(
+        "Wrote %s: %d of %d queries have negatives, %.1f on average. The others are left out.",
+        *(path, queries, len(positives), negatives / queries),
+    )

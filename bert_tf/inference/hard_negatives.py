@@ -1,0 +1,174 @@
+"""Hard negatives: texts that a search ranks high for a query although they do not match it, to train on."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.ranking_files import read_ranking_file
+from bert_tf.data.tables import read_table
+from bert_tf.evaluation.metrics import cosines
+from bert_tf.inference.reranker import Reranker
+from bert_tf.inference.search import Hit, SearchIndex
+from bert_tf.tasks.embedding_data import group_texts, is_list_file
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
+
+_CHUNK = 1_000  # queries searched at a time: their hits have texts, which take memory
+
+
+@dataclasses.dataclass(frozen=True)
+class MiningOptions:
+    """Which of the texts that a search finds become negatives.
+
+    Attributes:
+        num_negatives: maximum number per query.
+        relative_margin: share by which a negative's score must be below that of the positive, the lowest if there are
+            several. It excludes texts that are probably unlabeled positives (Moreira et al. 2024).
+        range_min: number of the first remaining texts to skip.
+        range_max: number of the first texts, without positives, to choose from.
+
+    Raises:
+        ValueError: there are not as many texts to choose from.
+    """
+
+    num_negatives: int = 5
+    relative_margin: float = 0.05
+    range_min: int = 0
+    range_max: int = 100
+
+    def __post_init__(self):
+        if self.range_min + self.num_negatives > self.range_max:
+            raise ValueError(
+                "`range_max` must be at least the sum of `range_min` and `num_negatives`. Received "
+                f"`range_max={self.range_max}`, `range_min={self.range_min}` and `num_negatives={self.num_negatives}`; "
+                "raise `range_max`."
+            )
+
+
+class MinedQuery(NamedTuple):
+    """A query with texts that match it, and with hard negatives, the highest score first.
+
+    Attributes:
+        scores: the reranker's, of the positives and then of the negatives. If None, there was no reranker.
+    """
+
+    query: str
+    positives: list[str]
+    negatives: list[str]
+    scores: list[float] | None = None
+
+
+def read_positives(
+    path: str, text_columns: Sequence[str] | None = None, header: bool = True, dialect: Dialect = DEFAULT_DIALECT
+) -> dict[str, list[str]]:
+    """Reads queries with the texts that match them, in the order of the file: {query: its different positives}.
+
+    Args:
+        path: a table of pairs, or queries with lists as for `run_reranker`.
+        text_columns: the two columns of a table. None: lists, or the columns "text_a" and "text_b".
+        header, dialect: as in `read_table`.
+
+    Raises:
+        ValueError: the file is invalid, or a text is empty.
+    """
+    if text_columns is None and is_list_file(path, dialect):
+        examples = group_texts(read_ranking_file(path, True, dialect), one_negative=False)
+        pairs = examples.queries, examples.positives
+    else:
+        columns = ("text_a", "text_b") if text_columns is None else text_columns
+        if len(columns) != 2:
+            raise ValueError(f"`text_column` must name two columns here. Received {len(columns)}: {','.join(columns)}.")
+        examples = read_table(path, header=header, text_columns=columns, dialect=dialect)
+        pairs = examples.text_a, examples.text_b
+    found = {}
+    for number, pair in enumerate(zip(*pairs, strict=True)):
+        if not all(map(str.strip, pair)):
+            raise ValueError(f"{examples.where(number)}: a query and its positive must have text. Remove this line.")
+        found.setdefault(pair[0], {})[pair[1]] = None
+    return {query: list(positives) for query, positives in found.items()}
+
+
+def mine_negatives(
+    index: SearchIndex,
+    positives: Mapping[str, Sequence[str]],
+    options: MiningOptions = MiningOptions(),
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    reranker: Reranker | None = None,
+) -> Iterator[MinedQuery]:
+    """Yields each query with its hard negatives, of which there may be none.
+
+    Args:
+        index: the texts to choose from.
+        positives: {query: texts that match it}, which are never its negatives, nor is the query itself.
+        options: a `MiningOptions`.
+        prompt, prompt_name: of queries, as in `SearchIndex.encoder`.
+        reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
+
+    Raises:
+        ValueError: as `SearchIndex.encoder`.
+    """
+    encode, queries = index.encoder(prompt, prompt_name), list(positives)
+    for start in range(0, len(queries), _CHUNK):
+        part = queries[start : start + _CHUNK]
+        vectors, counts = encode(part), [len(positives[query]) for query in part]
+        hits = index.search(vectors, options.range_max + max(counts) + 1)  # one more: the query may be a document too
+        if reranker is None:
+            matching = index.embed([text for query in part for text in positives[query]])
+            similar = np.split(cosines(np.repeat(vectors, counts, axis=0), matching), np.cumsum(counts)[:-1])
+        for number, (query, found) in enumerate(zip(part, hits, strict=True)):
+            own, known = list(positives[query]), {query, *positives[query]}
+            others = [hit for hit in found if hit.text not in known and hit.text.strip()][: options.range_max]
+            if reranker is None:
+                chosen = _choose(similar[number].tolist(), others, options)
+                yield MinedQuery(query, own, [hit.text for hit in chosen])
+                continue
+            scores, others = _rescore(reranker, query, own, others)
+            chosen = _choose(scores, others, options)
+            scores += [hit.score for hit in chosen]
+            yield MinedQuery(query, own, [hit.text for hit in chosen], scores)
+        logging.info("Searched %d of %d queries.", start + len(part), len(queries))
+
+
+def _rescore(reranker, query, positives, others):
+    """Returns the reranker's scores of positives, and the other hits with their new scores, the highest first."""
+    [ranked] = reranker([query], [[Hit("", 0.0, text, {}) for text in positives] + others])
+    scores = {hit.text: hit.score for hit in ranked}
+    return [scores[text] for text in positives], [hit for hit in ranked if hit.text not in set(positives)]
+
+
+def _choose(scores, others, options):
+    """Returns the negatives among hits that do not match the query; `scores` are those of its positives."""
+    limit = min(scores) - abs(min(scores)) * options.relative_margin
+    different = {hit.text: hit for hit in reversed(others) if hit.score <= limit}  # the first hit of each text
+    chosen = sorted(different.values(), key=lambda hit: -hit.score)
+    return chosen[options.range_min :][: options.num_negatives]
+
+
+def write_mined(path: str, mined: Iterator[MinedQuery]) -> tuple[int, int]:
+    """Writes a training file atomically: one line per query that has negatives.
+
+    Returns:
+        The numbers of queries and of negatives in the file.
+
+    Raises:
+        ValueError: no query has negatives.
+        OSError: the file cannot be written.
+    """
+    queries = negatives = 0
+    with atomic_open(path) as file:
+        for each in mined:
+            if each.negatives:
+                line = {name: value for name, value in each._asdict().items() if value is not None}
+                file.write(json_text(line, ensure_ascii=False) + "\n")
+                queries, negatives = queries + 1, negatives + len(each.negatives)
+        if not queries:
+            raise ValueError(
+                "No query has negatives: all texts that the index found are positives, or too similar to the query. "
+                "Lower `relative_margin`, or raise `range_max`."
+            )
+    return queries, negatives

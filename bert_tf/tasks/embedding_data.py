@@ -1,0 +1,227 @@
+"""Matching texts, with hard negatives or a score if they are used, from the files of a run of `EmbeddingTask`."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf.data import glue, tables
+from bert_tf.data.columns import number
+from bert_tf.data.dialect import Dialect
+from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
+from bert_tf.data.table_reader import line_position, names_in
+from bert_tf.data.tables import LabeledTexts
+from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS
+from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
+from bert_tf.utils.files import find_files
+
+
+@dataclasses.dataclass
+class TextGroups:
+    """n queries, each with a matching text and with texts that do not match, as parallel lists.
+
+    Attributes:
+        ids: "0", "1", ...
+        queries: the queries; the same again for each of its matching texts.
+        positives: a matching text each.
+        negatives: for each query any number of hard negatives.
+        path: the file, or several as `files.find_files` takes them.
+        lines: as in `LabeledTexts`.
+        labels: a teacher's margin between the positive and the only negative. If None, there are none.
+        bad_labels, bad_texts: empty, because no row is skipped.
+    """
+
+    ids: list[str]
+    queries: list[str]
+    positives: list[str]
+    negatives: list[list[str]]
+    path: str
+    lines: list[int] | list[str]
+    labels: list[float] | None = None
+    bad_labels: dict[int | str, Any] = dataclasses.field(default_factory=dict)
+    bad_texts: dict[int | str, Any] = dataclasses.field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        """{name: n texts}; the negatives of a query are one text."""
+        return {"query": self.queries, "positive": self.positives, "negatives": list(map("\n".join, self.negatives))}
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The texts of each example: the query, the matching text and the negatives."""
+        return [[*each[:2], *each[2]] for each in zip(self.queries, self.positives, self.negatives, strict=True)]
+
+    def where(self, index: int) -> str:
+        """Returns "file:line" of example `index`, the beginning of error messages."""
+        return line_position(self.path, self.lines[index])
+
+
+# === Lists ===
+# Files as rerankers have them: a query, its positives and its negatives.
+
+
+def is_list_file(path: str, dialect: Dialect) -> bool:
+    """Returns whether a file, or the first of several, is one of queries with lists of texts."""
+    first = find_files(path)[0]
+    is_list = first.lower().removesuffix(".gz").endswith((".jsonl", ".parquet"))
+    return is_list and "query" in (names := names_in(first, dialect)) and ("positives" in names or "documents" in names)
+
+
+def group_texts(examples: RankingExamples, one_negative: bool) -> TextGroups:
+    """Returns an example for each relevant document of a query, with the documents that are not relevant.
+
+    Args:
+        examples: queries with relevances.
+        one_negative: make an example for each pair of a relevant document and another one, with the difference of
+            their scores as the label, if they have scores.
+    """
+    found = TextGroups([], [], [], [], examples.path, [], None if examples.scores is None else [])
+    for number_of, (query, documents) in enumerate(zip(examples.queries, examples.documents, strict=True)):
+        relevances = examples.relevances[number_of]
+        negatives = [place for place, relevance in enumerate(relevances) if relevance < 1]
+        for positive in (place for place, relevance in enumerate(relevances) if relevance > 0):
+            for group in [[each] for each in negatives] if one_negative else [negatives]:
+                found.ids.append(str(len(found.ids)))
+                found.queries.append(query)
+                found.positives.append(documents[positive])
+                found.negatives.append([documents[place] for place in group])
+                found.lines.append(examples.lines[number_of])
+                if examples.scores is not None:
+                    found.labels.append(examples.scores[number_of][positive] - examples.scores[number_of][group[0]])
+    return found
+
+
+def _read_lists(options, kind, with_scores):
+    loss, path = LOSS_FUNCTIONS[options.loss], options.files[kind]
+    is_training = kind == "train"
+    if with_scores and not (is_training and loss.margins):
+        what = f"`loss={options.loss}`" if is_training else "an evaluation by correlation"
+        raise ValueError(
+            f"{path}: {what} requires pairs with scores. Received queries with lists of texts; choose another loss, or "
+            "pass `eval_by=retrieval` for an evaluation."
+        )
+    if options.drop_empty:
+        raise ValueError(f"`drop_empty` requires a table. Received queries with lists of texts: {path}; remove it.")
+    read = read_ranking_file(path, True, options.dialect, with_scores)
+    examples = group_texts(read, one_negative=is_training and loss.texts == (3,))
+    if not len(examples):
+        raise ValueError(f"{path}: `loss={options.loss}` requires negatives. No query has any; add some.")
+    return examples
+
+
+# === Tables ===
+# Tables with a column for each text, and GLUE's.
+
+
+def evaluates_by_score(options: EmbeddingOptions) -> bool:
+    """Returns whether evaluation correlates cosines with scores; otherwise it measures retrieval of matching texts."""
+    return LOSS_FUNCTIONS[options.loss].by_score if options.eval_by == "auto" else options.eval_by == "spearman"
+
+
+def read_embedding_data(options: EmbeddingOptions, kinds: Sequence[str]) -> dict[str, LabeledTexts | TextGroups]:
+    """Reads the files of a run, or the GLUE task: {kind of split: its examples}.
+
+    Raises:
+        ValueError: options contradict each other, or a file is not as described.
+    """
+    loss, by_score = LOSS_FUNCTIONS[options.loss], evaluates_by_score(options)
+    _check_task(options)
+    scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
+    read = _read_glue if options.task_name else _read_file
+    examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
+    if "train" in examples and loss.binary:
+        _check_binary(examples["train"], options.loss)
+    return examples
+
+
+def _check_task(options):
+    files = [path for path in options.files.values() if path]
+    if options.task_name and files:
+        raise ValueError(
+            f"`task_name` and files cannot be combined. Received `task_name={options.task_name}` and {files}; remove "
+            "one."
+        )
+    if bool(options.task_name) != bool(options.data_dir):
+        given = "task_name" if options.task_name else "data_dir"
+        raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
+    of_files = [name for name in ("separator", "encoding", "drop_empty") if getattr(options, name)]
+    if options.task_name and of_files:
+        raise ValueError(
+            f"`task_name` cannot be combined with `{of_files[0]}`, which is for your own files. Remove one."
+        )
+
+
+def _check_columns(options, kind):
+    """Raises ValueError if the columns of a table are too few or too many for their use."""
+    numbers, what = {
+        "train": (LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
+        "dev": ((2, 3), "`do_eval`"),
+        "final": ((2, 3), "`test_file`"),
+        "test": ((1, 2), "`do_predict`"),
+    }[kind]
+    columns = options.text_column
+    if len(columns) not in numbers:
+        raise ValueError(
+            f"`text_column` must name {' or '.join(map(str, numbers))} columns for {what}. Received "
+            f"{len(columns)}: {','.join(columns)}."
+        )
+
+
+def _read_glue(options, kind, with_scores):
+    _check_columns(options, kind)
+    task = glue.find_glue_task(options.task_name)
+    if task.scale is None:
+        raise ValueError(f"`task_name` must be a GLUE task with pair scores. Received: {task.name}.")
+    table = glue.read_split(options.data_dir, task.name, kind)
+    return _with_scores(table, options.highest_score or task.scale[1], with_scores)
+
+
+def _read_file(options, kind, with_scores):
+    action, path, columns = ACTIONS[kind], options.files[kind], options.text_column
+    if not path:
+        raise ValueError(
+            f"`do_{action}` requires texts. Pass `{action}_file`, or `task_name` with `data_dir`."
+        )
+    if kind != "test" and options.given_text_column is None and is_list_file(path, options.dialect):
+        return _read_lists(options, kind, with_scores)
+    _check_columns(options, kind)
+    more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows, "dialect": options.dialect}
+    more["drop_empty"] = options.drop_empty and kind != "test"
+    highest, labels = options.highest_score or 1.0, {}
+    if with_scores:
+        is_margin = kind == "train" and LOSS_FUNCTIONS[options.loss].margins
+        kind_of_score = number() if is_margin else number(-highest, highest)
+        labels = {"label_column": options.label_column, "label": kind_of_score}
+        labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
+    table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
+    if len(columns) == 3:
+        table = _with_third_text(table, tables.read_table(path, text_columns=columns[2:], **more))
+    return _with_scores(table, highest, with_scores)
+
+
+def _with_third_text(pairs, third):
+    """Joins two tables of one file: the pairs whose line also has a third text, with that text."""
+    third_of = dict(zip(third.lines, third.text_a, strict=True))
+    kept = [i for i, line in enumerate(pairs.lines) if line in third_of]
+    lists = {name: [getattr(pairs, name)[i] for i in kept] for name in ("ids", "text_a", "text_b", "lines")}
+    labels = pairs.labels and [pairs.labels[i] for i in kept]
+    bad_texts = dict(sorted({**third.bad_texts, **pairs.bad_texts}.items()))
+    text_c = [third_of[line] for line in lists["lines"]]
+    return dataclasses.replace(pairs, **lists, labels=labels, bad_texts=bad_texts, text_c=text_c)
+
+
+def _with_scores(examples, highest, with_scores):
+    """Returns the examples with labels scaled to at most 1, or without labels."""
+    scores = [score / highest for score in examples.labels] if with_scores else None
+    return dataclasses.replace(examples, labels=scores)
+
+
+def _check_binary(examples, loss):
+    wrong = next((n for n, score in enumerate(examples.labels) if score not in (0, 1)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
+            f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
+        )

@@ -1,0 +1,124 @@
+"""Hard negatives: those that the cosines of all texts give, the file that trains, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.data.ranking_files import read_ranking_file
+from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
+from bert_tf.inference.reranker import Reranker
+from bert_tf.inference.search import Hit, SearchIndex
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.options import EmbeddingOptions
+from tests import tiny
+from tests.export.models import write_trained
+from tests.run_cases import run_here
+from tests.tasks.reranking.support import write_jsonl
+from tests.tasks.support import options
+
+TEXTS = [text for text, _ in tiny.texts(40, seed=3)]
+POSITIVES = {TEXTS[0]: [TEXTS[1], "a story"], "good music": [TEXTS[2]], "people": [TEXTS[3]]}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    index = SearchIndex.create(folder / "index", tiny.checkpoint(folder / "model", initializer_range=0.3))
+    index.add([*map(str, range(len(TEXTS)))], TEXTS)
+    return index
+
+
+def _expected(index, query, positives, options):
+    """The negatives by the cosines of all texts of the index."""
+    vectors = {text: index.embed([text])[0] for text in {*TEXTS, *positives}}
+    own = index.encoder()([query])[0]
+    cosine = {text: own @ v / np.linalg.norm(own) / np.linalg.norm(v) for text, v in vectors.items()}
+    limit = min(cosine[text] for text in positives)
+    limit -= abs(limit) * options.relative_margin
+    others = sorted(set(TEXTS) - {query, *positives}, key=lambda text: -cosine[text])[: options.range_max]
+    allowed = [text for text in others if cosine[text] <= limit]
+    return allowed[options.range_min :][: options.num_negatives]
+
+
+@pytest.mark.parametrize("options", [
+    MiningOptions(3, 0), MiningOptions(4, 0.01, 2), MiningOptions(2, 0, 1, 25), MiningOptions(50, 0, 0, 100),
+])  # fmt: skip
+def test_the_most_similar_texts_that_do_not_match(options, index):
+    mined = list(mine_negatives(index, POSITIVES, options))
+    assert [each[:2] for each in mined] == list(POSITIVES.items())
+    for query, positives, negatives, _ in mined:
+        assert negatives == _expected(index, query, positives, options)
+    assert any(each.negatives for each in mined)
+
+
+def test_a_reranker_scores_them(index, tmp_path):
+    write_trained(tmp_path, "reranking")
+    reranker, mining = Reranker(tmp_path), MiningOptions(4, 0.001, 1, 30)
+    query, positives = next(iter(POSITIVES.items()))
+    [mined] = mine_negatives(index, {query: positives}, mining, reranker=reranker)
+    texts = [hit.text for hit in index.search([query], 99)[0] if hit.text not in (query, *positives)][:30]
+    [ranked] = reranker([query], [[Hit("", 0, text, {}) for text in dict.fromkeys([*positives, *texts])]])
+    scores = {hit.text: hit.score for hit in ranked}
+    limit = min(map(scores.get, positives)) * (1 - 0.001)  # probabilities
+    expected = [hit.text for hit in ranked if hit.text in texts and hit.score <= limit][1:5]
+    assert sorted(mined.negatives) == sorted(expected) and len(expected) > 1
+    assert mined.scores == pytest.approx([scores[text] for text in [*positives, *mined.negatives]], abs=1e-6)
+    write_mined(str(tmp_path / "train.jsonl"), iter([mined]))
+    given = options(EmbeddingOptions, train_file=str(tmp_path / "train.jsonl"), loss="margin_mse")
+    groups = EmbeddingTask.read_data(given, ["train"], None).examples["train"]
+    of_text = dict(zip([*positives, *mined.negatives], mined.scores, strict=True))
+    assert groups.labels == [of_text[positive] - of_text[negative] for _, positive, negative in groups.groups]
+    assert len(groups) == len(positives) * len(expected)
+
+
+def test_positives_of_one_query_are_read_together(tmp_path):
+    pairs = tiny.write_tsv(tmp_path / "a.tsv", [("q", "1"), ("r", "2"), ("q", "3"), ("q", "1")], "text_a\ttext_b")
+    expected = {"q": ["1", "3"], "r": ["2"]}
+    assert read_positives(str(pairs)) == expected == read_positives(str(pairs), ["0", "text_b"])
+    lists = write_jsonl(tmp_path / "a.jsonl", [("q", ["1", "3"], ["x"]), ("r", ["2"], [])])
+    assert read_positives(str(lists)) == expected
+    empty = tiny.write_tsv(tmp_path / "b.tsv", [("q", " ")], "text_a\ttext_b")
+    with pytest.raises(ValueError, match="b.tsv:2: a query and its positive must have text"):
+        read_positives(str(empty))
+
+
+def _run(index, tmp_path, *words):
+    pairs = tiny.write_tsv(tmp_path / "pairs.tsv", [(query, text) for query, found in POSITIVES.items()
+                                                    for text in found], "text_a\ttext_b")  # fmt: skip
+    given = [f"--index_dir={index.directory}", f"--input_file={pairs}", f"--output_file={tmp_path}/train.jsonl"]
+    return run_here("mine_negatives", [*given, *words])
+
+
+def test_the_file_trains_embedders_and_rerankers(index, tmp_path):
+    ended = _run(index, tmp_path, "--num_negatives=3", "--relative_margin=0.01")
+    assert ended["status"] == 0, ended["log"]
+    path = str(tmp_path / "train.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
+    mined = [each for each in mine_negatives(index, POSITIVES, MiningOptions(3, 0.01)) if each.negatives]
+    assert lines == [{"query": q, "positives": p, "negatives": n} for q, p, n, _ in mined]
+    assert f"{len(mined)} of 3 queries have negatives" in ended["log"]
+    groups = EmbeddingTask.read_data(options(EmbeddingOptions, train_file=path), ["train"], None).examples["train"]
+    assert groups.groups == [[each.query, text, *each.negatives] for each in mined for text in each.positives]
+    assert read_ranking_file(path, True).documents == [[*each.positives, *each.negatives] for each in mined]
+    again = _run(index, tmp_path)
+    assert again["status"] == 1 and "--output_file exists: " in again["log"]
+    assert _run(index, tmp_path, "--overwrite", "--num_negatives=1")["status"] == 0
+
+
+def test_whole_or_not_at_all(index, tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text("before", encoding="utf-8")
+    with pytest.raises(ValueError, match="No query has negatives: .* Lower `relative_margin`, or raise `range_max`"):
+        write_mined(str(path), mine_negatives(index, POSITIVES, MiningOptions(relative_margin=5.0)))
+    assert path.read_text(encoding="utf-8") == "before" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--range_max=3"], "--range_max must be at least the sum of --range_min and --num_negatives. Received"),
+    (["--text_column=text_a"], "--text_column must name two columns here. Received 1: text_a"),
+    (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can hold lists. Received: a.tsv"),
+])  # fmt: skip
+def test_what_cannot_be_mined_is_refused(words, message, index, tmp_path):
+    ended = _run(index, tmp_path, *words)
+    assert ended["status"] == 1 and message in ended["log"], ended["log"]

@@ -1,0 +1,82 @@
+"""Embeddings in int8 and binary: values by hand, cosines that stay near, and indexes and files that hold them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.sentence_encoder import SentenceEncoder
+from bert_tf.inference.vector_types import quantize_vectors, stored_width, unit_vectors
+from tests import tiny
+from tests.run_cases import run_here
+
+VECTORS = np.random.default_rng(0).normal(size=(50, 64)).astype(np.float32)
+
+
+def test_values_by_hand():
+    vectors = np.array([[0.5, -1, 0.25, 0, 2, -2, 0.1, 1e-9], [0] * 8], np.float32)
+    assert quantize_vectors(vectors, "int8").tolist() == [[32, -64, 16, 0, 127, -127, 6, 0], [0] * 8]
+    assert quantize_vectors(vectors, "binary").tolist() == [[0b10101011], [0]]
+    assert quantize_vectors(vectors, "float32") is vectors
+    signs = np.array([1, -1, 1, -1, 1, -1, 1, 1]) / np.sqrt(8)
+    np.testing.assert_allclose(unit_vectors(np.array([[0b10101011]], np.uint8))[0], signs, rtol=1e-6)
+    with pytest.raises(ValueError, match="`vector_dtype=binary` requires a number of .* multiple of 8. Received 7"):
+        quantize_vectors(vectors[:, :7], "binary")
+    with pytest.raises(ValueError, match="`vector_dtype` must be one of float32, int8, binary. Received: 'int4'"):
+        quantize_vectors(vectors, "int4")
+
+
+@pytest.mark.parametrize(("dtype", "size", "tolerance"), [("int8", 64, 0.01), ("binary", 8, 0.35)])
+def test_cosines_stay_near(dtype, size, tolerance):
+    stored = quantize_vectors(VECTORS, dtype)
+    assert stored.nbytes == 50 * size and stored_width(stored) == 64
+    back = unit_vectors(stored)
+    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(unit(VECTORS) @ back.T, unit(VECTORS) @ unit(VECTORS).T, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "binary"])
+def test_an_index_holds_them_through_its_changes(dtype, model, tmp_path):
+    rng, index = np.random.default_rng(0), SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
+    expected = {}
+    for step in range(6):
+        ids = [f"d{n}" for n in rng.choice(12, 4, replace=False)]
+        rows = rng.normal(size=(4, 32)).astype(np.float32)
+        index.add(ids, ids, vectors=rows)
+        expected |= dict(zip(ids, unit_vectors(quantize_vectors(unit(rows), dtype)), strict=True))
+        if step == 3:
+            index.delete(ids[:1])
+            del expected[ids[0]]
+    query = rng.normal(size=(1, 32)).astype(np.float32)
+    [hits] = SearchIndex(index.directory).search(query, 99)
+    scores = {name: float(row @ unit(query)[0]) for name, row in expected.items()}
+    assert {hit.id: hit.score for hit in hits} == pytest.approx(scores, abs=1e-6)
+    assert {each.vectors.dtype for each in index._segments} == {np.dtype({"int8": "int8", "binary": "uint8"}[dtype])}
+
+
+def test_the_command_writes_them(model, tmp_path):
+    texts = ["good film", "a warm story of people", "music"]
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    words = [f"--model={model}", f"--input_file={tmp_path}/texts.txt", "--vector_dtype=int8"]
+    for more in (f"--output_file={tmp_path}/out.npz", f"--output_file={tmp_path}/out.jsonl",
+                 f"--index_dir={tmp_path}/index"):  # fmt: skip
+        ended = run_here("embed", [*words, more])
+        assert ended["status"] == 0, ended["log"]
+    expected = quantize_vectors(SentenceEncoder(model)(texts), "int8")
+    with np.load(tmp_path / "out.npz") as file:
+        assert file["embeddings"].dtype == np.int8
+        np.testing.assert_allclose(file["embeddings"], expected, atol=1)
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    np.testing.assert_allclose([line["embeddings"] for line in lines], expected, atol=1)
+    assert SearchIndex(tmp_path / "index").search(["music"])[0][0][:2] == ("2", pytest.approx(1, abs=1e-3))
+    with pytest.raises(ValueError, match="`vector_dtype` must be one of"):
+        SearchIndex.create(tmp_path / "other", model, vector_dtype="int4")
+    ended = run_here("embed", [*words, f"--index_dir={tmp_path}/index", "--update", "--id_column=0"])
+    assert ended["status"] == 1 and "--vector_dtype cannot be combined with --update" in ended["log"]
