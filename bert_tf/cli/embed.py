@@ -57,14 +57,14 @@ FLAGS = (
     ),
     Flag(
         "dim", None,
-        "Number of leading dimensions to keep of each embedding, which is then normalized again if the model "
-        "normalizes; for models trained with --matryoshka_dims. Default: all.",
+        "Number of leading dimensions to keep, for models trained with --matryoshka_dims. If the model normalizes its "
+        "embeddings, the shorter ones are normalized again. Default: all.",
         "integer", low=1,
     ),
     Flag(
         "vector_dtype", "float32",
-        "Data type of the embeddings. int8: scaled per vector and rounded, a quarter of the size; binary: one bit per "
-        "dimension, a thirty-second of the size. Both keep approximate cosine similarities.",
+        "Data type of the embeddings. int8: each vector is scaled and rounded, 1/4 of the size; binary: one bit per "
+        "dimension, 1/32 of the size. Both approximately preserve cosine similarities.",
         choices=names.VECTOR_DTYPES,
     ),
     *PROMPT,

@@ -5,8 +5,9 @@
     bert-tf mine_negatives --index_dir=passages.index --input_file=pairs.tsv \\
         --output_file=train.jsonl
 
-Writes each query with its positives and the texts that the index ranks highest
-although they are not positives. run_embedder and run_reranker read the file.
+Writes each query with its positives and its hard negatives: the non-matching
+texts that the index ranks highest. run_embedder and run_reranker can train on
+the file.
 """
 
 import os
@@ -19,12 +20,12 @@ from bert_tf.utils.settings import Flag
 
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
 FLAGS = (
-    Flag("index_dir", None, "Index of the texts to choose from, made with `bert-tf embed --index_dir`.", required=True),
+    Flag("index_dir", None, "Index of the candidate texts, made with `bert-tf embed --index_dir`.", required=True),
     Flag("model", None, "Model that the index was made with. Default: its path at that time."),
     Flag(
         "input_file", None,
-        "Queries with texts that match them: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and "
-        "negatives per row, as for run_reranker; these negatives are not used.",
+        "Queries and matching texts: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and negatives "
+        "per row, as for run_reranker. Negatives in the file are ignored.",
         required=True,
     ),
     *(flag for flag in options.EMBEDDING_FLAGS if flag.name in _COLUMNS),
@@ -35,25 +36,25 @@ FLAGS = (
     ),
     Flag(
         "output_file", None,
-        "Training file to write, .jsonl: query, positives and negatives per line.",
+        "Training file to write (.jsonl), with query, positives and negatives per line.",
         required=True,
     ),
     Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
     *PROMPT,
     Flag(
         "rerank", None,
-        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. The file then has its "
-        "scores too, from which run_embedder --loss=margin_mse learns.",
+        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. The scores are written "
+        "to the file, for run_embedder --loss=margin_mse.",
     ),
     Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1),
     Flag(
         "relative_margin", 0.05,
-        "Share by which the score of a negative must be lower than that of the positive: its cosine similarity to the "
-        "query, or the score of --rerank. It excludes unlabeled positives; 0 excludes texts that score higher.",
+        "Fraction by which a negative must score lower than the query's lowest-scoring positive, to exclude unlabeled "
+        "positives; 0 only excludes texts that score higher. Scores are cosine similarities or those of --rerank.",
         "float", low=0,
     ),
-    Flag("range_min", 0, "Number of the most similar remaining texts to skip.", "integer", low=0),
-    Flag("range_max", 100, "Number of the most similar texts, without positives, to choose from.", "integer", low=1),
+    Flag("range_min", 0, "Number of highest-scoring texts to skip, after --relative_margin.", "integer", low=0),
+    Flag("range_max", 100, "Number of most similar texts to choose from, not counting positives.", "integer", low=1),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@
 Prints the texts that are most similar to each query, by cosine similarity. With
 --rerank, a reranker orders them. With --reader, prints the answers that a
 question-answering model finds in them. With --queries_file and --qrels_file,
-evaluates the search instead: MRR, nDCG and recall.
+computes MRR, nDCG and recall instead.
 """
 
 from bert_tf.cli.common_flags import PROMPT
@@ -19,18 +19,18 @@ FLAGS = (
     Flag("model", None, "Model that the index was made with. Default: its path at that time."),
     Flag(
         "top_k", 10,
-        "Number of texts to return per query. With --qrels_file, recall is also computed at this number, from 10.",
+        "Number of texts to return per query. With --qrels_file: 10 or more; recall is also computed at this number.",
         "integer", low=1,
     ),
     Flag(
         "queries_file", None,
-        "With --qrels_file: texts of the queries, instead of arguments: a .tsv file with id and text, without a "
-        "header, or .jsonl or .parquet with id or _id, and text.",
+        "With --qrels_file: queries, instead of arguments. A .tsv file with id and text, without a header, or a .jsonl "
+        "or .parquet file with id or _id, and text.",
     ),
     Flag(
         "qrels_file", None,
-        "Evaluate the search of --queries_file by these relevances, as TREC or BEIR writes them. The ids of documents "
-        "are those of the index, from `bert-tf embed --id_column`.",
+        "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
+        "those in the index (`bert-tf embed --id_column`).",
     ),
     *PROMPT,
     Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),

@@ -197,7 +197,7 @@ class EncoderConfig:
             with the relative position of a query, or both; (), none. The layers share one table of relative positions.
         position_buckets: number of buckets on each side for relative positions; those of distances beyond half as many
             grow logarithmically. If None, each distance up to max_relative_positions has its own.
-        max_relative_positions: the largest distance that is told apart. If None, max_position_embeddings.
+        max_relative_positions: the largest distance that is distinguished. If None, max_position_embeddings.
         position_biased_input: whether position embeddings are added to the input; if not, there is no position table.
         extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
             have BERT's values, so that it is written back unchanged.
@@ -299,7 +299,7 @@ class EncoderConfig:
 
     @property
     def most_relative_positions(self) -> int:
-        """The largest distance that is told apart: `max_relative_positions`, or `max_position_embeddings`."""
+        """The largest distance that is distinguished: `max_relative_positions`, or `max_position_embeddings`."""
         return self.max_relative_positions or self.max_position_embeddings
 
     @property

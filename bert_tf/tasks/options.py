@@ -237,10 +237,10 @@ class EmbeddingOptions(TableOptions):
 
     train_file: str | None = option(
         None,
-        f"Training pairs of texts: {_TABLE} If --text_column is left out, .jsonl and .parquet may also have a query, "
+        f"Training pairs of texts: {_TABLE} Without --text_column, .jsonl and .parquet files can also contain query, "
         "positives and negatives per row, as for run_reranker.",
     )
-    eval_file: str | None = option(None, f"Evaluation pairs of texts, or queries with lists, as above: {_TABLE}")
+    eval_file: str | None = option(None, f"Evaluation pairs of texts, or lists as in --train_file: {_TABLE}")
     predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {_TABLE}")
     header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
@@ -255,7 +255,7 @@ class EmbeddingOptions(TableOptions):
     )
     label_column: str = option(
         "label",
-        "Column of the pair's score, or of the margin for --loss=margin_mse; for losses and evaluations that use one.",
+        "Column of the pair's score (with --loss=margin_mse: the margin), for losses and evaluations that use one.",
     )
     drop_empty: bool = _DROP_EMPTY
     highest_score: float | None = option(
@@ -267,8 +267,8 @@ class EmbeddingOptions(TableOptions):
         "in_batch_negatives",
         "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
         "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
-        "triplet: the second text is closer than the third; margin_mse: it is closer by the label, the difference of "
-        "a reranker's scores (distillation).",
+        "triplet: the second text is closer than the third; margin_mse: it is closer by the label, the difference "
+        "between a reranker's scores (distillation).",
         choices=LOSSES,
     )
     temperature: float = option(
@@ -283,7 +283,7 @@ class EmbeddingOptions(TableOptions):
     )
     matryoshka_dims: Sequence[str] | None = option(
         None,
-        "Numbers of leading dimensions that are to be useful embeddings too, such as 384,256,128,64: the loss is the "
+        "Numbers of leading dimensions to train as embeddings of their own, such as 384,256,128,64. The loss is the "
         "mean over them (Matryoshka representation learning). Default: all dimensions only.",
     )
     eval_by: str = option(
