@@ -60,7 +60,7 @@ def relative_rows(config: EncoderConfig, length):
     buckets = _buckets(config.max_length, config.position_buckets, config.most_relative_positions)
     # A packed sequence may be longer than the table; its far tokens do not see each other.
     bucket = tf.gather(tf.constant(buckets), tf.minimum(tf.abs(distances), len(buckets) - 1))
-    return tf.clip_by_value(span + tf.sign(distances) * bucket, 0, 2 * span - 1)
+    return tf.clip_by_value(span + tf.where(distances < 0, -bucket, bucket), 0, 2 * span - 1)
 
 
 def _buckets(length, position_buckets, most):
