@@ -369,6 +369,7 @@ def export_trained(
     options.check_folder(export_dir)  # before the long work
     found = load_trained_model(directory, trained, options)
     task, model = found.task, found.model
+    options.check(task)  # before calibration
     is_of_texts = isinstance(calibration, (str, os.PathLike))
     if is_of_texts:
         examples = read_calibration_texts(calibration, task, found.text_inputs)

@@ -69,8 +69,9 @@ class SelfAttention(ResidualLayer):
             )
             self.attention_dropout = Dropout(self.attention_dropout_rate, name="attention_dropout", **policy)
             self.attention_dropout.build((None, self.num_heads, None, None))
-            self.position_dropout = Dropout(self.hidden_dropout_rate, name="position_dropout", **policy)
-            self.position_dropout.build((None, H))
+            if self.pos_att_type:
+                self.position_dropout = Dropout(self.hidden_dropout_rate, name="position_dropout", **policy)
+                self.position_dropout.build((None, H))
         with keras.name_scope("output"):
             self.dense = self.build_linear("dense", H, (*input_shape[:-1], inner), target="output")
             self.hidden_dropout = Dropout(self.hidden_dropout_rate, name="hidden_dropout", **policy)

@@ -408,7 +408,7 @@ def _check_field(field, value):
     elif field.name == "classifier_pooling":
         good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
     elif field.name == "pos_att_type":
-        good = isinstance(value, tuple) and sorted(value) in POSITION_SCORES
+        good = isinstance(value, tuple) and sorted(map(str, value)) in POSITION_SCORES
         must = f"one of {POSITION_SCORES}"
     elif field.name == "model_type":
         good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"

@@ -141,8 +141,7 @@ def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the keys of relative positions, and checks those that an absent key would turn off."""
     values = dict(values)
     width, heads = values.get("hidden_size", 1536), values.get("num_attention_heads", 24)
-    good = {name: given for name, given in _DISENTANGLED.items() if name != "conv_kernel_size" or name in values}
-    good |= {name: (width, width) for name in ("embedding_size", "pooler_hidden_size") if name in values}
+    good = _DISENTANGLED | {name: (width, width) for name in ("embedding_size", "pooler_hidden_size")}
     if "attention_head_size" in values and isinstance(width, int) and isinstance(heads, int) and heads:
         good["attention_head_size"] = (width // heads, None)
     for key, (supported, absent) in good.items():
