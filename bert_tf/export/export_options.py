@@ -76,12 +76,6 @@ class ExportOptions:
         Args:
             task: a `FineTuned`, or a fill-mask task.
         """
-        if self.has_fast_encoder and task.config.pos_att_type:
-            given = "export_for=cpu" if self.export_for == "cpu" else "export_dtype=int8"
-            raise ValueError(
-                f"`{given}` is not supported for a model with disentangled attention (pos_att_type in its "
-                "configuration), with which TensorFlow can crash in the optimized graph. Remove the option."
-            )
         if self.export_for != "litert":
             return
         several = task.list_inputs or getattr(task, "windows", None) is not None

@@ -88,11 +88,13 @@ def position_scores(query, key, position_key=None, position_query=None):
         position_key, position_query: kr and qr of the distances of `relative_rows`, float [1, A, 2 S, D]; None: without
             this term.
     """
-    length, terms = tf.shape(query)[2], []
+    (count, length), terms = tf.unstack(tf.shape(query)[::2]), []
+    # Repeated, not broadcast: oneDNN's product reads beyond a single matrix for several examples of one head.
     if position_key is not None:
+        position_key = tf.repeat(position_key, count, 0)
         terms.append(_by_distance(tf.matmul(query, position_key, transpose_b=True), length - 1))
     if position_query is not None:
-        ascending = tf.reverse(position_query, [2])
+        ascending = tf.repeat(tf.reverse(position_query, [2]), count, 0)
         by_key = _by_distance(tf.matmul(key, ascending, transpose_b=True), length)
         terms.append(tf.linalg.matrix_transpose(by_key))
     return terms[0] if len(terms) == 1 else terms[0] + terms[1]

@@ -165,9 +165,8 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     common = [f"--init_checkpoint={start}", "--do_train", "--do_export", "--save_format=huggingface", "--seed=1",
               f"--max_seq_length={LENGTH}", "--train_batch_size=8", "--num_train_epochs=1"]  # fmt: skip
     table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict"]
-    targets = {"text": ["--export_explanations=attributions"]}
-    if not EncoderConfig.load(start).pos_att_type:  # which is refused for the others
-        targets |= {"cpu": ["--export_for=cpu"], "int8": ["--export_for=cpu", "--export_dtype=int8"]}
+    targets = {"text": ["--export_explanations=attributions"], "cpu": ["--export_for=cpu"],
+               "int8": ["--export_for=cpu", "--export_dtype=int8"]}  # fmt: skip
     classified = run_programs("run_classifier", [
         [*common, *table, f"--output_dir={tmp_path}/{name}", *given] for name, given in targets.items()
     ])  # fmt: skip

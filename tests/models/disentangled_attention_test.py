@@ -36,6 +36,16 @@ def test_each_score_is_that_of_its_distance(length):
     np.testing.assert_allclose(position_scores(query, key, far_keys, far_queries), of_keys + of_queries, atol=1e-5)
 
 
+def test_several_examples_of_one_head():
+    """TensorFlow 2.21's product of [3, 1, 88, 12] and one [176, 12], transposed, ends the process in a graph."""
+    rng = np.random.default_rng(0)
+    query, far_keys = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 1, 88, 12), (1, 1, 176, 12)))
+    shapes = tf.TensorSpec([None, 1, None, 12]), tf.TensorSpec([1, 1, None, 12])
+    scores = tf.function(lambda query, far: position_scores(query, query, far), shapes)(query, far_keys)
+    for found, each in zip(scores, query, strict=True):
+        np.testing.assert_allclose(found, position_scores(each[None], each[None], far_keys)[0], atol=1e-5)
+
+
 def test_buckets():
     """The numbers are those of torch Transformers' make_log_bucket_position."""
     config = tiny.config(pos_att_type=["p2c"], position_buckets=6, max_position_embeddings=20)

@@ -1,7 +1,6 @@
 """The fast forward pass: equal to the model's in every configuration, whole and in parts, each weight held once."""
 
 import dataclasses
-import types
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import tensorflow as tf
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.int8_ranges import RangedInt8, RecordingFloats
 from bert_tf.export.cpu.products import Floats, Int8
-from bert_tf.export.export_options import ExportOptions
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.lora import Lora
@@ -91,14 +89,6 @@ def test_it_computes_what_the_model_does(changes, parts):
         for ours, true in [*pairs, *zip(fast["encoder_outputs"], plain["encoder_outputs"], strict=True)]:
             assert ours.shape == true.shape
             np.testing.assert_allclose(ours[mask > 0], true[mask > 0], atol=1e-5)
-
-
-@pytest.mark.parametrize(("given", "name"), [({"export_for": "cpu"}, "export_for=cpu"), ({"dtype": "int8"}, "int8")])
-def test_exports_of_disentangled_attention_are_refused(given, name):
-    task = types.SimpleNamespace(config=dataclasses.replace(CONFIG, pos_att_type=("c2p",)))
-    with pytest.raises(ValueError, match=f"{name}` is not supported for a model with disentangled attention"):
-        ExportOptions(**given).check(task)
-    ExportOptions().check(task)
 
 
 def test_a_sequence_of_more_tokens_than_positions_is_refused():
