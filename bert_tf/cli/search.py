@@ -52,6 +52,7 @@ TAKES_TEXTS = True
 def main(settings, texts):
     """Prints the nearest texts of each query, or the answers in them, the best first; or the metrics of the search."""
     from bert_tf.inference.reranker import Reranker
+    from bert_tf.inference.retrieval import evaluate_search, read_judged_queries
     from bert_tf.inference.search import SearchIndex, read_queries
     from bert_tf.inference.search_reader import SearchReader
 
@@ -60,6 +61,8 @@ def main(settings, texts):
         _check_evaluation(settings, texts)
     queries = [] if is_evaluation else read_queries(texts)
     index = SearchIndex(settings.index_dir, settings.model)
+    if is_evaluation:  # before the models are loaded, which takes longer
+        judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
     reader = SearchReader(settings.reader) if settings.reader else None
     if "rerank_top_k" in settings.given and not settings.rerank:
         raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
@@ -72,7 +75,7 @@ def main(settings, texts):
         return [found[: settings.top_k] for found in reranker(queries, hits)] if reranker else hits
 
     if is_evaluation:
-        _evaluate(settings, index, search)
+        _print_metrics(settings, len(judged.texts), evaluate_search(judged, search, settings.top_k))
     else:
         hits = search(queries)
         _print_hits(settings, queries, hits, reader(queries, hits) if reader else [None] * len(queries))
@@ -93,6 +96,8 @@ def _print_hits(settings, queries, hits, answers):
 
 def _check_evaluation(settings, texts):
     """Raises ValueError if the search cannot be evaluated, or something else is asked for too."""
+    from bert_tf.evaluation.ranking import CUT
+
     for name, other in (("queries_file", "qrels_file"), ("qrels_file", "queries_file")):
         if not settings.get(other):
             raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
@@ -100,18 +105,16 @@ def _check_evaluation(settings, texts):
         raise ValueError(f"`queries_file` cannot be combined with queries as arguments. Received: {texts}; remove one.")
     if settings.reader:
         raise ValueError("`qrels_file` cannot be combined with `reader`: it judges documents, not answers. Remove one.")
-    if settings.top_k < 10:
-        raise ValueError(f"`top_k` must be 10 or more with `qrels_file`, for nDCG@10. Received: {settings.top_k}.")
+    if settings.top_k < CUT:
+        raise ValueError(
+            f"`top_k` must be {CUT} or more with `qrels_file`, for nDCG@{CUT}. Received: {settings.top_k}."
+        )
 
 
-def _evaluate(settings, index, search):
-    from bert_tf.inference.retrieval import evaluate_search, read_judged_queries
-
-    judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
-    metrics = evaluate_search(judged, search, settings.top_k)
+def _print_metrics(settings, num_queries, metrics):
     if settings.json:
-        print(json_text({"num_queries": len(judged.texts), **metrics}))
+        print(json_text({"num_queries": num_queries, **metrics}))
         return
-    print(f"{len(judged.texts)} queries")
+    print(f"{num_queries} queries")
     for name, value in metrics.items():
         print(f"{name} = {value:.4f}")

@@ -93,7 +93,7 @@ def read_texts_by_id(
             found[str(name)] = " ".join(filter(None, reversed(texts)))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
-            f"`{parameter}` must have a text for every id in the run and in `qrels_file`. {path} has none for "
+            f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "
             f"{len(missing)} of {len(ids)}, such as {missing[0]!r}; pass the file that they were made with."
         )
     return found

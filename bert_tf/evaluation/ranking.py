@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 METRICS = ("mrr_at_10", "ndcg_at_10", "map")
-_CUT = 10
+CUT = 10  # documents of a query that MRR and nDCG look at
 
 
 def rank_documents(scores: Sequence[float], ids: Sequence[str]) -> list[int]:
@@ -57,7 +57,7 @@ def first_relevant(ranked: Sequence[int]) -> int:
 
 def _reciprocal_rank(ranked, judged):
     rank = first_relevant(ranked)
-    return 1 / rank if rank <= min(_CUT, len(ranked)) else 0.0
+    return 1 / rank if rank <= min(CUT, len(ranked)) else 0.0
 
 
 def _ndcg(ranked, judged):
@@ -66,7 +66,7 @@ def _ndcg(ranked, judged):
 
 
 def _dcg(relevances):
-    gains = np.maximum(relevances[:_CUT], 0)
+    gains = np.maximum(relevances[:CUT], 0)
     return float((gains / np.log2(2 + np.arange(len(gains)))).sum())
 
 

@@ -17,7 +17,7 @@ from bert_tf.tasks.embedding_data import group_texts, is_list_file
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
-_CHUNK = 1_000  # queries searched at a time: their hits have texts, which take memory
+_MOST_HITS = 100_000  # texts found at a time for all queries searched together, which take memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,13 +110,14 @@ def mine_negatives(
         reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
 
     Raises:
-        ValueError: as `SearchIndex.encoder`.
+        ValueError: the index is empty, or as `SearchIndex.encoder`.
     """
-    encode, queries = index.encoder(prompt, prompt_name), list(positives)
-    for start in range(0, len(queries), _CHUNK):
-        part = queries[start : start + _CHUNK]
+    if not len(index):
+        raise ValueError(f"`index_dir` must have documents. {index.directory} is empty; add the texts to choose from.")
+    encode, done = index.encoder(prompt, prompt_name), 0
+    for part, top_k in _chunks(positives, options.range_max):
         vectors, counts = encode(part), [len(positives[query]) for query in part]
-        hits = index.search(vectors, options.range_max + max(counts) + 1)  # one more: the query may be a document too
+        hits = index.search(vectors, top_k)
         if reranker is None:
             matching = index.embed([text for query in part for text in positives[query]])
             similar = np.split(cosines(np.repeat(vectors, counts, axis=0), matching), np.cumsum(counts)[:-1])
@@ -131,7 +132,22 @@ def mine_negatives(
             chosen = _choose(scores, others, options)
             scores += [hit.score for hit in chosen]
             yield MinedQuery(query, own, [hit.text for hit in chosen], scores)
-        logging.info("Searched %d of %d queries.", start + len(part), len(queries))
+        done += len(part)
+        logging.info("Searched %d of %d queries.", done, len(positives))
+
+
+def _chunks(positives, range_max):
+    """Yields the queries to search together, as many as memory allows, and the number of texts to find for each."""
+    part, top_k = [], 0
+    for query, texts in positives.items():
+        needed = max(top_k, range_max + len(texts) + 1)  # one more: the query may be a document too
+        if part and (len(part) + 1) * needed > _MOST_HITS:
+            yield part, top_k
+            part, needed = [], range_max + len(texts) + 1
+        part.append(query)
+        top_k = needed
+    if part:
+        yield part, top_k
 
 
 def _rescore(reranker, query, positives, others):
@@ -144,8 +160,11 @@ def _rescore(reranker, query, positives, others):
 def _choose(scores, others, options):
     """Returns the negatives among hits that do not match the query; `scores` are those of its positives."""
     limit = min(scores) - abs(min(scores)) * options.relative_margin
-    different = {hit.text: hit for hit in reversed(others) if hit.score <= limit}  # the first hit of each text
-    chosen = sorted(different.values(), key=lambda hit: -hit.score)
+    first = {}
+    for hit in others:  # in the index's order, which ties keep
+        if hit.score <= limit:
+            first.setdefault(hit.text, hit)
+    chosen = sorted(first.values(), key=lambda hit: -hit.score)
     return chosen[options.range_min :][: options.num_negatives]
 
 
@@ -168,7 +187,7 @@ def write_mined(path: str, mined: Iterator[MinedQuery]) -> tuple[int, int]:
                 queries, negatives = queries + 1, negatives + len(each.negatives)
         if not queries:
             raise ValueError(
-                "No query has negatives: all texts that the index found are positives, or too similar to the query. "
-                "Lower `relative_margin`, or raise `range_max`."
+                "No query has negatives: all texts that the index found are positives, too similar to the query, or "
+                "skipped. Lower `relative_margin` or `range_min`, or raise `range_max`."
             )
     return queries, negatives

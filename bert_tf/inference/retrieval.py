@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from absl import logging
 
 from bert_tf.data.trec_files import read_qrels, read_texts_by_id
-from bert_tf.evaluation.ranking import rank_documents, ranking_metrics, recall_at
+from bert_tf.evaluation.ranking import CUT, rank_documents, ranking_metrics, recall_at
 from bert_tf.inference.search import Hit, SearchIndex
 
-_CUT = 10  # of MRR, nDCG and recall
 _CHUNK = 1_000  # queries searched at a time: their hits have texts, which take memory
 
 
@@ -58,7 +57,7 @@ def read_judged_queries(queries_file: str, qrels_file: str, index: SearchIndex) 
 
 
 def evaluate_search(
-    judged: JudgedQueries, search: Callable[[Sequence[str]], list[list[Hit]]], top_k: int = _CUT
+    judged: JudgedQueries, search: Callable[[Sequence[str]], list[list[Hit]]], top_k: int = CUT
 ) -> dict[str, float]:
     """Computes the metrics of a search, equal to those of trec_eval for a run with its hits.
 
@@ -79,4 +78,4 @@ def evaluate_search(
     relevances = [list(gains.values()) for gains in judged.relevances]
     metrics = ranking_metrics(ranked, relevances)
     del metrics["map"]  # it depends on the number of hits, which is not that of a whole run here
-    return metrics | {f"recall_at_{k}": recall_at(ranked, relevances, k) for k in sorted({_CUT, max(_CUT, top_k)})}
+    return metrics | {f"recall_at_{k}": recall_at(ranked, relevances, k) for k in sorted({CUT, max(CUT, top_k)})}

@@ -155,7 +155,7 @@ class SearchIndex:
         model: the model that embeds texts. If None, its path when the index was created.
 
     Raises:
-        ValueError: there is no index, or it is damaged.
+        ValueError: there is no index, or it is damaged or of another version.
     """
 
     def __init__(self, directory: str | os.PathLike, model: str | os.PathLike | None = None):
@@ -185,6 +185,8 @@ class SearchIndex:
         path = os.path.join(self.directory, INDEX_FILE)
         for attempt in range(_ATTEMPTS):
             described = read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
+            if "vector_dtype" not in described:
+                raise ValueError(f"{self.directory} was written by another version of bert_tf. To fix this, {_REMEDY}.")
             try:
                 self._options = EncodeOptions(**described["options"])
                 self._model, self._identity = self._path or described["model"], described["identity"]
@@ -247,8 +249,14 @@ class SearchIndex:
         return self._encoder(self._options)
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the embeddings of texts as documents, with their prompt, float32 [n, D]; raises as `encoder`."""
-        return self._document_encoder(texts)
+        """Returns the embeddings that the index has of texts as its documents, float32 [n, D] of length 1.
+
+        They have its prompt, and the precision of its vectors, so that their cosines compare with those of its hits.
+
+        Raises:
+            ValueError: as `encoder`.
+        """
+        return unit_vectors(quantize_vectors(unit(self._document_encoder(texts)), self._vector_dtype))
 
     def indexer(self) -> Indexer:
         """Returns what creates documents for `add_rows`; raises as `encoder`."""

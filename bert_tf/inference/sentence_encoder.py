@@ -17,6 +17,7 @@ from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.readers import OPENERS, check_finite
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
+from bert_tf.models.pooling import pooled_width
 from bert_tf.models.sentence_transformers_files import Dense, PoolingConfig, read_recipe
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_lists import text_list
@@ -97,7 +98,9 @@ class SentenceEncoder:
             finish=_make_finish(directory_of(path), self.recipe.steps, options.dim),
         )
         if options.dim is not None:
-            _check_dim(directory_of(path), options.dim, self.width)
+            pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)
+            width = next((step.width for step in reversed(self.recipe.steps) if step), pooled)
+            _check_dim(directory_of(path), options.dim, width)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the embeddings of texts, float32 [n, D].
@@ -202,11 +205,11 @@ def hash_model(
 
 
 def _check_dim(directory, dim, width):
-    """Raises ValueError if there are fewer dimensions than `dim`; `width`: the number of those that are kept."""
+    """Raises ValueError if `dim` is more than the model's `width`, and warns if it was not trained for that."""
     if dim > width:
         raise ValueError(f"`dim` must be at most {width}, the number of dimensions of the model. Received: {dim}.")
     trained = (task_in(directory) or {}).get("matryoshka_dims")
-    if trained is not None and dim not in trained:
+    if trained is not None and dim not in (trained or [width]):
         logging.warning(
             "%s was not trained for embeddings of %d dimensions (matryoshka_dims: %s); they may be much worse.",
             *(directory, dim, ",".join(map(str, trained)) or "none"),

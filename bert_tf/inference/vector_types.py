@@ -27,9 +27,15 @@ def quantize_vectors(vectors: np.ndarray, dtype: str) -> np.ndarray:
         float32 [n, D], int8 [n, D], or uint8 [n, D / 8].
 
     Raises:
-        ValueError: the type is unknown, or D is not a multiple of 8 for "binary".
+        ValueError: the type is unknown, D is not a multiple of 8 for "binary", or a smaller type is to hold NaN or
+            infinite values.
     """
     check_vector_dtype(dtype)
+    if dtype != "float32" and not (finite := np.isfinite(vectors).all(-1)).all():
+        raise ValueError(
+            f"`vector_dtype={dtype}` requires embeddings without NaN or infinite values. Received {(~finite).sum()} of "
+            f"{len(vectors)} with such values; check whether the model's precision is too narrow."
+        )
     if dtype == "int8":
         largest = np.abs(vectors).max(-1, keepdims=True, initial=0)
         return np.rint(vectors * (_MOST / np.where(largest > 0, largest, 1))).astype(np.int8)

@@ -43,7 +43,7 @@ class DistilledTask(TrainableTask):
     ):
         self.config, self.features, self.targets = task.config, task.features, task.targets
         self.head, self.uses_pooler, self.metric_names = task.head, task.uses_pooler, task.metric_names
-        self.temperature = temperature
+        self.loss_of_batch, self.temperature = task.loss_of_batch, temperature
         self.loss_weights = {"label_loss": 1 - weight, "teacher_loss": weight}
         self._task, self._teacher = task, teacher
 

@@ -142,11 +142,11 @@ class EmbeddingTask(FineTuningTask):
         self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
         self._by_score = self._loss.by_score if by_score is None else by_score
-        width = pooled_width(layers, tuple(poolings), config.hidden_size)
-        _check_dims(matryoshka_dims, width)
+        self._width = pooled_width(layers, tuple(poolings), config.hidden_size)
+        _check_dims(matryoshka_dims, self._width)
         self.matryoshka_dims = tuple(matryoshka_dims)
         self._metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
-        self._shorter = [dim for dim in self.matryoshka_dims if dim < width]
+        self._shorter = [dim for dim in self.matryoshka_dims if dim < self._width]
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
         self.loss_of_batch = self._loss.of_batch
@@ -182,12 +182,14 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def lint_sample(cls, examples, data, options):
-        is_table = isinstance(examples, LabeledTexts) and not options.task_name
-        table = TableLayout(options.header, options.text_column, options.label_column) if is_table else None
-        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-        texts, scores = examples.texts, examples.labels
-        bad |= {"dialect": options.dialect}
-        return LintSample(examples.path, examples.where, texts, scores, target="score", table=table, **bad)
+        more = {"target": "score", "dialect": options.dialect}
+        if not isinstance(examples, LabeledTexts):
+            return LintSample(examples.path, examples.where, examples.texts, examples.labels, optional=("negatives",),
+                              **more)  # fmt: skip
+        if not options.task_name:
+            more["table"] = TableLayout(options.header, options.text_column, options.label_column)
+        more |= {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return LintSample(examples.path, examples.where, examples.texts, examples.labels, **more)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
@@ -196,7 +198,7 @@ class EmbeddingTask(FineTuningTask):
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
-        return cls(
+        task = cls(
             model.config,
             options.layers or start.layers,
             options.pooling or start.poolings,
@@ -207,6 +209,13 @@ class EmbeddingTask(FineTuningTask):
             _parse_dims(options.matryoshka_dims),
             **of_run,
         )
+        if options.do_train and task.matryoshka_dims and len(task._shorter) == len(task.matryoshka_dims):
+            logging.warning(
+                "`matryoshka_dims` lacks %d, the full number of dimensions, so whole embeddings are not trained. "
+                "Exports return all dimensions; add %d unless you will always use `dim`.",
+                *(task._width, task._width),
+            )
+        return task
 
     @classmethod
     def from_foreign_model(cls, directory, model):
@@ -291,12 +300,13 @@ class EmbeddingTask(FineTuningTask):
     def _scores(self, outputs, encoded):
         if self._by_score:
             return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self._metric_names)
-        return retrieval(self._ranks(outputs))
+        return retrieval(self._ranks(outputs, encoded))
 
-    def _ranks(self, outputs):
-        others = np.concatenate(outputs[:, 2:].transpose(1, 0, 2)) if outputs.shape[1] > 2 else outputs[:0, 0]
-        there = others.any(-1)  # the vector of a text that an example lacks is 0
-        return ranks(outputs[:, 0], np.concatenate([outputs[:, 1], others[there]]))
+    def _ranks(self, outputs, encoded):
+        texts = _number_texts(encoded, *outputs.shape[:2])
+        there = texts[:, 1:].T >= 0
+        candidates = outputs[:, 1:].transpose(1, 0, 2)[there]
+        return ranks(outputs[:, 0], candidates, texts[:, 0], texts[:, 1:].T[there])
 
     def evaluate(self, outcomes):
         (outcome,) = outcomes
@@ -307,7 +317,7 @@ class EmbeddingTask(FineTuningTask):
         read, outputs = outcome.examples, outcome.outputs
         examples = Shown(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths, _TOGETHER)
         if not self._by_score:
-            return RetrievalReport(examples=examples, ranks=self._ranks(outputs))
+            return RetrievalReport(examples=examples, ranks=self._ranks(outputs, outcome.encoded))
         given = cosines(outputs[:, 0], outputs[:, 1])
         gold = outcome.encoded.targets[_TARGET]
         return RegressionReport(examples=examples, gold=gold, given=given, given_name="cosine", is_same_scale=False)
@@ -323,6 +333,15 @@ class EmbeddingTask(FineTuningTask):
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}
+
+
+def _number_texts(encoded, count, most):
+    """Returns a number for each text of n examples, equal for equal tokens, and -1 for a missing text, int64 [n, N]."""
+    tokens, numbers, known = encoded.rows, np.full([count, most], -1), {}
+    of_rows = np.split(tokens.features["input_ids"], tokens.splits[1:-1])
+    there = np.arange(most) < encoded.row_counts[:, np.newaxis]
+    numbers[there] = [known.setdefault(ids.tobytes(), len(known)) for ids in of_rows]
+    return numbers
 
 
 def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:

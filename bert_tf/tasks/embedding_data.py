@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
@@ -27,7 +26,6 @@ class TextGroups:
         path: the file, or several as `files.find_files` takes them.
         lines: as in `LabeledTexts`.
         labels: a teacher's margin between the positive and the only negative. If None, there are none.
-        bad_labels, bad_texts: empty, because no row is skipped.
     """
 
     ids: list[str]
@@ -37,8 +35,6 @@ class TextGroups:
     path: str
     lines: list[int] | list[str]
     labels: list[float] | None = None
-    bad_labels: dict[int | str, Any] = dataclasses.field(default_factory=dict)
-    bad_texts: dict[int | str, Any] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -78,8 +74,8 @@ def group_texts(examples: RankingExamples, one_negative: bool) -> TextGroups:
             their scores as the label, if they have scores.
     """
     found = TextGroups([], [], [], [], examples.path, [], None if examples.scores is None else [])
-    for number_of, (query, documents) in enumerate(zip(examples.queries, examples.documents, strict=True)):
-        relevances = examples.relevances[number_of]
+    for row, (query, documents) in enumerate(zip(examples.queries, examples.documents, strict=True)):
+        relevances = examples.relevances[row]
         negatives = [place for place, relevance in enumerate(relevances) if relevance < 1]
         for positive in (place for place, relevance in enumerate(relevances) if relevance > 0):
             for group in [[each] for each in negatives] if one_negative else [negatives]:
@@ -87,9 +83,9 @@ def group_texts(examples: RankingExamples, one_negative: bool) -> TextGroups:
                 found.queries.append(query)
                 found.positives.append(documents[positive])
                 found.negatives.append([documents[place] for place in group])
-                found.lines.append(examples.lines[number_of])
+                found.lines.append(examples.lines[row])
                 if examples.scores is not None:
-                    found.labels.append(examples.scores[number_of][positive] - examples.scores[number_of][group[0]])
+                    found.labels.append(examples.scores[row][positive] - examples.scores[row][group[0]])
     return found
 
 
@@ -102,6 +98,9 @@ def _read_lists(options, kind, with_scores):
             f"{path}: {what} requires pairs with scores. Received queries with lists of texts; choose another loss, or "
             "pass `eval_by=retrieval` for an evaluation."
         )
+    if with_scores and options.given_label_column is not None and not evaluates_by_score(options):
+        raise ValueError(f"`label_column` requires a table. Received queries with lists of texts, whose `scores` give "
+                         f"the margins: {path}; remove it.")  # fmt: skip
     if options.drop_empty:
         raise ValueError(f"`drop_empty` requires a table. Received queries with lists of texts: {path}; remove it.")
     read = read_ranking_file(path, True, options.dialect, with_scores)
@@ -128,6 +127,11 @@ def read_embedding_data(options: EmbeddingOptions, kinds: Sequence[str]) -> dict
     """
     loss, by_score = LOSS_FUNCTIONS[options.loss], evaluates_by_score(options)
     _check_task(options)
+    if loss.margins and not by_score and options.highest_score:
+        raise ValueError(
+            f"`highest_score` cannot be combined with `loss={options.loss}`, because margins are not divided by it. "
+            "Remove it, or adapt `temperature`."
+        )
     scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
     read = _read_glue if options.task_name else _read_file
     examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
@@ -189,9 +193,9 @@ def _read_file(options, kind, with_scores):
     _check_columns(options, kind)
     more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows, "dialect": options.dialect}
     more["drop_empty"] = options.drop_empty and kind != "test"
-    highest, labels = options.highest_score or 1.0, {}
+    is_margin = kind == "train" and LOSS_FUNCTIONS[options.loss].margins
+    highest, labels = 1.0 if is_margin else options.highest_score or 1.0, {}
     if with_scores:
-        is_margin = kind == "train" and LOSS_FUNCTIONS[options.loss].margins
         kind_of_score = number() if is_margin else number(-highest, highest)
         labels = {"label_column": options.label_column, "label": kind_of_score}
         labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"

@@ -46,22 +46,32 @@ class Loss:
 def _in_batch_negatives(vectors, batch, numbers):
     """Computes the cross-entropy of finding the matching text, the second, among all texts of the batch but the first.
 
-    Filler examples and missing texts are not candidates, nor are texts identical to the matching one.
+    Filler examples and missing texts are not candidates, nor are other texts that match the same query, nor texts
+    identical to the matching one. A negative that several examples of one query have counts once.
     """
     count, others = tf.shape(vectors)[0], tf.shape(vectors)[1] - 1
-    ids = batch["input_ids"]
     candidates = tf.reshape(tf.transpose(vectors[:, 1:], [1, 0, 2]), [others * count, vectors.shape[-1]])
-    candidate_ids = tf.reshape(tf.transpose(ids[:, 1:], [1, 0, 2]), [others * count, -1])
     logits = tf.matmul(vectors[:, 0], candidates, transpose_b=True) / numbers.temperature
+    own = tf.eye(count, others * count, dtype=tf.bool)
+    negatives = tf.reshape(_negatives(batch), [count, others * count])
+    logits = tf.where(own | negatives, logits, _NEVER)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(count), logits)
+
+
+def _negatives(batch):
+    """Returns which texts of the batch, without its first ones, are negatives of each example, bool [B, N - 1, B]."""
+    ids, real = batch["input_ids"], batch["is_real_example"] > 0
     # Hashes are compared in place of ids: for large batches, [B, C, S] would be the largest tensor of all.
     factors = tf.random.stateless_uniform(tf.shape(ids)[-1:], (0, 0), None, None, tf.int64)
-    hashes = [tf.reduce_sum(tf.cast(each, tf.int64) * factors, -1) for each in (ids[:, 1], candidate_ids)]
-    same = hashes[0][:, tf.newaxis] == hashes[1]
-    own = tf.eye(count, others * count, dtype=tf.bool)
-    there = tf.reduce_any(batch["input_mask"][:, 1:] > 0, -1) & (batch["is_real_example"] > 0)[:, tf.newaxis]
-    real = tf.reshape(tf.transpose(there), [1, others * count])
-    logits = tf.where(own | (real & ~same), logits, _NEVER)
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(count), logits)
+    hashes = tf.reduce_sum(tf.cast(ids, tf.int64) * factors, -1)
+    queries, matches, texts = hashes[:, 0], hashes[:, 1], tf.transpose(hashes[:, 1:])
+    there = tf.transpose(tf.reduce_any(batch["input_mask"][:, 1:] > 0, -1)) & real
+    places, examples = tf.range(tf.shape(texts)[0])[:, tf.newaxis], tf.range(tf.shape(texts)[1])
+    same_query = queries[:, tf.newaxis] == queries
+    is_match = (places == 0) & same_query[:, tf.newaxis] | (matches[:, tf.newaxis, tf.newaxis] == texts)
+    earlier = same_query & real & (examples < examples[:, tf.newaxis])
+    again = tf.reduce_any((texts[:, :, tf.newaxis] == texts[:, tf.newaxis]) & earlier, -1) & (places > 0)
+    return (there & ~again) & ~is_match
 
 
 def _cosine(vectors, batch, numbers):

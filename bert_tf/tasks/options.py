@@ -260,7 +260,8 @@ class EmbeddingOptions(TableOptions):
     drop_empty: bool = _DROP_EMPTY
     highest_score: float | None = option(
         None,
-        "Score of two texts with the same meaning; scores are divided by it. Default: 1, or that of --task_name.",
+        "Score of two texts with the same meaning; scores are divided by it, but not the margins of --loss=margin_mse. "
+        "Default: 1, or that of --task_name.",
         low=1e-6,
     )
     loss: str = option(
@@ -309,6 +310,7 @@ class EmbeddingOptions(TableOptions):
     )
     freeze_layers: str = "0"
     given_text_column: Sequence[str] | None = None
+    given_label_column: str | None = None
 
 
 EMBEDDING_FLAGS = flags_of(EmbeddingOptions)

@@ -222,13 +222,13 @@ class TrainStep:
             losses = self._losses(outputs, batch, normalizers)
             scaled = losses["loss"] * loss_scale
         by_outputs = tape.gradient(scaled, outputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        of_part, zeros = _split(by_outputs, parts), [tf.zeros(v.shape) for v in self.model.trainable_variables]
+        output_gradients = _split(by_outputs, parts)
 
         def add(index, sums):
-            gradients = self._micro_gradients(part(index), of_part(index), seed(index), loss_scale)
+            gradients = self._micro_gradients(part(index), output_gradients(index), seed(index), loss_scale)
             return index + 1, tf.nest.map_structure(tf.add, sums, gradients)
 
-        start = tf.constant(0), zeros
+        start = tf.constant(0), [tf.zeros(v.shape) for v in self.model.trainable_variables]
         return losses, tf.while_loop(lambda i, _: i < parts, add, start, parallel_iterations=1)[1]
 
     def _outputs(self, batch, seed):

@@ -228,11 +228,20 @@ def test_a_text_that_occurs_twice_is_not_behind_itself():
     assert ranks(candidates[:2], candidates).tolist() == [1, 1]
 
 
+def test_equal_texts_count_once_and_matches_of_a_query_not_against_each_other():
+    queries = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # the first two are one query with two matches
+    candidates = np.array([[1.0, 0.1], [1.0, 0.9], [1.0, 1.0], [1.0, 0.5], [1.0, 0.5], [1.0, 0.9]])
+    texts = np.array([0, 0, 1]), np.array([10, 11, 12, 13, 13, 11])  # the last negative of the third is a match here
+    assert ranks(queries, candidates).tolist() == [1, 4, 1]
+    assert ranks(queries, candidates, *texts).tolist() == [1, 2, 1]
+
+
 def test_blocks_change_nothing(monkeypatch):
     vectors = np.random.default_rng(0).normal(size=(2, 9, 4))
-    whole = ranks(*vectors)
+    texts = np.arange(9) // 2, np.arange(9) % 7
+    whole = ranks(*vectors), ranks(*vectors, *texts)
     monkeypatch.setattr("bert_tf.evaluation.metrics._BLOCK", 2)
-    assert ranks(*vectors).tolist() == whole.tolist()
+    assert [ranks(*vectors).tolist(), ranks(*vectors, *texts).tolist()] == [each.tolist() for each in whole]
 
 
 def test_scores():

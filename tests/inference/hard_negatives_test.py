@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data.ranking_files import read_ranking_file
+from bert_tf.inference import hard_negatives
 from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
@@ -50,6 +51,24 @@ def test_the_most_similar_texts_that_do_not_match(options, index):
     for query, positives, negatives, _ in mined:
         assert negatives == _expected(index, query, positives, options)
     assert any(each.negatives for each in mined)
+
+
+def test_positives_have_the_precision_of_the_index(index, tmp_path, monkeypatch):
+    """Their scores are those that a search gives them; texts of equal scores stay in its order."""
+    binary = SearchIndex.create(tmp_path / "index", index.indexer().path, vector_dtype="binary")
+    with pytest.raises(ValueError, match="`index_dir` must have documents. .* is empty"):
+        next(mine_negatives(binary, POSITIVES))
+    binary.add([*map(str, range(len(TEXTS)))], TEXTS)
+    positives, mining = {query: [TEXTS[n]] for n, query in enumerate(POSITIVES, 1)}, MiningOptions(9, 0.01)
+    mined = list(mine_negatives(binary, positives, mining))
+    for each, hits in zip(mined, binary.search(list(positives), len(TEXTS)), strict=True):
+        [own] = {hit.score for hit in hits if hit.text in each.positives}
+        allowed = [hit.text for hit in hits if hit.score <= own - abs(own) * 0.01]
+        expected = [text for text in dict.fromkeys(allowed) if text not in (each.query, *each.positives)]
+        assert each.negatives == expected[:9]
+    assert any(each.negatives for each in mined)
+    monkeypatch.setattr(hard_negatives, "_MOST_HITS", 250)  # two queries at a time
+    assert list(mine_negatives(binary, positives, mining)) == mined
 
 
 def test_a_reranker_scores_them(index, tmp_path):
@@ -109,7 +128,7 @@ def test_the_file_trains_embedders_and_rerankers(index, tmp_path):
 def test_whole_or_not_at_all(index, tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text("before", encoding="utf-8")
-    with pytest.raises(ValueError, match="No query has negatives: .* Lower `relative_margin`, or raise `range_max`"):
+    with pytest.raises(ValueError, match="No query has negatives: .* Lower `relative_margin` or `range_min`, or raise"):
         write_mined(str(path), mine_negatives(index, POSITIVES, MiningOptions(relative_margin=5.0)))
     assert path.read_text(encoding="utf-8") == "before" and len(list(tmp_path.iterdir())) == 1
 

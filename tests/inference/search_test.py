@@ -118,6 +118,10 @@ def test_whole_or_not_at_all(model, path, tmp_path):
     (tmp_path / "index" / "index.json").write_text(json.dumps(described))
     with pytest.raises(ValueError, match="is not a complete index: .*a segment"):
         SearchIndex(tmp_path / "index")
+    del described["vector_dtype"]
+    (tmp_path / "index" / "index.json").write_text(json.dumps(described))
+    with pytest.raises(ValueError, match="was written by another version of bert_tf. To fix this, create the index ag"):
+        SearchIndex(tmp_path / "index")
 
 
 # === Changes ===

@@ -26,6 +26,10 @@ def test_values_by_hand():
         quantize_vectors(vectors[:, :7], "binary")
     with pytest.raises(ValueError, match="`vector_dtype` must be one of float32, int8, binary. Received: 'int4'"):
         quantize_vectors(vectors, "int4")
+    vectors[1, 0] = np.nan
+    for dtype in ("int8", "binary"):
+        with pytest.raises(ValueError, match=f"`vector_dtype={dtype}` requires embeddings without NaN .* 1 of 2 with"):
+            quantize_vectors(vectors, dtype)
 
 
 @pytest.mark.parametrize(("dtype", "size", "tolerance"), [("int8", 64, 0.01), ("binary", 8, 0.35)])

@@ -1,21 +1,26 @@
 """Embedding: each loss by hand, the files of a run, and from pairs to a model with the same vectors everywhere."""
 
 import json
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.example_checks import check_samples
 from bert_tf.data.features import keras_inputs
+from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
-from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.embedding import EmbeddingTask, encode_text_groups
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
-from bert_tf.tasks.registry import read_task
+from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
@@ -86,6 +91,21 @@ def test_a_text_that_an_example_lacks_is_no_negative():
     np.testing.assert_allclose(found, [cross_entropy(vectors[n, 0], candidates, n) for n in range(3)], rtol=1e-5)
 
 
+def test_examples_of_one_query_share_their_negatives():
+    """The matches of a query are not candidates for each other, and its negatives count once, for all queries."""
+    vectors, ids = unit_vectors(4, 4, 5), np.arange(32).reshape(4, 4, 2)
+    vectors[2, [0, 2, 3]], ids[2, [0, 2, 3]] = vectors[0, [0, 2, 3]], ids[0, [0, 2, 3]]  # one query, two matches
+    found = computed("in_batch_negatives", vectors, batch(vectors, input_ids=ids))
+    negatives = vectors[[0, 1, 3, 0, 1, 3], [2, 2, 2, 3, 3, 3]]
+    of_others = {0: [0, 1, 3], 2: [2, 1, 3], 1: [1, 0, 2, 3], 3: [3, 0, 1, 2]}
+    expected = [cross_entropy(vectors[n, 0], [*vectors[of_others[n], 1], *negatives], 0) for n in range(4)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    again = np.concatenate([vectors, vectors[:1]]), np.concatenate([ids, ids[:1]])  # the last one fills up
+    fillers = batch(again[0], input_ids=again[1][::-1], is_real_example=[0, 1, 1, 1, 1])
+    reverse = computed("in_batch_negatives", again[0][::-1].copy(), fillers)
+    np.testing.assert_allclose(reverse[:0:-1], expected, rtol=1e-5)
+
+
 def test_losses_of_each_example_alone():
     vectors, scores = unit_vectors(4, 3, 5), np.array([1.0, 0, 1, 0])
     near, far = ((vectors[:, 0] * vectors[:, n]).sum(-1) for n in (1, 2))
@@ -117,10 +137,12 @@ def test_the_loss_of_shorter_vectors_is_the_mean_over_them(loss):
 def test_metrics_of_shorter_vectors():
     vectors, names = unit_vectors(20, 2, 32), ["recall_at_1", "recall_at_10", "mrr"]
     task = EmbeddingTask(tiny.config(), matryoshka_dims=(32, 8, 3))
-    found = task.metrics(vectors, None)
+    sequences = Tokenized({"input_ids": np.arange(40)}, np.arange(41), {})
+    encoded = Windowed(sequences, np.arange(0, 41, 2), {})
+    found = task.metrics(vectors, encoded)
     assert list(found) == list(task.metric_names) == [*names, *(f"{n}_dim_{d}" for d in (8, 3) for n in names)]
     for dim in (8, 3):
-        alone = EmbeddingTask(tiny.config()).metrics(vectors[..., :dim], None)
+        alone = EmbeddingTask(tiny.config()).metrics(vectors[..., :dim], encoded)
         assert [found[f"{name}_dim_{dim}"] for name in names] == list(alone.values())
     assert all(map(higher_is_better, found))
 
@@ -215,6 +237,28 @@ def test_queries_with_lists(tmp_path):
     assert as_table.text_b == ["good film", "music"]  # columns that are named are read as they are named
 
 
+def test_lists_without_negatives_are_no_mistake(tmp_path, path):
+    given = {"train_file": str(write_jsonl(tmp_path / "lists.jsonl", LISTS)), "eval_file": path}
+    data, given = read(["train", "dev"], **given), options(EmbeddingOptions, **given)
+    samples = {kind: EmbeddingTask.lint_sample(each, None, given) for kind, each in data.items()}
+    assert not check_samples(samples)
+    assert samples["dev"].table and not samples["train"].table
+
+
+def test_retrieval_from_lists():
+    """Of the first query's texts, the other match does not count for a match, and each negative once."""
+    groups = [["good film", "a good film", "it", "dull"], ["good film", "fine", "it", "dull"], ["music", "people"]]
+    encoded = encode_text_groups(Tokenizer(tiny.VOCAB), groups, 8, {}, "file")
+    cosine = {"a good film": 0.9, "fine": 0.1, "it": 0.2, "dull": 0.3, "people": 0.0}
+    vectors = np.zeros([3, 4, 2])
+    for n, group in enumerate(groups):
+        vectors[n, 0] = 1, 0
+        for place, text in enumerate(group[1:], 1):
+            vectors[n, place] = cosine[text], np.sqrt(1 - cosine[text] ** 2)
+    found = EmbeddingTask(tiny.config()).metrics(vectors, encoded)
+    assert found["mrr"] == pytest.approx((1 + 1 / 3 + 1 / 5) / 3)
+
+
 def test_margins(tmp_path, path):
     """From a column, any number; from lists, the difference of the positive's and the negative's scores."""
     rows = [("good film", ["a good film"], ["bad film", "dull"], [7.5, -2, 1])]
@@ -225,6 +269,12 @@ def test_margins(tmp_path, path):
     columns = {"text_column": ["text_a", "text_b", "text_c"], "train_file": path, "eval_file": path}
     table = read(["train", "dev"], **columns, loss="margin_mse")
     assert table["train"].labels == [5, 0] and table["dev"].labels is None
+    by_score = read(["train", "dev"], **columns, loss="margin_mse", eval_by="spearman", highest_score=5.0)
+    assert by_score["train"].labels == [5, 0] and by_score["dev"].labels == [1, 0]
+    with pytest.raises(ValueError, match="`highest_score` cannot be combined with `loss=margin_mse`"):
+        read(["train"], **columns, loss="margin_mse", highest_score=5.0)
+    with pytest.raises(ValueError, match="`label_column` requires a table. Received queries with lists .*lists.jsonl"):
+        read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
     with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'"):
         read(["train"], train_file=str(none), loss="margin_mse")
@@ -346,6 +396,19 @@ def test_shorter_vectors(trained, caplog):
         SentenceEncoder(str(trained / "out"), dim=65)
     with pytest.raises(ValueError, match="`dim` must be 1 or more. Received: 0"):
         SentenceEncoder(str(trained / "out"), dim=0)
+
+
+def test_only_a_width_that_was_not_trained_gets_a_warning(tmp_path, caplog):
+    tiny.checkpoint(tmp_path)
+    tokenizer, config = Tokenizer(tiny.VOCAB), tiny.config()
+    for dims, warnings in (((), 0), ((32, 8), 0), ((8,), 1)):
+        save_task(tmp_path, TrainedTask(EmbeddingTask(config, matryoshka_dims=dims), ("text",), 16))
+        caplog.clear()
+        assert SentenceEncoder(str(tmp_path), dim=32).width == 32 and len(caplog.records) == warnings
+        caplog.clear()
+        given = options(EmbeddingOptions, matryoshka_dims=list(map(str, dims)), do_train=True)
+        EmbeddingTask.create(types.SimpleNamespace(config=config, tokenizer=tokenizer), None, given, None)
+        assert [each.getMessage()[:26] for each in caplog.records] == ["`matryoshka_dims` lacks 32"] * warnings
 
 
 @pytest.mark.slow

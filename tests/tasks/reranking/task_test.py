@@ -133,7 +133,7 @@ def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
     ({"qrels_file": None}, r"`qrels_file` is required for a run. Received the run .*a\.run"),
     ({"documents_file": None}, "`documents_file` is required for a run"),
     ({"eval_file": "{folder}/triples.tsv"}, "`queries_file` requires a run \\(.run or .trec\\) among the data files"),
-    ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the run and in .*"),
+    ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the files used"),
     ({"queries_file": "{folder}/documents.tsv"}, "`queries_file` must have a text for every id"),
     ({"qrels_file": "{folder}/other.txt"}, "contains no queries, or none that `qrels_file` has relevant documents of"),
 ])  # fmt: skip
