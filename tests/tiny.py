@@ -13,6 +13,11 @@ from bert_tf.models.config import EncoderConfig
 GOOD, BAD = ("good", "great", "warm", "funny"), ("bad", "dull", "cold", "empty")
 FILL = ("the", "film", "is", "a", "story", "of", "people", "and", "music", "to", "see", "it")
 VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *FILL, "##s", ".", ",")
+MODERNBERT = {  # changes to `config`
+    "model_type": "modernbert", "num_hidden_layers": 2, "type_vocab_size": 0, "has_pooler": False, "norm_first": True,
+    "first_attention_norm": False, "gated_mlp": True, "head_norm": True, "classifier_act": "gelu", "norm_bias": False,
+    "attention_bias": False, "global_rope_theta": 100.0, "local_attention": 2, "global_attn_every_n_layers": 2,
+}  # fmt: skip
 
 
 def config(dropout=0.0, **changes) -> EncoderConfig:

@@ -5,8 +5,10 @@ A task only names its own head (`Model.head`). Checkpoints of other tasks may ha
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
+
+from absl import logging
 
 from bert_tf.utils.names import list_names
 
@@ -52,6 +54,50 @@ def unused(task) -> tuple[str, ...]:
     These are the heads of other tasks, and the pooler if the task's head does not use it.
     """
     return (*others(task.head), *(() if task.uses_pooler else (POOLER,)))
+
+
+# === First layers ===
+# With `EncoderConfig.head_norm`, every head begins with the same two layers, and a new one with those of the masked-LM
+# head. In Transformers' files, they have the same names in all classes, so that they are loaded into any.
+
+
+MASKED_LM_LAYERS = "cls/predictions/transform"
+_FIRST_LAYERS = re.compile(r"(?:classifier|cls/squad)/((?:dense|LayerNorm)/.*)")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Started:
+    """A head's variable under the name of the masked-LM head's weight that it starts from; see `assign_weights`."""
+
+    variable: Any
+    path: str
+
+    @property
+    def shape(self):
+        return self.variable.shape
+
+    def assign(self, array):
+        self.variable.assign(array)
+
+
+def started_from_masked_lm(variables: Iterable, names: Container[str], config: Any) -> list:
+    """Returns the variables to assign from a checkpoint, of which a new head's are to start from a masked-LM head.
+
+    Args:
+        variables: Keras variables of a model, for `assign_weights`.
+        names: our paths of the checkpoint's weights.
+        config: the model's `EncoderConfig`.
+    """
+    variables, started = [*variables], {}
+    for variable in variables if config.head_norm else ():
+        match = _FIRST_LAYERS.fullmatch(variable.path)
+        source = match and f"{MASKED_LM_LAYERS}/{match[1]}"
+        if source in names and variable.path not in names:
+            started[variable.path] = _Started(variable, source)
+    if started:
+        pairs = ", ".join(f"{path} from {each.path}" for path, each in started.items())
+        logging.info("The first layers of the new head start from those of the masked-LM head: %s.", pairs)
+    return [started.get(variable.path, variable) for variable in variables]
 
 
 # === Rows of labels ===

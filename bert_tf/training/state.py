@@ -294,6 +294,7 @@ def _load_initial(variables, checkpoint, task, run):
     outputs = [v.path for v in variables if kept and re.fullmatch(heads.OUTPUTS, v.path)]
     if kept and kept.reason:
         targets = [v for v in targets if v.path not in outputs]
+    targets = heads.started_from_masked_lm(targets, checkpoint.names, task.config)
     logging.info("%s", assign_weights(checkpoint, targets, excuse, rows=dict.fromkeys(outputs, kept and kept.rows)))
     if kept:
         logging.info("%s", kept)

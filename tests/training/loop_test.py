@@ -13,7 +13,7 @@ from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.optimizers import AdamConfig
-from bert_tf.training.state import RunConfig
+from bert_tf.training.state import RunConfig, first_state
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
@@ -193,6 +193,20 @@ def test_initial_weights_are_loaded_under_a_fresh_head(tmp_path):
     assert len(start) == 23
     assert all((end[name] == value).all() for name, value in start.items())
     assert end["output_weights"].std() > 0
+
+
+def test_a_head_begins_as_the_masked_lm_s_if_all_heads_begin_alike(tmp_path, caplog):
+    init, config = tiny.pretrained(tmp_path / "init", **tiny.MODERNBERT), tiny.config(**tiny.MODERNBERT)
+    run = _run(tmp_path / "out", init_checkpoint=os.fspath(init))
+    with caplog.at_level(logging.INFO):
+        state, _ = first_state(ClassificationTask(config, 2), run)
+    weights, layers = read_tensors(os.fspath(init / "bert_model.ckpt")), "cls/predictions/transform"
+    own = {v.path: np.asarray(v) for v in state.model.variables if v.path.startswith("classifier/")}
+    for name in ("dense/kernel", "dense/bias", "LayerNorm/gamma"):
+        np.testing.assert_array_equal(own.pop(f"classifier/{name}"), weights[f"{layers}/{name}"])
+    assert own.keys() == {"classifier/output_weights", "classifier/output_bias"}
+    assert f"start from those of the masked-LM head: classifier/dense/kernel from {layers}/dense/kernel" in caplog.text
+    assert "2 not in the checkpoint, randomly initialized: classifier/output_weights, classifier/" in caplog.text
 
 
 def test_nothing_is_written_where_the_initial_weights_are_not_good(tmp_path):
