@@ -19,8 +19,8 @@ from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.loading import LABELS_FILE, default_labels, read_labels
 from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
 from bert_tf.checkpoints.surgery import ModelDirectory
-from bert_tf.checkpoints.writer_base import write_labels
-from bert_tf.models.config import EncoderConfig
+from bert_tf.checkpoints.writer_base import ARCHITECTURES, architecture_of, write_labels
+from bert_tf.models import families
 from bert_tf.models.config_files import task_in
 from bert_tf.models.lora import NAMES, Lora, is_adapter
 from bert_tf.utils.files import atomic_open, brief, whole_directory, write_text
@@ -49,26 +49,21 @@ def write_adapters(directory: str, variables: Iterable, task: Any, base: str | N
         ValueError: a variable has no name in the family's files.
         OSError: it cannot be written.
     """
-    name_map, unused = _name_map(task.config), heads.unused(task)
+    unused = heads.unused(task)
     trained = [v for v in variables if is_adapter(v.path) or not re.match(_FROZEN, v.path)]
     trained = [v for v in trained if not any(re.fullmatch(pattern, v.path) for pattern in unused)]
-    named = dict(_peft(name_map, v.path, np.asarray(v)) for v in trained)
-    settings = json.dumps(_settings(task.config.lora, named, base), indent=2) + "\n"
+    arrays = {v.path: np.asarray(v) for v in trained}
+    architecture = _architecture(arrays, task)
+    name_map = _name_map(task.config, [architecture.ending])
+    named = _peft(name_map, arrays, task.config.lora.rank)
+    kind = f"{families.family(task.config.model_type).classes}{architecture.ending}" if architecture.heads else None
+    settings = json.dumps(_settings(task.config.lora, named, base, kind), indent=2) + "\n"
     with whole_directory(directory, replace=True) as folder:
         write_text(os.path.join(folder, CONFIG), settings)
         with atomic_open(os.path.join(folder, WEIGHTS), "wb") as file:
             file.write(save(named, {"format": "pt"}))
         write_labels(folder, task.labels)
         also(folder)
-
-
-def check_adaptable(config: EncoderConfig, name: str):
-    """Raises ValueError, naming the parameter `name`, if PEFT has no names for the adapters of a family."""
-    if any(row.transform.part for row in _name_map(config).rows):
-        raise ValueError(
-            f"`{name}` requires a model with a weight for each of query, key and value in Transformers, as PEFT names "
-            f"adapters after them. Transformers joins them for model_type={config.model_type!r}; remove `{name}`."
-        )
 
 
 def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
@@ -81,14 +76,13 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     Raises:
         ValueError: files are missing or damaged, the adapters are of another kind, or do not match the model.
     """
-    check_adaptable(model.config, "adapter")
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
-    pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config))
+    pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config, _classes(settings)))
     shapes = {name: _shape_of(name, pair, settings["r"]) for name, pair in pairs.items()}
     shapes |= {name: array.shape for name, array in others.items() if name.startswith("bert/") and name in model.arrays}
     _check_shapes(shapes, model, path)
-    arrays = model.arrays | others
+    arrays = model.arrays | others | _first_layers(model, others, path)
     for kernel, pair in pairs.items():
         arrays[kernel] = merged(arrays[kernel], *(pair[name] for name in NAMES), scale)
     logging.info("Merged %d adapters from %s; loaded %d other weights from it.", len(pairs), path, len(others))
@@ -96,30 +90,74 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     return model if all(name.startswith("bert/") for name in others) else _with_head(model, directory)
 
 
-def _name_map(config):
-    return name_maps.hugging_face(config.model_type, config.tie_word_embeddings)
+def _first_layers(model, others, path):
+    """Returns the first layers of the adapter's head, if it lacks them because the model's masked-LM head has them."""
+    head = next((head for head in ("classifier", "cls/squad") if f"{head}/output_weights" in others), None)
+    kernel = f"{head}/dense/kernel"
+    if not model.config.head_norm or head is None or kernel in others or kernel in model.arrays:
+        return {}
+    first = {name.replace(heads.MASKED_LM_LAYERS, head): array for name, array in model.arrays.items()
+             if name.startswith(f"{heads.MASKED_LM_LAYERS}/")}  # fmt: skip
+    if not first:
+        raise ValueError(
+            f"{path} must hold the whole head, or the model a head that it begins with. Neither has {kernel}; pass the "
+            "checkpoint that the adapter was trained on as `model`, or train it with `head` in `modules_to_save`."
+        )
+    return first
 
 
-def _peft(name_map, path, array):
-    """Returns (PEFT's name, array in torch's orientation) for one of our weights."""
-    folder, _, name = path.rpartition("/")
-    if name in NAMES:
-        module = name_map.from_ours(f"{folder}/kernel").removesuffix(".weight")
-        return f"{_PREFIX}{module}.{name}.weight", np.ascontiguousarray(array.T)
-    array = array.T if name_map.transposed(path) else array
-    return f"{_PREFIX}{name_map.from_ours(path)}", np.ascontiguousarray(array)
+def _name_map(config, classes=()):
+    return name_maps.hugging_face(config.model_type, config.tie_word_embeddings, classes)
 
 
-def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, Any]:
-    """Returns adapter_config.json; modules are named by their ends, which is how PEFT looks for them."""
+def _architecture(paths, task):
+    """Returns the Transformers class with the heads at our `paths`, the task's own if several have them."""
+    fitting = [each.ending for each in ARCHITECTURES if each.reads_pooler == task.uses_pooler]
+    return architecture_of(paths, [task.architecture] if task.architecture else fitting)
+
+
+def _peft(name_map, arrays, rank):
+    """Returns {PEFT's name: array in torch's orientation} for our weights.
+
+    In PEFT, a weight that holds several of ours has one adapter. Below each other, our A are its A; its B has ours on
+    its diagonal. All adapters of a file have one rank, to which the others are filled up with zeros.
+    """
+    named, modules = {}, {}
+    for path, array in arrays.items():
+        if not is_adapter(path):
+            array = array.T if name_map.transposed(path) else array
+            named[f"{_PREFIX}{name_map.from_ours(path)}"] = np.ascontiguousarray(array)
+        elif path.endswith(NAMES[0]):
+            kernel = f"{path.rpartition('/')[0]}/kernel"
+            modules.setdefault(name_map.from_ours(kernel).removesuffix(".weight"), []).append(kernel)
+    whole = rank * max(map(len, modules.values()), default=0)
+    for module, kernels in modules.items():
+        kernels = sorted(kernels, key=lambda kernel: name_map.transform(kernel).part)
+        pairs = [[arrays[f"{kernel.rpartition('/')[0]}/{name}"] for name in NAMES] for kernel in kernels]
+        (width, _), (_, size) = (array.shape for array in pairs[0])
+        a = np.zeros((whole, width), np.float32)
+        b = np.zeros((name_map.transform(kernels[0]).parts * size, whole), np.float32)
+        for n, (kernel, pair) in enumerate(zip(kernels, pairs, strict=True)):
+            start, own = name_map.transform(kernel).part * size, slice(n * rank, (n + 1) * rank)
+            a[own], b[start : start + size, own] = (array.T for array in pair)
+        named |= {f"{_PREFIX}{module}.{name}.weight": array for name, array in zip(NAMES, (a, b), strict=True)}
+    return named
+
+
+def _settings(lora: Lora, named: Mapping[str, np.ndarray], base, kind: str | None) -> dict[str, Any]:
+    """Returns adapter_config.json; modules are named by their ends, which is how PEFT looks for them.
+
+    `kind` is the class of Transformers with the model's head, or None.
+    """
+    rank = next(len(array) for name, array in named.items() if name.endswith(_LORA_ENDS[0]))
     modules = {name.removeprefix(_PREFIX).rpartition(".")[0] for name in named}
     adapted = {module.rpartition(".")[0] for module in modules if module.endswith(NAMES)}
     ends = {re.split(r"\.\d+\.", module)[-1] for module in adapted}  # behind the layer's number
     return {
         "peft_type": "LORA",
         "base_model_name_or_path": base,
-        "r": lora.rank,
-        "lora_alpha": lora.alpha,
+        "r": rank,
+        "lora_alpha": lora.alpha * (rank // lora.rank),
         "lora_dropout": 0.0,
         "target_modules": sorted(ends),
         "modules_to_save": sorted(module for module in modules if not module.endswith(NAMES)),
@@ -127,6 +165,7 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, An
         "fan_in_fan_out": False,
         "inference_mode": True,
         "task_type": None,
+        "auto_mapping": kind and {"base_model_class": kind, "parent_library": "transformers"},
     }
 
 
@@ -144,6 +183,14 @@ def _read_settings(path):
     except ValueError as error:
         raise ValueError(f"{path}, r and lora_alpha: {error}") from error
     return values
+
+
+def _classes(settings):
+    """Returns the names of Transformers' class that the adapter states: of the model, or of a kind of task."""
+    mapping = settings.get("auto_mapping")
+    named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
+    kind = "ForQuestionAnswering" if settings.get("task_type") == "QUESTION_ANS" else None
+    return [name for name in (named, kind) if isinstance(name, str)]
 
 
 def _sorted(file, path, name_map):
@@ -167,10 +214,13 @@ def _sorted(file, path, name_map):
         for name in plain[theirs]:
             array = np.asarray(file.read(name), np.float32)
             check_finite(array, name, path)
-            if name.endswith(_LORA_ENDS):
-                pairs.setdefault(ours, {})[name.split(".")[-2]] = array.T
+            read = name_map.transform(ours).to_ours
+            if name.endswith(_LORA_ENDS[0]):  # the same for all weights of ours in one of theirs
+                pairs.setdefault(ours, {})[NAMES[0]] = array.T
+            elif name.endswith(_LORA_ENDS[1]):
+                pairs.setdefault(ours, {})[NAMES[1]] = read(array)
             else:
-                others[ours] = array.T if name_map.transposed(ours) else array
+                others[ours] = read(array)
     return pairs, others
 
 

@@ -15,13 +15,14 @@ class Transform:
         to_ours: their array -> ours.
         to_theirs: (our array, number of attention heads) -> theirs.
         shape: their shape -> ours.
-        part: the index of our weight in theirs, which holds several of ours one after another.
+        part, parts: the index of our weight in theirs, which holds this many of ours one after another.
     """
 
     to_ours: Callable
     to_theirs: Callable
     shape: Callable
     part: int = 0
+    parts: int = 1
 
 
 KEEP = Transform(lambda array: array, lambda array, heads: array, lambda shape: shape)
@@ -32,14 +33,17 @@ TRANSPOSE = Transform(lambda array: array.T, lambda array, heads: array.T, lambd
 def transposed_part(part: int, parts: int) -> Transform:
     """Returns the transformation of one of the `parts` kernels, or biases, that are one array [parts * out, in]."""
 
+    def is_whole(shape):  # otherwise their array, and its shape, stay as they are, so that it is no weight of ours
+        return bool(shape) and not shape[0] % parts
+
     def cut(array):
-        size = len(array) // parts
-        return array[part * size : (part + 1) * size].T
+        size = len(array) // parts if is_whole(array.shape) else 0
+        return array[part * size : (part + 1) * size].T if size else array
 
     def shape(theirs):
-        return (*theirs[:0:-1], theirs[0] // parts)
+        return (*theirs[:0:-1], theirs[0] // parts) if is_whole(theirs) else theirs
 
-    return Transform(cut, TRANSPOSE.to_theirs, shape, part)
+    return Transform(cut, TRANSPOSE.to_theirs, shape, part, parts)
 
 
 # KerasHub's kernels of attention know the heads: query, key and value [H, A, H / A], their biases [A, H / A] ...

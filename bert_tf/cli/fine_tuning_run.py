@@ -406,7 +406,6 @@ def with_adapters(model: Description, settings: Settings) -> Description:
         raise ValueError(
             f"`lora_rank` cannot be combined with `{name}={value}`, with which adapters have no use. Remove one."
         )
-    adapters.check_adaptable(model.config, "lora_rank")
     lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
     return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
 

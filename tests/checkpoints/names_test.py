@@ -1,5 +1,6 @@
 """Guards a promise: the names in other people's checkpoints, written here by hand from their documentation."""
 
+import numpy as np
 import pytest
 
 from bert_tf.checkpoints import name_maps
@@ -148,6 +149,9 @@ def test_modernbert_s_heads_have_the_names_of_their_classes():
     ours = [f"bert/encoder/layer_1/attention/self/{name}/kernel" for name in ("query", "key", "value")]
     wqkv = dict.fromkeys(ours, "layers.1.attn.Wqkv.weight")
     assert found.known == {"bert/encoder/LayerNorm/gamma": "final_norm.weight", **wqkv} and not found.unknown
+    value = name_maps.hugging_face("modernbert").transform(ours[2])
+    assert (value.shape((9, 3)), value.shape((8, 3)), value.shape(())) == ((3, 3), (8, 3), ())
+    assert [value.to_ours(np.ones(shape)).shape for shape in ((9, 3), (8, 3), ())] == [(3, 3), (8, 3), ()]
 
 
 def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():

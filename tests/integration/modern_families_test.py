@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.checkpoints import adapters, surgery
+from bert_tf.checkpoints.heads import MASKED_LM_LAYERS
 from bert_tf.checkpoints.writers import ModelArrays, write_model
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.families import family
@@ -62,6 +64,13 @@ def _texts():
     return [" ".join(rng.choices(WORDS, k=rng.randrange(1, 14))) for _ in range(32)]
 
 
+def _squad():
+    answer = {"text": "twelve gulls", "answer_start": 11}
+    questions = [{"id": str(n), "question": "What?", "answers": [answer]} for n in range(8)]
+    asked = {"context": "He counted twelve gulls.", "qas": questions}
+    return {"version": "1", "data": [{"title": "a", "paragraphs": [asked]}]}
+
+
 @pytest.mark.slow
 def test_the_model_is_read_written_and_asked_again(start, tmp_path):
     bert = bert_tf.load(start)
@@ -75,15 +84,76 @@ def test_the_model_is_read_written_and_asked_again(start, tmp_path):
     np.testing.assert_allclose(filler, bert.features(["Hello cafe\u0301"]), atol=1e-6)
 
 
-def test_adapters_are_refused(tmp_path_factory, tmp_path):
+_ADAPTED = """
+import json, sys, numpy as np, peft, torch, transformers
+start, adapter, spans, made = sys.argv[1:5]
+texts = json.loads(sys.argv[5])
+def of(kind, path, **options):
+    return getattr(transformers, f"ModernBertFor{kind}").from_pretrained(path, **options).eval()
+def scores(model):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(start)
+    with torch.no_grad():
+        rows = [model(**tokenizer(text, return_tensors="pt")).logits.softmax(-1)[0].tolist() for text in texts]
+    return rows
+def first(model):
+    return model.head.dense.weight.detach().numpy().tolist()
+base = of("SequenceClassification", start, num_labels=2)
+head = first(base)
+ours = peft.PeftModel.from_pretrained(base, adapter).eval()
+assert set(peft.utils.load_peft_weights(adapter)) == set(peft.get_peft_model_state_dict(ours))
+answering = peft.PeftModel.from_pretrained(of("QuestionAnswering", start), spans)
+assert set(peft.utils.load_peft_weights(spans)) == set(peft.get_peft_model_state_dict(answering))
+torch.manual_seed(0)
+config = peft.LoraConfig(task_type="SEQ_CLS", r=3, lora_alpha=5, target_modules=["Wqkv", "mlp.Wi"])
+own = peft.get_peft_model(of("SequenceClassification", start, num_labels=2), config)
+with torch.no_grad():
+    for name, weight in own.named_parameters():
+        if "lora_" in name:
+            weight.add_(0.1 * torch.randn(weight.shape))
+own.eval().save_pretrained(made)
+print(json.dumps([head, scores(ours), scores(own)]))
+"""
+
+
+def _probabilities(folder, texts):
+    bert = bert_tf.load(folder)
+    rows = [bert.tokenizer([text], max_seq_length=LENGTH) for text in texts]
+    logits = [bert.head(bert.encoder(row)["pooled_output"])[0] for row in rows]
+    return tf.nn.softmax(tf.stack(logits)).numpy()
+
+
+@pytest.mark.slow
+def test_adapters_and_first_layers_of_heads_are_pefts_and_torch_s(tmp_path_factory, tmp_path):
     start = _model(tmp_path_factory, "modernbert")
-    rows = [(text, str(n % 2)) for n, text in enumerate(_texts())]
-    tiny.write_tsv(tmp_path / "train.tsv", rows)
-    given = [f"--train_file={tmp_path}/train.tsv", "--do_train", f"--init_checkpoint={start}", "--lora_rank=2",
-             f"--output_dir={tmp_path}/out"]  # fmt: skip
-    (said,) = run_programs("run_classifier", [given])
-    message = "--lora_rank requires a model with a weight for each of query, key and value"
-    assert said["status"] and message in said["log"]
+    texts = _texts()
+    tiny.write_tsv(tmp_path / "train.tsv", [(text, str(n % 2)) for n, text in enumerate(texts)])
+    (tmp_path / "squad.json").write_text(json.dumps(_squad()), encoding="utf-8")
+    common = [f"--init_checkpoint={start}", "--do_train", "--seed=1", f"--max_seq_length={LENGTH}", "--lora_rank=2",
+              "--lora_alpha=3", "--train_batch_size=8", "--num_train_epochs=1", "--learning_rate=1e-2"]  # fmt: skip
+    table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict"]
+    (classified,) = run_programs("run_classifier", [
+        [*common, *table, "--lora_targets=query,value,output", f"--output_dir={tmp_path}/text", "--do_export",
+         "--export_for=cpu"],
+    ])  # fmt: skip
+    spans = ["--max_query_length=8", "--doc_stride=16", f"--train_file={tmp_path}/squad.json", "--lora_targets=key"]
+    (answered,) = run_programs("run_squad", [[*common, *spans, f"--output_dir={tmp_path}/spans"]])
+    assert not classified["status"], classified["log"]
+    assert not answered["status"], answered["log"]
+    lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    expected = np.array([json.loads(line)["probabilities"] for line in lines])
+    serve = tf.saved_model.load(str(tmp_path / "text" / "export" / "1")).signatures["serving_default"]
+    np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=1e-5)
+
+    folders = [f"{tmp_path}/{name}" for name in ("text/adapter", "spans/adapter", "made")]
+    said = other_envs.run(other_envs.torch_python(), _ADAPTED, str(start), *folders, json.dumps(texts))
+    head, ours, made = json.loads(said.splitlines()[-1])
+    np.testing.assert_array_equal(np.float32(head).T, bert_tf.load(start).others[f"{MASKED_LM_LAYERS}/dense/kernel"])
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
+    for name, theirs in (("text/adapter", ours), ("made", made)):
+        model = adapters.merge_adapters(surgery.read_model_directory(str(start)), f"{tmp_path}/{name}")
+        surgery.write_surgery(model, f"{tmp_path}/merged-{name.replace('/', '-')}")
+        found = _probabilities(f"{tmp_path}/merged-{name.replace('/', '-')}", texts)
+        np.testing.assert_allclose(found, theirs, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -92,11 +162,7 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     tiny.write_tsv(tmp_path / "train.tsv", [(text, str(n % 2)) for n, text in enumerate(texts)])
     tagged = ("\n".join(f"{word} {'B-X' if word == 'gulls' else 'O'}" for word in text.split()) for text in texts)
     (tmp_path / "tags.txt").write_text("\n\n".join(tagged) + "\n", encoding="utf-8")
-    answer = {"text": "twelve gulls", "answer_start": 11}
-    questions = [{"id": str(n), "question": "What?", "answers": [answer]} for n in range(8)]
-    asked = {"context": "He counted twelve gulls.", "qas": questions}
-    squad = {"version": "1", "data": [{"title": "a", "paragraphs": [asked]}]}
-    (tmp_path / "squad.json").write_text(json.dumps(squad), encoding="utf-8")
+    (tmp_path / "squad.json").write_text(json.dumps(_squad()), encoding="utf-8")
     common = [f"--init_checkpoint={start}", "--do_train", "--do_export", "--save_format=huggingface", "--seed=1",
               f"--max_seq_length={LENGTH}", "--train_batch_size=8", "--num_train_epochs=1"]  # fmt: skip
     table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict"]

@@ -26,7 +26,7 @@ IDS = {"input_ids": np.array([[2, 5, 9, 14, 3], [2, 6, 7, 11, 3]], np.int32)}
 class _Task:
     """What `adapters.write_adapters` asks of a task."""
 
-    head, uses_pooler, labels = ("classifier/.*",), True, LABELS
+    head, uses_pooler, labels, architecture = ("classifier/.*",), True, LABELS, None
 
     def __init__(self, config):
         self.config = config
@@ -37,7 +37,7 @@ def _with_adapters(base):
     plain = bert_tf.load(base)
     values = plain.config.to_dict() | {"lora": LORA.to_dict()}
     encoder = bert_tf.Encoder(EncoderConfig.from_dict(values))
-    head = ClassificationHead(3, transform_act=plain.config.classifier_act)
+    head = ClassificationHead.of(plain.config, 3)
     keras.utils.set_random_seed(0)
     encoder.build()
     head.build((None, 32))
@@ -113,7 +113,8 @@ def test_labels_that_the_adapters_do_not_have_are_the_models_where_they_fit(kept
 
 @pytest.mark.parametrize(
     "family", [{"model_type": "distilbert", "has_pooler": False, "type_vocab_size": 0, "classifier_act": "relu"},
-               {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}], ids=lambda f: f["model_type"]
+               {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}, tiny.MODERNBERT],
+    ids=lambda family: family["model_type"],
 )  # fmt: skip
 def test_names_of_other_families(tmp_path, family):
     base = tiny.checkpoint(tmp_path / "base", **family)
@@ -124,6 +125,41 @@ def test_names_of_other_families(tmp_path, family):
     for variable in plain.variables:
         variable.assign(merged.arrays[variable.path])
     np.testing.assert_allclose(plain(IDS)["sequence_output"], encoder(IDS)["sequence_output"], atol=1e-5)
+
+
+def test_weights_that_are_one_in_transformers_have_one_adapter(tmp_path):
+    """Its rank is that of query and value together, and alpha grows with it, so that the factor is the same."""
+    _write(tmp_path / "adapter", tiny.checkpoint(tmp_path / "base", **tiny.MODERNBERT))
+    settings = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text(encoding="utf-8"))
+    assert (settings["r"], settings["lora_alpha"]) == (4, 6.0)
+    assert settings["target_modules"] == ["attn.Wo", "attn.Wqkv"]
+    assert settings["modules_to_save"] == ["classifier", "head.dense", "head.norm"]
+    assert settings["auto_mapping"]["base_model_class"] == "ModernBertForSequenceClassification"
+    arrays = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    layer = "base_model.model.model.layers.1.attn"
+    shapes = [arrays[f"{layer}.{name}.lora_{m}.weight"].shape for name in ("Wqkv", "Wo") for m in "AB"]
+    assert shapes == [(4, 32), (96, 4), (4, 32), (32, 4)]
+    assert not arrays[f"{layer}.Wqkv.lora_B.weight"][32:64].any(), "the key has no adapter"
+    assert not arrays[f"{layer}.Wo.lora_A.weight"][2:].any(), "filled up"
+
+
+def test_a_head_that_begins_as_the_masked_lm_s(tmp_path):
+    """PEFT keeps the last layer alone, if it is not told of those before, which Transformers takes from the base."""
+    base = tiny.pretrained(tmp_path / "base", **tiny.MODERNBERT)
+    _write(tmp_path / "whole", base)
+
+    def keep_last(tensors):
+        for name in [name for name in tensors if ".head." in name]:
+            tensors.pop(name)
+
+    _change(tmp_path / "adapter", tmp_path / "whole", weights=keep_last)
+    model = surgery.read_model_directory(os.fspath(base))
+    arrays = adapters.merge_adapters(model, os.fspath(tmp_path / "adapter")).arrays
+    for name in ("dense/kernel", "dense/bias", "LayerNorm/gamma"):
+        np.testing.assert_array_equal(arrays[f"classifier/{name}"], model.arrays[f"cls/predictions/transform/{name}"])
+    headless = {path: array for path, array in model.arrays.items() if path.startswith("bert/")}
+    with pytest.raises(ValueError, match="Neither has classifier/dense/kernel; pass the checkpoint that"):
+        adapters.merge_adapters(dataclasses.replace(model, arrays=headless), os.fspath(tmp_path / "adapter"))
 
 
 def _change(folder, kept, settings=None, weights=lambda tensors: None):
