@@ -10,6 +10,7 @@ from bert_tf.export.cpu import model as cpu_model
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import check_task, head_in
+from bert_tf.models.embeddings import limit_length
 from bert_tf.utils.names import EXPLANATIONS
 
 # === Text cut ===
@@ -224,6 +225,7 @@ class ServingModule(tf.Module):
         config, size = self.task.config, tf.shape(named["input_ids"])[-1]
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
                 "masked_lm_positions": size}  # fmt: skip
+        named["input_ids"] = limit_length(named["input_ids"], config)
         named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
         return self.task.answer(self.forward(named), None)
 

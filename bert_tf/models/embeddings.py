@@ -1,5 +1,7 @@
 """Token + segment + position embeddings (Devlin et al. 2018, section 3, figure 2), and ERNIE's task embeddings."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -92,7 +94,8 @@ class Embeddings(ConfiguredLayer):
         self.dropout.build((None, None, self.hidden_size))
 
     def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
-        self._check_length(input_ids, position_ids)
+        if position_ids is None:
+            check_length(input_ids.shape[1], self)
         x = tf.gather(self.word_embeddings, input_ids)
         if not self.has_positions:
             pass
@@ -105,17 +108,6 @@ class Embeddings(ConfiguredLayer):
         if self.task_type_vocab_size:
             x += self.task_type_embeddings[0]
         return self.dropout(self.norm(x), training=training)
-
-    def _check_length(self, input_ids, position_ids):
-        if position_ids is not None:
-            return
-        length, most = input_ids.shape[1], self.max_position_embeddings - self.first_position
-        if length is not None and length > most:
-            less = f" - first_position = {most}" if self.first_position else ""
-            raise ValueError(
-                f"A sequence must have at most max_position_embeddings = {self.max_position_embeddings}{less} tokens. "
-                f"Received: {length}; truncate the texts to max_seq_length, as `Tokenizer` does."
-            )
 
     def _check_segments(self, segment_ids):
         """Checks segment ids in eager mode only; in graphs, the code that builds batches checks them."""
@@ -136,6 +128,40 @@ class Embeddings(ConfiguredLayer):
 
     def compute_output_shape(self, input_shape, *_):
         return (*input_shape, self.hidden_size)
+
+
+def check_length(length: int | None, config: Any):
+    """Raises ValueError if a sequence has more tokens than a model has positions, whatever kind these are.
+
+    Args:
+        length: S, or None if it is not known before the graph runs.
+        config: has `max_position_embeddings` and `first_position`, as `EncoderConfig` and `Embeddings`.
+    """
+    if length is not None and length > config.max_position_embeddings - config.first_position:
+        raise ValueError(
+            f"{_most_tokens(config)} Received: {length}; truncate the texts to max_seq_length, as `Tokenizer` does."
+        )
+
+
+def limit_length(input_ids, config: Any):
+    """Returns `input_ids` int32 [..., S] unchanged; in the graph, sequences that are too long fail with a message.
+
+    Without it, positions that are not rows of a table would be computed beyond those that the model has learned.
+
+    Args:
+        input_ids, config: as above; raises ValueError as `check_length`.
+    """
+    check_length(input_ids.shape[-1], config)
+    length, most = tf.shape(input_ids)[-1], config.max_position_embeddings - config.first_position
+    fits = tf.debugging.Assert(length <= most, [f"{_most_tokens(config)} The request has", length])
+    with tf.control_dependencies([fits]):
+        return tf.identity(input_ids)
+
+
+def _most_tokens(config):
+    less = f" - first_position = {config.max_position_embeddings - config.first_position}"
+    less = less if config.first_position else ""
+    return f"A sequence must have at most max_position_embeddings = {config.max_position_embeddings}{less} tokens."
 
 
 def restarting_positions(sentence_ids):

@@ -131,6 +131,12 @@ def test_values_that_the_model_has_not_are_refused(signatures, name, value, most
         answer(**{each: tf.constant(values) for each, values in good.items()})
 
 
+def test_sequences_longer_than_the_model_s_are_refused(signatures):
+    row = tf.ones([1, 33], tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"at most max_position_embeddings = 32 tokens\. .*33"):
+        signatures["ids"](input_ids=row, input_mask=row, segment_ids=row)
+
+
 def test_it_says_how_long_its_sequences_are(classifier):
     saved = saved_model_pb2.SavedModel()
     saved.ParseFromString(pathlib.Path(classifier[0], "saved_model.pb").read_bytes())

@@ -106,6 +106,9 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
     features = _features(np.ones((1, CONFIG.max_position_embeddings + 1), np.int32))
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         _traced(fast, features)(features)
+    features = _features(np.ones((1, 11), np.int32))
+    with pytest.raises(ValueError, match=r"at most max_position_embeddings = 10 tokens\. Received: 11; truncate"):
+        FastEncoder(_encoder(**MODERN), Floats())(features)
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])

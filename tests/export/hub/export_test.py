@@ -127,6 +127,14 @@ def test_the_encoder_is_ours(encoder, pretrained, preprocessor):
     np.testing.assert_array_equal(encoder(inputs, training=False)["default"], outputs["default"])
 
 
+def test_sequences_longer_than_the_model_s_are_refused_without_a_table_of_positions(tokenizer):
+    own = bert_tf.Encoder(tiny.config(**tiny.MODERNBERT))
+    own.build()
+    encoder, row = HubEncoder(own, tokenizer), tf.ones([1, 33], tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"at most max_position_embeddings = 32 tokens\. .*33"):
+        encoder(dict.fromkeys(INPUTS.values(), row))
+
+
 def test_dropout_draws_again_in_training_alone(tokenizer, preprocessor):
     own = bert_tf.Encoder(tiny.config(dropout=0.5))
     own.build()
