@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
 from bert_tf.models.distillation import attention_inputs
+from bert_tf.models.local_attention import layer_views, rotate
 
 # === Attention ===
 # Attention weights, and the queries and keys that they come from.
@@ -32,7 +33,7 @@ class Neurons(Attention):
     """Attention weights with their queries and keys, D numbers per head.
 
     Attributes:
-        query, key: float32 [L, A, S, D]; zeros for a head that was pruned.
+        query, key: float32 [L, A, S, D]; rotated, if positions are rotary; zeros for a head that was pruned.
     """
 
     query: np.ndarray
@@ -54,7 +55,9 @@ class Neurons(Attention):
     def scores(self, layer: int, head: int) -> np.ndarray:
         """Returns attention scores, float32 [S, S]: `products` summed, over the root of D; softmax gives the weights.
 
-        Masked tokens (in a causal model, those after a token) have a score here, but no weight.
+        Masked tokens (in a causal model, those after a token; in local attention, those outside the window) have a
+        score here, but no weight. In disentangled attention, the weights also depend on the scores of relative
+        positions, which are not included.
 
         Raises:
             ValueError: there is no such layer or head.
@@ -99,6 +102,9 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
         layers = range(1, encoder.config.num_hidden_layers + 1)
         both = [attention_inputs(encoder, outputs, layer)[:2] for layer in layers]
         query, key = (_split_heads(encoder.config, [each[k] for each in both]) for k in (0, 1))
+        for n, (_, view) in enumerate(layer_views(encoder.config, row.features["input_mask"])):
+            if view.turn:
+                query[n], key[n] = (rotate(each[n : n + 1], *view.turn)[0] for each in (query, key))
         found.append(Neurons(**vars(row), **_stack_weights(encoder.config, outputs), query=query, key=key))
     return found
 

@@ -84,6 +84,19 @@ def test_neurons_give_the_weights(bert):
     np.testing.assert_allclose(row.products(0, 1, 2).sum(-1) / np.sqrt(16), scores[2], atol=1e-5)
 
 
+def test_rotary_positions_and_local_attention():
+    """Rotated queries and keys give the weights, in the second layer of the next tokens alone."""
+    modern = with_words(ClassificationHead(2, 0.0), ["bad", "good"], **tiny.MODERNBERT)
+    [row], [begin], [why] = (call(modern, [TEXT]) for call in (inspect.neurons, inspect.inputs, inspect.attributions))
+    far = np.abs(np.subtract.outer(np.arange(8), np.arange(8))) > 1
+    for layer, hidden in enumerate((np.zeros_like(far), far)):
+        weights = np.where(hidden, 0, np.exp(row.scores(layer, 1)))
+        np.testing.assert_allclose(weights / weights.sum(-1, keepdims=True), row.weights[layer, 1], atol=1e-5)
+    assert begin.segment is None and begin.position is None
+    np.testing.assert_allclose(begin.output, inspect.layers(modern, [TEXT])[0].values[0], atol=1e-5)
+    assert why.word_values.sum() == pytest.approx(why.score - why.baseline_score, rel=0.01)
+
+
 def test_layers_and_inputs(bert):
     [row], [begin] = inspect.layers(bert, [TEXT]), inspect.inputs(bert, [TEXT])
     np.testing.assert_allclose(begin.output, row.values[0], atol=1e-5)
