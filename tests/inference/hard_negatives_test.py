@@ -32,7 +32,8 @@ def index(tmp_path_factory):
 
 def _expected(index, query, positives, options):
     """The negatives by the cosines of all texts of the index."""
-    vectors = {text: index.embed([text])[0] for text in {*TEXTS, *positives}}
+    texts = [*{*TEXTS, *positives}]
+    vectors = dict(zip(texts, index.embed(texts), strict=True))
     own = index.encoder()([query])[0]
     cosine = {text: own @ v / np.linalg.norm(own) / np.linalg.norm(v) for text, v in vectors.items()}
     limit = min(cosine[text] for text in positives)
