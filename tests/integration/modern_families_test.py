@@ -16,7 +16,6 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.families import family
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.tokenization.registry import read_tokenizer
-from bert_tf.utils.litert_runner import LitertRunner
 from tests import other_envs, parity, tiny
 from tests.scripts import run_programs
 
@@ -168,10 +167,8 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict"]
     targets = {"text": ["--export_explanations=attributions"], "cpu": ["--export_for=cpu"],
                "int8": ["--export_for=cpu", "--export_dtype=int8"]}  # fmt: skip
-    phones = ["phones"] if EncoderConfig.load(start).global_rope_theta else []
     classified = run_programs("run_classifier", [
-        [*common, *table, f"--output_dir={tmp_path}/{name}", *given]
-        for name, given in (targets | dict.fromkeys(phones, ["--export_for=litert"])).items()
+        [*common, *table, f"--output_dir={tmp_path}/{name}", *given] for name, given in targets.items()
     ])  # fmt: skip
     (tags,) = run_programs(
         "run_tagger", [[*common, f"--train_file={tmp_path}/tags.txt", f"--output_dir={tmp_path}/tags"]]
@@ -186,11 +183,6 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
         tolerance = 0.05 if name == "int8" else 1e-5
         serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]
         np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=tolerance)
-    for name in phones:
-        runner = LitertRunner((tmp_path / name / "litert" / "1" / "model.tflite").read_bytes(), 1)
-        rows = bert_tf.load(tmp_path / name).tokenizer(texts, max_seq_length=LENGTH)
-        found = runner({feature: values.numpy() for feature, values in rows.items()})
-        np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
     prefix = family(EncoderConfig.load(start).model_type).classes
     classes = {"SequenceClassification": "text", "TokenClassification": "tags", "QuestionAnswering": "spans"}
     pairs = [(kind, f"{tmp_path}/{name}/huggingface") for kind, name in classes.items()]
