@@ -78,6 +78,11 @@ class ExportOptions:
         """
         if self.export_for != "litert":
             return
+        if task.config.local_attention:
+            raise ValueError(
+                "`export_for=litert` is not supported for a model with local attention (local_attention in its "
+                "configuration), in whose blocks LiteRT's interpreter can crash. Remove the option."
+            )
         several = task.list_inputs or getattr(task, "windows", None) is not None
         if several or getattr(task, "lstm_units", None):
             received = "whose examples have several" if several else "with a BiLSTM, whose loop LiteRT cannot run"

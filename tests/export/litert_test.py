@@ -200,6 +200,12 @@ def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
     assert not (tmp_path / "out").exists() and not (tmp_path / "new").exists()
 
 
+def test_local_attention_is_refused():
+    task = ClassificationTask(tiny.config(**tiny.MODERNBERT), 2)
+    with pytest.raises(ValueError, match="`export_for=litert` is not supported for a model with local attention"):
+        LITERT.check(task)
+
+
 def test_a_row_of_any_length_has_a_graph_that_is_not_twice_as_long():
     assert litert.lengths(16) == {"ids": 16, "ids_8": 8}
     assert litert.lengths(3) == {"ids": 3, "ids_2": 2}
