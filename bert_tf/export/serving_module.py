@@ -223,8 +223,9 @@ class ServingModule(tf.Module):
         """Returns the predictions for the model's inputs, tensors in the order of the task's `features`."""
         named = dict(zip(self.task.features, features, strict=True))
         config, size = self.task.config, tf.shape(named["input_ids"])[-1]
-        ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
-                "masked_lm_positions": size}  # fmt: skip
+        # Without a table, the tokenizer's segments are accepted, and ignored.
+        segments = config.type_vocab_size or self.tokenizer.template.second_segment + 1
+        ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": segments, "masked_lm_positions": size}
         named["input_ids"] = limit_length(named["input_ids"], config)
         named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
         return self.task.answer(self.forward(named), None)
