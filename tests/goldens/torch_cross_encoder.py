@@ -44,7 +44,14 @@ def make(folder, vocabulary):
 
 def ask(pairs, directories):
     pairs = [tuple(pair) for pair in json.loads(pathlib.Path(pairs).read_text(encoding="utf-8"))]
-    print(json.dumps([CrossEncoder(each, device="cpu").predict(pairs).tolist() for each in directories]))
+    print(json.dumps([_scores(each, pairs) for each in directories]))
+
+
+def _scores(directory, pairs):
+    encoder = CrossEncoder(directory, device="cpu")
+    if encoder.config.model_type == "distilbert":  # Transformers 4 refuses the segments that BERT's tokenizer gives
+        encoder.tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    return encoder.predict(pairs).tolist()
 
 
 if __name__ == "__main__":
