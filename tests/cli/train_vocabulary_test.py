@@ -155,6 +155,7 @@ def test_a_missing_file(tmp_path):
         list(learning.read_sentences([os.fspath(tmp_path / "none.txt")], None, TextOptions()))
 
 
+@pytest.mark.slow
 def test_the_program(tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(text()), encoding="utf-8")
     done = program(

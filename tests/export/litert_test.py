@@ -85,6 +85,7 @@ def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch,
     assert os.listdir(tmp_path) == ["1"]  # nothing for servers next to it
 
 
+@pytest.mark.slow
 def test_fitted_thresholds_say_which_labels_are_predicted(tmp_path):
     write_trained(tmp_path / "trained", "thresholds")
     paths = [export_trained(str(tmp_path / "trained"), str(tmp_path / form), options)

@@ -44,7 +44,8 @@ def _expected(index, query, positives, options):
 
 
 @pytest.mark.parametrize("options", [
-    MiningOptions(3, 0), MiningOptions(4, 0.01, 2), MiningOptions(2, 0, 1, 25), MiningOptions(50, 0, 0, 100),
+    pytest.param(MiningOptions(3, 0), marks=pytest.mark.slow), MiningOptions(4, 0.01, 2),
+    pytest.param(MiningOptions(2, 0, 1, 25), marks=pytest.mark.slow), MiningOptions(50, 0, 0, 100),
 ])  # fmt: skip
 def test_the_most_similar_texts_that_do_not_match(options, index):
     mined = list(mine_negatives(index, POSITIVES, options))
