@@ -38,6 +38,8 @@ MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
 def main():
     options = _options()
     folder = options.folder
+    if not options.dry_run:
+        _fetch_demo()
     print(f"Beside: {', '.join(options.peers)}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
     runs = {(part, dtype): _command(options, part, dtype) for dtype in options.dtypes for part in options.parts}
     rows = {}
@@ -73,6 +75,14 @@ def _options():
     options.folder = pathlib.Path(options.output_dir).resolve() / f"{source.name}{number}"
     options.folder.mkdir(parents=True, exist_ok=True)
     return options
+
+
+def _fetch_demo():
+    """Puts the weights and the texts that are measured where `make demo` puts them, unless they are there."""
+    from bert_tf.experiments.demo import data
+
+    data.prepare_weights(ROOT / "demo" / "weights" / "minilm")
+    data.prepare_text(ROOT / "demo" / "data")
 
 
 def _some_of(names):
