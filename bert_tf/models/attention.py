@@ -35,15 +35,6 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 
-def check_head_mask(head_mask, num_layers):
-    """Raises ValueError if `head_mask`, the list for the layers of an encoder, is not None or as long as they are."""
-    if head_mask is not None and len(head_mask) != num_layers:
-        raise ValueError(
-            f"`head_mask` must have one entry for each of {num_layers} layers, with one number per head. Received: "
-            f"{len(head_mask)} entries; use ones for layers that keep all heads."
-        )
-
-
 @keras.saving.register_keras_serializable("bert_tf")
 class SelfAttention(ResidualLayer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), where each token attends to all tokens that the bias allows.
