@@ -77,7 +77,7 @@ class SelfAttention(ResidualLayer):
         query, key, value = view.prepare(query, key, value) if view else (query, key, value)
         scores = tf.matmul(query, key, transpose_b=True)
         if self.pos_att_type:
-            scores += self._position_scores(query, key, relative, view.rows, training)
+            scores += position_scores(query, key, *self.position_keys_queries(relative, view.rows, training))
         scores *= tf.cast((self.width * (1 + len(self.pos_att_type))) ** -0.5, query.dtype)
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]
         probs = self.attention_dropout(probs, training=training)
@@ -94,12 +94,11 @@ class SelfAttention(ResidualLayer):
         x = self.norm(x) if self.norm_first and self.normalizes_input else x
         return self.query(x), self.key(x), self.value(x)
 
-    def _position_scores(self, query, key, relative, rows, training):
+    def position_keys_queries(self, relative, rows, training=None):
+        """Returns the keys and the queries of relative positions for `position_scores`; None for an unused term."""
         x = tf.gather(self.position_dropout(relative, training=training), rows)[tf.newaxis]  # [1, 2 S, H]
         maps = {"c2p": self.key, "p2c": self.query}
-        return position_scores(
-            query, key, *(self._split_heads(maps[kind](x)) if kind in self.pos_att_type else None for kind in maps)
-        )
+        return [self._split_heads(maps[kind](x)) if kind in self.pos_att_type else None for kind in maps]
 
     def _split_heads(self, x):
         """Splits [B, S, A D] into heads, [B, A, S, D]."""
