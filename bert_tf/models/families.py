@@ -537,6 +537,14 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
         restate=_read_relative_positions,
         restated=("legacy", "conv_kernel_size", "embedding_size", "pooler_hidden_size", "attention_head_size"),
+        keras_hub=KerasHub(
+            "DebertaV3",
+            {"hidden_act": "gelu", "layer_norm_eps": 1e-7, "pos_att_type": ("c2p", "p2c")}
+            | {"position_biased_input": False, **{name: value for name, (value, _) in _DISENTANGLED.items()}},
+            _HUB_LM_ERF,
+            has_segments=False,
+            keys={"bucket_size": "position_buckets"},
+        ),
         sizes=DEBERTA,
     ),
 }
