@@ -202,7 +202,7 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
         layers = f"num_hidden_layers={config.num_hidden_layers}"
         lacks.append(f"num_hidden_groups={config.num_blocks}, which does not divide {layers}")
     if lacks:
-        must = {name: theirs[name] for name in {**row.implied, **other} if name in theirs}
+        must = {name: theirs[name] for name in {**row.implied, **other}}
         raise ValueError(
             f"KerasHub's {row.classes}Backbone requires {must}. This model has {', '.join(lacks)}; use another format, "
             "or drop a setting with `leave_out`."

@@ -63,7 +63,7 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     if row.pad_before_positions is not None and type(length) is int:  # theirs are counted from 0
         both["max_position_embeddings"] = length + row.pad_before_positions + 1
     # The key layer_norm_eps says, among others, that "gelu" is the exact form.
-    return {"model_type": model_type, **row.keras_hub.implied, **known, **both}
+    return {"model_type": model_type, **row.keras_hub.stated, **row.keras_hub.implied, **known, **both}
 
 
 def _check_buckets(buckets, most):

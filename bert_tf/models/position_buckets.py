@@ -1,9 +1,11 @@
 """Buckets of relative positions: which distances share an embedding (DeBERTa, version 2).
 
-In NumPy's float32, because rounding decides between two buckets, and configurations are read without TensorFlow.
+In float32, because rounding decides between two buckets.
 """
 
 import numpy as np
+
+_VECTOR = 16  # at least as many numbers as TensorFlow computes at a time
 
 
 def position_buckets(length: int, buckets: int | None, most: int) -> np.ndarray:
@@ -23,10 +25,17 @@ def position_buckets(length: int, buckets: int | None, most: int) -> np.ndarray:
 
 
 def keras_hub_buckets(length: int, buckets: int, most: int) -> np.ndarray:
-    """Returns the same as computed in KerasHub, which multiplies before it divides."""
-    distance, half = np.arange(length, dtype=np.float32), buckets // 2
-    scale = np.log(np.float32(most - 1) / np.float32(half))
-    return _join(distance, half, np.log(np.maximum(distance, 1) / np.float32(half)) * np.float32(half - 1) / scale)
+    """Returns the same as computed in KerasHub, which multiplies before it divides.
+
+    The logarithms are TensorFlow's, as there: its own for vectors, and another for single numbers.
+    """
+    import tensorflow as tf  # here, because configurations of other models are read without it
+
+    half = np.float32(buckets // 2)
+    distance = np.arange(-(-length // _VECTOR) * _VECTOR, dtype=np.float32)
+    scale = tf.math.log(np.float32(most - 1) / half).numpy()
+    shares = tf.math.log(np.maximum(distance, 1) / half).numpy() * (half - 1) / scale
+    return _join(distance, half, shares)[:length]
 
 
 def _join(distance, half, shares):

@@ -274,19 +274,17 @@ def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message
 @pytest.mark.parametrize("length", [11, 20, 128, 512])
 def test_relative_positions_in_other_buckets_are_refused(length):
     """KerasHub's own layer says which buckets it has: those of its formula here, to the last distance."""
-    refused = 0
-    for buckets in range(2, min(2 * length - 2, 300)):
+    for buckets in {*range(2, 2 * length - 2, 1 + length // 20), length // 2}:
         layer = DisentangledSelfAttention(1, 8, max_position_embeddings=length, bucket_size=buckets)
-        theirs = np.asarray(layer._make_log_bucket_position(tf.range(length)))
+        theirs = np.asarray(layer._get_rel_pos(length))[0, 0, :, 0]
         np.testing.assert_array_equal(keras_hub_buckets(length, buckets, length), theirs)
         values = {"bucket_size": buckets, "max_sequence_length": length}
         if (theirs == position_buckets(length, buckets, length)).all():
             from_keras_hub({"class_name": "DebertaV3Backbone", "config": values})
             continue
-        refused += 1
         with pytest.raises(ValueError, match=f"With bucket_size={buckets} and max_sequence_length={length}, KerasHub"):
             from_keras_hub({"class_name": "DebertaV3Backbone", "config": values})
-    print(f"{refused} settings are refused at {length}.")
+        assert (length, buckets) != (512, 256)  # of the releases
 
 
 def test_keras_hub_is_imported_by_functions_alone():
