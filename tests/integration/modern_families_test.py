@@ -111,7 +111,8 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
 
     texts = ["the old keeper", "gulls and waves and gulls counted"]
     for score, each in zip(scorer(texts), texts, strict=True):
-        ids = bert.tokenizer([each], max_seq_length=LENGTH)["input_ids"].numpy()[0]
+        rows = {name: values.numpy()[0] for name, values in bert.tokenizer([each], max_seq_length=LENGTH).items()}
+        ids = rows["input_ids"][rows["input_mask"] > 0]
         logs = [np.log(shares(ids, place)[ids[place]]) for place in range(1, len(ids) - 1)]
         np.testing.assert_allclose(score.log_probabilities, logs, atol=1e-5)
 
