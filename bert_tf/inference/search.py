@@ -53,8 +53,12 @@ class Embedder:
         """The prompt that is put before each text."""
         return prompt_of(recipe_of(self.path, self.options), self.options)
 
+    def encoder(self) -> SentenceEncoder:
+        """Loads the model."""
+        return SentenceEncoder(self.path, **dataclasses.asdict(self.options))
+
     def __call__(self) -> Callable:
-        encoder = SentenceEncoder(self.path, **dataclasses.asdict(self.options))
+        encoder = self.encoder()
         return lambda rows: {EMBEDDINGS: quantize_vectors(encoder(rows.texts[0]), self.vector_dtype)}
 
 
@@ -69,19 +73,23 @@ class Indexer(Embedder):
         return {**super().identity, "texts": True}
 
     def __call__(self):
-        embed = super().__call__()
+        encoder = self.encoder()
 
         def answer(rows):
-            vectors = embed(rows)[EMBEDDINGS]
             payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
             return {
-                EMBEDDINGS: unit(vectors) if self.vector_dtype == "float32" else vectors,
+                EMBEDDINGS: _stored(encoder(rows.texts[0]), self.vector_dtype),
                 "ids": joined(list(map(str, rows.ids))),
                 "text": joined(rows.texts[0]),
                 "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
             }
 
         return answer
+
+
+def _stored(vectors, dtype):
+    """Returns embeddings as an index stores them: of length 1, before they are quantized."""
+    return quantize_vectors(unit(vectors), dtype)
 
 
 def _to_json(payload):
@@ -256,7 +264,7 @@ class SearchIndex:
         Raises:
             ValueError: as `encoder`.
         """
-        return unit_vectors(quantize_vectors(unit(self._document_encoder(texts)), self._vector_dtype))
+        return unit_vectors(_stored(self._document_encoder(texts), self._vector_dtype))
 
     def indexer(self) -> Indexer:
         """Returns what creates documents for `add_rows`; raises as `encoder`."""
@@ -362,7 +370,7 @@ class SearchIndex:
             raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
         if ids:
             with self._change():
-                stored = quantize_vectors(unit(vectors), self._vector_dtype)
+                stored = _stored(vectors, self._vector_dtype)
                 self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
 
     def add_rows(self, write_rows: Callable[[str], Any]):

@@ -73,6 +73,13 @@ class TrainableTask(BaseTask, Protocol):
     def loss_normalizers(self, batch: Tensors) -> Tensors:
         """Returns the normalizers of the losses, float32 []: sums over the batch, additive over micro-batches."""
 
+    def extra_targets(self, batch: Tensors) -> Tensors:
+        """Returns what the loss requires besides `targets`, such as a teacher's outputs: tensors [B, ...] by name.
+
+        A training step computes it for one micro-batch at a time, and adds it to the batch. By default, it is empty.
+        """
+        return {}
+
     def loss_parts(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> Tensors:
         """Returns {component: float32 []} for the names in `loss_weights`, unweighted; otherwise like `loss`."""
         raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
