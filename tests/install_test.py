@@ -6,11 +6,11 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 import zipfile
 
 import pytest
 
+from tests import toml
 from tests.conftest import ROOT
 from tools import install
 
@@ -99,7 +99,7 @@ def test_no_version_has_a_known_hole():
     from packaging.version import Version
 
     safe = {name: Version(first) for name, (first, _) in json.loads(HOLES.read_text(encoding="utf-8")).items()}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     named = [*project["project"]["dependencies"], *project["build-system"]["requires"], *sum(extras.values(), [])]
     lowest = {}

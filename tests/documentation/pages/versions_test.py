@@ -1,17 +1,16 @@
 """docs/reference/versions_and_hardware.md and docs/reference/changelog.md against pyproject.toml and the locks."""
 
 import re
-import tomllib
 
 import pytest
 
 import bert_tf
 from bert_tf.cli.main import PROGRAMS
-from tests import other_envs
+from tests import other_envs, toml
 from tests.conftest import ROOT
 from tools import install
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = [*PROJECT["dependencies"], *(r for extra in PROJECT["optional-dependencies"].values() for r in extra)]
 VERSIONS, CHANGELOG = "docs/reference/versions_and_hardware.md", "docs/reference/changelog.md"
 _ROW = re.compile(r"^\| ([\w-]+) \| ([^|]+) \| ([\d.]*) ?\|$", re.MULTILINE)
