@@ -90,7 +90,8 @@ def test_a_package_that_does_not_fit_is_a_fault_with_a_remedy(changes, name, tex
     assert finding.text.startswith(text) and remedy in finding.remedy
 
 
-def test_a_package_that_does_not_match_tensorflow_is_the_one_to_change():
+def test_a_package_that_does_not_match_tensorflow_is_the_one_to_change(monkeypatch):
+    monkeypatch.setitem(NEEDS, "tensorflow-text", ["tensorflow<2.21,>=2.20.0"])
     found = examine_packages(tensorflow="2.20.0", tensorflow_text="2.20.1")
     api = found["tensorflow-serving-api"]
     assert api.text == "2.21.0; needs tensorflow<3,>=2.21.0, but TensorFlow 2.20.0 is installed"
