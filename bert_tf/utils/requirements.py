@@ -1,4 +1,4 @@
-"""Whether TensorFlow, tensorflow-text and the processor fit, and each other too; imports none of them.
+"""Whether TensorFlow, tensorflow-text and the CPU fit, and each other too; imports none of them.
 
 Where they do not, an import ends in an undefined symbol, in a missing operation, or in the end of the process. A check
 of a millisecond says what is wrong, and what to do, before that.
@@ -51,19 +51,19 @@ def pip_install(*requirements: str) -> str:
 
 
 def lacks(instructions: str, sets: Collection[str]) -> bool:
-    """Returns whether an x86 processor lacks an instruction set; False where the system does not report them."""
+    """Returns whether an x86 CPU lacks an instruction set; False where the system does not report them."""
     return platform.machine() in ("x86_64", "AMD64") and bool(sets) and instructions not in sets
 
 
 def check():
-    """Raises ValueError with what to do where TensorFlow, tensorflow-text or the processor does not fit."""
+    """Raises ValueError with what to do where TensorFlow, tensorflow-text or the CPU does not fit."""
     from bert_tf.utils import resources
 
     if misfit := find_misfit(_installed()):
         raise ValueError(f"{misfit.reason}. Run {pip_install(misfit.requirement)}")
     if lacks("avx", resources.instruction_sets()):
         raise ValueError(
-            f"The processor, {resources.name()}, has no AVX, which TensorFlow's packages require. Use another machine."
+            f"The CPU, {resources.name()}, has no AVX, which TensorFlow's packages require. Use another machine."
         )
 
 

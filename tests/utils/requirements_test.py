@@ -1,4 +1,4 @@
-"""TensorFlow, tensorflow-text and the processor, faked: what does not fit is one message, before any import."""
+"""TensorFlow, tensorflow-text and the CPU, faked: what does not fit is one message, before any import."""
 
 import subprocess
 import sys
@@ -51,12 +51,12 @@ def test_the_library_refuses_before_it_imports_tensorflow(monkeypatch):
 
 
 @pytest.mark.parametrize(("sets", "refused"), [({"sse4_2"}, True), ({"sse4_2", "avx"}, False), (set(), False)])
-def test_a_processor_without_avx_is_refused(monkeypatch, sets, refused):
+def test_a_cpu_without_avx_is_refused(monkeypatch, sets, refused):
     monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(resources, "instruction_sets", lambda: frozenset(sets))
     monkeypatch.setattr(resources, "name", lambda: "Old CPU")
     if refused:
-        with pytest.raises(ValueError, match="^The processor, Old CPU, has no AVX, .* Use another machine.$"):
+        with pytest.raises(ValueError, match="^The CPU, Old CPU, has no AVX, .* Use another machine.$"):
             requirements.check()
     else:
         requirements.check()
