@@ -43,7 +43,7 @@ def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
     [
         ({}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"failed": ["tests.a_test.test_bad"]}, True, "failed: tests.a_test.test_bad"),
-        ({"moved": ["tensorflow 2.21.0"]}, True, "`pip install .` would install tensorflow 2.21.0"),
+        ({"moved": ["tensorflow 2.21.0"]}, True, "installing the package would install tensorflow 2.21.0"),
         ({"exports": {"lock": 1e-3}}, True, "export of lock: differs by 0.001"),
     ],
 )
