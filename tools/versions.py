@@ -12,6 +12,7 @@ cores and 3 GB of disk for each combination.
 import argparse
 import datetime
 import hashlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -92,8 +93,9 @@ def python_of(combination: Combination) -> pathlib.Path:
 
 def find_environments() -> dict[str, str]:
     """Returns {combination: Python} of all environments that are complete."""
-    ready = [each for each in COMBINATIONS if not each.pins or (ENVIRONMENTS / each.name / "ready.json").exists()]
-    return {each.name: str(python_of(each)) for each in ready}
+    ready = {each: (ENVIRONMENTS / each.name / "ready.json").exists() for each in COMBINATIONS}
+    has_tensorflow = importlib.util.find_spec("tensorflow") is not None  # here, in what "lock" stands for
+    return {each.name: str(python_of(each)) for each in ready if ready[each] or (has_tensorflow and not each.pins)}
 
 
 def make_environment(combination: Combination, interpreter: str) -> tuple[str, list[str]]:
