@@ -16,10 +16,10 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-serving bazel-test lint bench notebooks docs lock clean
+.PHONY: help setup demo test test-slow test-versions test-serving bazel-test lint bench notebooks docs lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv with everything in it (uv if it is on PATH, else pip)
 
@@ -39,7 +39,7 @@ for candidate in $(CANDIDATES); do \
   if "$$candidate" -c '$(FITS)' 2>/dev/null; then python=$$candidate; break; fi; \
 done; \
 if [ -z "$$python" ]; then \
-  echo 'bert_tf needs Python 3.11, 3.12 or 3.13. Tried: $(CANDIDATES).' >&2; \
+  echo 'requirements.lock is for Python 3.11, 3.12 and 3.13. Tried: $(CANDIDATES).' >&2; \
   echo 'Install one of them, or say where it is: make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
 fi; \
 python=$$("$$python" -c 'import sys; print(sys.executable)')
@@ -79,6 +79,10 @@ test: $(STAMP) ## run the fast tests
 
 test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)
+
+# ARGS="--only=tensorflow-2.19 --python=3.10=/path/to/python3.10" runs one of them.
+test-versions: $(STAMP) ## run the fast tests with older TensorFlow and other Pythons: about an hour, and 9 GB of disk
+	$(PY) -m tools.versions $(ARGS)
 
 test-serving: $(STAMP) ## run the serving contract; BERT_TF_MODEL_SERVER=/path/to/tensorflow_model_server asks the real one
 	$(PY) -m pytest tests/serving/contract_test.py $(ARGS)

@@ -39,6 +39,7 @@ def __getattr__(name):
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
     from importlib import import_module
 
+    import_module("bert_tf.utils.requirements").check()
     if name in _MODULES:
         return import_module(_MODULES[name])
     value = getattr(import_module(_HOMES[name]), name)

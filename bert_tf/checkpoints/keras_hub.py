@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -242,6 +243,7 @@ TOKENIZER_FILE = "tokenizer.json"
 ASSETS = os.path.join("assets", "tokenizer")
 # Vocabularies of WordPiece, byte-level BPE (with merges.txt next to it) and SentencePiece.
 VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
+_BACKBONE_AGAIN = re.compile(r"layers/\w+_backbone/")  # older versions of KerasHub write it into both files
 _DESCRIPTION, _REMEDY = "JSON written by KerasHub or bert_tf", "copy it again, or save the preset again"
 
 
@@ -269,7 +271,8 @@ class Preset:
     def _add(self, path, prefix):
         file = Hdf5File(path)
         for name, shape in file.shapes.items():
-            self._places[prefix + name], self.shapes[prefix + name] = (file, name), shape
+            if not (prefix and _BACKBONE_AGAIN.match(name)):
+                self._places[prefix + name], self.shapes[prefix + name] = (file, name), shape
 
 
 def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:

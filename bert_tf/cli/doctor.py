@@ -6,7 +6,7 @@ Prints one line per check, with a fix below each problem. Exits with status 1 if
 anything is broken. Works even if TensorFlow is missing or cannot be imported.
 """
 
-import glob
+import ast
 import importlib
 import inspect
 import json
@@ -23,13 +23,20 @@ from importlib import metadata
 from typing import NamedTuple
 
 from bert_tf.utils import resources
+from bert_tf.utils.requirements import DISTRIBUTIONS, find_misfit, lacks, pip_install
 from bert_tf.utils.settings import Flag
 
 FLAGS = (Flag("json", False, "Print JSON instead of lines: whether everything is healthy, and the findings.", "bool"),)
 OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
-PYTHONS = ((3, 11), (3, 13))  # the oldest and the newest
+PYTHONS = ((3, 10), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
-_TENSORFLOWS = {"tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-intel", "intel-tensorflow", "tensorflow-rocm"}
+_TENSORFLOWS = {*DISTRIBUTIONS, "tf-nightly"}
+# Versions in which no security hole is known, of packages that bert_tf accepts in older ones, too.
+WITHOUT_HOLES = {
+    "keras": (">=3.14.0",),
+    "protobuf": (">=6.33.5", ">=5.29.6,<6"),
+    "tensorflow": (">=2.21.0",),
+}
 _VARIABLES = {  # name: (pattern of the values that matter, state, what follows from them)
     "TF_USE_LEGACY_KERAS": ("1|t|true|y|yes|on", FAULT, "tf.keras is Keras 2, which is incompatible with Keras 3"),
     "KERAS_BACKEND": ("(?!tensorflow$).+", FAULT, "Keras uses another backend"),
@@ -39,6 +46,7 @@ _VARIABLES = {  # name: (pattern of the values that matter, state, what follows 
 }
 _ENOUGH = 2 * 2**30  # bytes; of memory: a small BERT trains in it; of disk: a few checkpoints of BERT-base
 _NO_AVX = "use a machine whose CPU has AVX, which TensorFlow's wheels require"
+_NO_AVX2 = "use a machine whose CPU has AVX2"
 _SIGNALS = {signal.SIGILL: _NO_AVX, signal.SIGKILL: "give the machine, or the container, more memory"}
 
 
@@ -54,13 +62,12 @@ class Finding(NamedTuple):
 def main(settings):
     """Prints the findings, what is quick first; ends with status 1 where there is a fault."""
     distributions = reversed(list(metadata.distributions()))  # of several versions the first counts
-    has_gpu = bool(glob.glob("/dev/nvidia[0-9]*")) and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
     findings = [
         examine_python(sys.version_info[:3]),
         *examine_packages({plain_name(each.name): each.version for each in distributions if each.name}),
         *examine_variables(os.environ),
         *examine_machine(resources.instruction_sets(), resources.free_memory(), resources.group_limits()),
-        *examine_tensorflow(os.environ, has_gpu),
+        *examine_tensorflow(os.environ, resources.has_nvidia_gpu()),
     ]
     healthy = all(finding.state != FAULT for finding in findings)
     report = {"healthy": healthy, "findings": [finding._asdict() for finding in findings]}
@@ -90,17 +97,12 @@ def plain_name(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-def pip_install(*words: str) -> str:
-    """Returns the command that installs requirements into the environment of this process."""
-    return " ".join([sys.executable, "-m pip install", *(f"'{word}'" for word in words)])
-
-
 def requirements_of(name: str) -> list[str]:
     """Returns what a distribution needs, such as "numpy>=1.26"; a checkout of bert-tf itself by its pyproject.toml."""
     if name == "bert-tf" and _PROJECT.exists():
-        import tomllib  # here: a Python that is too old, which is a finding, has none
-
-        return tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
+        # An array of strings is written alike in TOML and in Python, and Python 3.10 has no reader of TOML.
+        text = _PROJECT.read_text(encoding="utf-8")
+        return ast.literal_eval(re.search(r"^dependencies = (\[.*?^\])", text, re.MULTILINE | re.DOTALL)[1])
     try:
         return metadata.requires(name) or []
     except metadata.PackageNotFoundError:
@@ -111,27 +113,43 @@ def examine_packages(versions: Mapping[str, str], requirements: Callable = requi
     """Yields a fault for each package, of {name: version}, that is missing or does not fit, or else one line."""
     try:
         from packaging.requirements import Requirement
+        from packaging.specifiers import SpecifierSet
     except ImportError:
         yield Finding("packages", FAULT, "`packaging` is not installed", pip_install(*requirements("bert-tf")))
         return
-    needs, queue, faults = {}, ["bert-tf"], []  # {package: {who needs it: the versions that fit}}
+    needs, queue = {}, ["bert-tf"]  # {package: {who needs it: the versions that fit}}
     for who in queue:
         for each in map(Requirement, requirements(who)):
             if each.marker is None or each.marker.evaluate({"extra": ""}):
                 name = plain_name(each.name)
                 queue += [name] * (name in versions and name not in needs)
                 needs.setdefault(name, {})[who] = each.specifier
+    faults, misfit = [], find_misfit(versions)
+    if misfit:
+        faults.append(Finding(misfit.package, FAULT, misfit.reason, pip_install(misfit.requirement)))
+        needs = {name: fits for name, fits in needs.items() if name not in ("tensorflow", "tensorflow-text")}
     for name, fits in sorted(needs.items()):
         there = versions.get(name)
         if wrong := [who for who in fits if there is None or not fits[who].contains(there, prereleases=True)]:
-            remedy = pip_install(name + ",".join(sorted(filter(None, map(str, fits.values())))))
-            text = f"{there or 'not installed'}; {wrong[0]} needs {name}{fits[wrong[0]]}"
-            faults.append(Finding(name, FAULT, text, remedy))
+            faults.append(_unmet(name, there, fits, wrong[0], versions))
     if len(names := sorted(_TENSORFLOWS & versions.keys())) > 1:
         remedy = f"{sys.executable} -m pip uninstall --yes {' '.join(names)}; then {pip_install(names[0])}"
         faults.append(Finding(names[0], FAULT, f"{' and '.join(names)} overwrite each other's files", remedy))
     text = ", ".join(f"{name} {versions.get(name)}" for name in ("tensorflow", "tensorflow-text", "keras", "numpy"))
     yield from faults or [Finding("packages", OK, f"{text}; all requirements are satisfied")]
+    for name, safe in WITHOUT_HOLES.items():
+        if name in versions and not any(SpecifierSet(each).contains(versions[name]) for each in safe):
+            yield Finding("security", NOTE, f"{name} {versions[name]} has known holes; {' or '.join(safe)} has none")
+
+
+def _unmet(name, there, fits, who, versions):
+    """Returns the finding of a package that is not what `who` needs; another version of `who` may be the remedy."""
+    if name == "tensorflow" and there and who != "bert-tf":  # TensorFlow stays: the other packages must match it
+        minor = ".".join(there.split(".")[:2])
+        text = f"{versions[who]}; needs tensorflow{fits[who]}, but TensorFlow {there} is installed"
+        return Finding(who, FAULT, text, pip_install(f"{who}=={minor}.*"))
+    remedy = pip_install(name + ",".join(sorted(filter(None, map(str, fits.values())))))
+    return Finding(name, FAULT, f"{there or 'not installed'}; {who} needs {name}{fits[who]}", remedy)
 
 
 def examine_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -147,8 +165,12 @@ def examine_machine(instructions: Collection[str], free: int, limits: Collection
     fast = [each for each in (*resources.BFLOAT16_SETS, "bf16", *resources.INT8_SETS) if each in instructions]
     text = f"{resources.name()}, {resources.cores()} cores; bfloat16 and int8 instructions: {', '.join(fast) or 'none'}"
     text += f"; bfloat16 is {'' if resources.computes_bfloat16(instructions) else 'not '}faster here"
-    lacks_avx = platform.machine() in ("x86_64", "AMD64") and instructions and "avx" not in instructions
-    yield Finding("processor", FAULT, text, _NO_AVX) if lacks_avx else Finding("processor", OK, text)
+    if lacks("avx", instructions):
+        yield Finding("processor", FAULT, f"{text}; it has no AVX", _NO_AVX)
+    elif lacks("avx2", instructions):
+        yield Finding("processor", WARNING, f"{text}; without AVX2 everything is slow", _NO_AVX2)
+    else:
+        yield Finding("processor", OK, text)
     for name, there in (("memory", min([free, *limits])), ("disk", shutil.disk_usage(".").free)):
         remedy = f"free some: training a small BERT takes {_ENOUGH >> 30} GB" if there < _ENOUGH else ""
         yield Finding(name, WARNING if remedy else OK, f"{there / 2**30:.1f} GB free", remedy)
@@ -156,8 +178,10 @@ def examine_machine(instructions: Collection[str], free: int, limits: Collection
 
 def examine_tensorflow(environment: Mapping[str, str], has_gpu: bool, patience: int = 600) -> Iterator[Finding]:
     """Yields what a child process finds, in which TensorFlow may be missing, crash, or hang for `patience` seconds."""
-    code = f"import importlib, json, signal, sys\n{inspect.getsource(_probe)}\n_probe({patience})"
-    done = subprocess.run([sys.executable, "-P", "-c", code], env=environment, capture_output=True, errors="replace")
+    # As with -P, which Python 3.10 does not have: nothing is imported from the folder that this is called in.
+    code = "import sys\nsys.path = [each for each in sys.path if each]\nimport importlib, json, signal\n"
+    code += f"{inspect.getsource(_probe)}\n_probe({patience})"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, errors="replace")
     found = json.loads((done.stdout.splitlines() or ['{"at": "its start"}'])[-1])
     again = pip_install("--force-reinstall", *(each for each in requirements_of("bert-tf") if "tensorflow" in each))
     if done.returncode:
@@ -173,7 +197,8 @@ def examine_tensorflow(environment: Mapping[str, str], has_gpu: bool, patience: 
             yield Finding("Keras", FAULT, f"uses the backend {found['backend']}; bert_tf requires tensorflow", remedy)
         text = f"{', '.join(found['devices'])}; TensorFlow is built for CUDA {found['cuda']}"
         if has_gpu and "GPU:" not in text:
-            remedy = pip_install("tensorflow[and-cuda]>=2.21,<2.22") + "; CUDA 12 needs driver 525, CUDA 13 needs 580"
+            remedy = pip_install(f"tensorflow[and-cuda]=={found['tensorflow']}")
+            remedy += "; CUDA 12 needs driver 525, CUDA 13 needs 580"
             yield Finding("GPU", FAULT, "the NVIDIA driver finds one, but TensorFlow does not", remedy)
         yield Finding("devices", OK, text)
 
@@ -194,7 +219,7 @@ def _probe(patience):
     for dtype in ("float32", "bfloat16"):
         print(json.dumps({"at": f"a matrix product in {dtype}"}), file=output, flush=True)
         tf.linalg.matmul(tf.ones([768, 768], dtype), tf.ones([768, 768], dtype)).numpy()
-    found = {"imports": imports, "backend": sys.modules["keras"].backend.backend()}
+    found = {"imports": imports, "tensorflow": tf.__version__, "backend": sys.modules["keras"].backend.backend()}
     found["devices"] = [each.name.removeprefix("/physical_device:") for each in tf.config.list_physical_devices()]
     found["cuda"] = tf.sysconfig.get_build_info().get("cuda_version")
     print(json.dumps(found), file=output)

@@ -14,6 +14,7 @@ from absl import flags, logging
 
 from bert_tf.cli import usage
 from bert_tf.cli.main import is_output_closed
+from bert_tf.utils import requirements
 from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
 from bert_tf.utils.progress import erased, use_bars
@@ -83,6 +84,7 @@ def prepare_process(settings: Settings):
         raise ValueError(f"--use_tpu cannot be combined with --distribution_strategy={name}. Remove one.")
     tpu = (settings.tpu_name or settings.master, settings.tpu_zone, settings.gcp_project) if name == "tpu" else ()
     strategy = distribution.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
+    distribution.warn_of_unused_gpu()
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -321,6 +323,8 @@ def run_program(program, argv: Sequence[str]):
     use_bars()
     warn_of_ignored(settings, program.FLAGS)
     try:
+        if getattr(program, "__name__", "") != "bert_tf.cli.doctor":  # which says the same, and more
+            requirements.check()
         check_actions(settings, program.FLAGS)
         check_files(settings)
         program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))

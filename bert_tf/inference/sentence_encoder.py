@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
 from bert_tf.models.sentence_transformers_files import Dense, PoolingConfig, read_recipe
 from bert_tf.tasks.registry import read_task
+from bert_tf.utils.files import sha256
 from bert_tf.utils.text_lists import text_list
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
@@ -198,8 +198,7 @@ def hash_model(
     The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor.
     """
     weights = locate(path)[1]
-    with open(weights if os.path.isfile(weights) else f"{weights}.index", "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256(weights if os.path.isfile(weights) else f"{weights}.index")
     described = load_description([path], config_file, vocab_file, do_lower_case)
     return {"weights": digest, "tokenizer or configuration": described.digest()}
 

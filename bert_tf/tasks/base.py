@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import keras
 import numpy as np
@@ -21,6 +21,9 @@ from bert_tf.models.sentence_transformers_files import PoolingConfig
 from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.options import RecurrentOptions, RunOptions
 from bert_tf.utils.html_report import Page
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
 
 # === Parts ===
 # Tasks that can be trained, and tasks that can be served; each is independent of the other.
@@ -289,7 +292,7 @@ class FineTuningTask(TrainableTask, ServableTask):
     @abc.abstractmethod
     def create(
         cls, model: Any, data: TaskData, options: RunOptions, before: TrainedTask | None, use_xla: bool = False
-    ) -> Self:
+    ) -> "Self":
         """Creates the task of a run.
 
         Args:

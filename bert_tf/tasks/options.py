@@ -7,12 +7,15 @@ that programs share. A field `given_x` holds the value of flag `x` where the use
 import dataclasses
 import types
 from collections.abc import Sequence
-from typing import Any, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
 
 _FLAG_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
 
@@ -78,7 +81,7 @@ class RunOptions:
         """The file of each kind of split."""
         return {kind: getattr(self, f"{action}_file") for kind, action in ACTIONS.items()}
 
-    def without_fits(self) -> Self:
+    def without_fits(self) -> "Self":
         """Returns the options of a run that fits nothing on the examples that it scores."""
         fits = {field.name: field.default for field in dataclasses.fields(self) if field.name.startswith("fit_")}
         return dataclasses.replace(self, **fits)

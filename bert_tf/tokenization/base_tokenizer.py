@@ -5,7 +5,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -23,6 +23,9 @@ from bert_tf.tokenization.added_tokens import (
 from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
 from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
 
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
 
@@ -135,7 +138,7 @@ class BaseTokenizer(tf.Module):
         vocab_file=None,
         template: InputTemplate | None = None,
         family: Family | None = None,
-    ) -> Self:
+    ) -> "Self":
         """Builds the tokenizer of a checkpoint directory.
 
         Args:
@@ -174,11 +177,11 @@ class BaseTokenizer(tf.Module):
         return {}
 
     @classmethod
-    def _from_tokenizer_json(cls, whole: WholeFile, directory: str, do_lower_case, template, settings) -> Self:
+    def _from_tokenizer_json(cls, whole: WholeFile, directory: str, do_lower_case, template, settings) -> "Self":
         raise NotImplementedError
 
     @classmethod
-    def _from_vocabulary(cls, vocab_file: str, directory: str, do_lower_case, template, settings) -> Self:
+    def _from_vocabulary(cls, vocab_file: str, directory: str, do_lower_case, template, settings) -> "Self":
         return cls(vocab_file, template, **settings)
 
     @classmethod

@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.utils.names import STRATEGIES, number_of
-from bert_tf.utils.resources import best_precision
+from bert_tf.utils.resources import best_precision, has_nvidia_gpu
 
 _BFLOAT16_GPU = (8, 0)  # the lowest compute capability of an NVIDIA GPU that multiplies in bfloat16 (Ampere)
 
@@ -43,6 +43,18 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
     if len(devices) == 1:
         logging.warning("`distribution_strategy=mirrored` found only one device: %s.", devices[0].name)
     return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def warn_of_unused_gpu():
+    """Logs a warning where the machine has an NVIDIA GPU that TensorFlow does not use, as without CUDA's libraries.
+
+    Call it after `make_strategy`, which must be the first to use TensorFlow.
+    """
+    if has_nvidia_gpu() and not tf.config.list_physical_devices("GPU"):
+        logging.warning(
+            "This machine has an NVIDIA GPU, but TensorFlow does not find it: everything runs on the CPU. "
+            "`bert-tf doctor` says what is missing."
+        )
 
 
 def xla_by_default() -> bool:

@@ -221,7 +221,7 @@ def _parse(text, where):
 
 
 def _line(kind, step, values):
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {"kind": kind, "step": int(step), "time": now, **values}
 
 

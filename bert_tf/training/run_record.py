@@ -105,7 +105,7 @@ class RunRecord:
         Raises:
             OSError: it cannot be written, or a data file cannot be read.
         """
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
         record |= {"retrained_from": retrained_from} if retrained_from else {}
         record |= {"versions": package_versions(PACKAGES), "git": commit(), "machine": _machine()}

@@ -288,12 +288,13 @@ def content_of(path: str | os.PathLike) -> str:
 
 def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
     """Returns the SHA-256 of a file's bytes in hexadecimal digits; with `only_ends`, that of its first and last MiB."""
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        if not only_ends:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-        digest = hashlib.sha256(file.read(_END))
-        file.seek(max(file.tell(), os.path.getsize(path) - _END))
-        digest.update(file.read(_END))
+        if only_ends:
+            digest.update(file.read(_END))
+            file.seek(max(file.tell(), os.path.getsize(path) - _END))
+        while part := file.read(_END):
+            digest.update(part)
     return digest.hexdigest()
 
 

@@ -1,6 +1,7 @@
 """Memory, CPUs with their instruction sets, and package versions."""
 
 import ctypes
+import glob
 import importlib.metadata
 import os
 import pathlib
@@ -142,6 +143,14 @@ def _sysctl(*words):
         return subprocess.run(["sysctl", *words], capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):  # a cut-down system: what is not known is left out
         return ""
+
+
+# === GPU ===
+
+
+def has_nvidia_gpu(environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether the NVIDIA driver offers a GPU that is not hidden, whatever TensorFlow makes of it."""
+    return bool(glob.glob("/dev/nvidia[0-9]*")) and environment.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
 
 
 # === Packages ===

@@ -4,6 +4,7 @@ import re
 
 import bert_tf
 from tests.conftest import ROOT
+from tools import versions
 
 
 def _text(name):
@@ -23,5 +24,11 @@ def test_the_workflow_runs_what_a_change_must_pass_on_each_supported_python():
     workflow = _text(".github/workflows/ci.yml")
     assert "- run: .ci/run\n" in workflow and (ROOT / ".ci" / "run").exists()
     low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', _text("pyproject.toml")).groups()
-    versions = [f"3.{minor}" for minor in range(int(low), int(high))]
-    assert re.findall(r"\"(3\.\d+)\"", workflow.partition("steps:")[0]) == versions
+    locked, newest = re.search(r"\(3, (\d+)\) <= .* <= \(3, (\d+)\)", _text("Makefile")).groups()
+    assert int(newest) == int(high) - 1
+    assert re.findall(r"\"(3\.\d+)\"", workflow.partition("steps:")[0]) == [
+        f"3.{minor}" for minor in range(int(locked), int(high))
+    ]
+    # The lock is for newer ones than the oldest, which is run with the oldest TensorFlow.
+    (name,) = re.findall(r"- run: python -m tools.versions --only=(\S+)", workflow)
+    assert {each.name: each.python for each in versions.COMBINATIONS}[name] == f"3.{low}"

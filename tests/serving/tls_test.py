@@ -39,7 +39,7 @@ class Authority:
     def _sign(self, name, key, address):
         from cryptography.hazmat.primitives import hashes
 
-        now = datetime.datetime.now(datetime.UTC)
+        now = datetime.datetime.now(datetime.timezone.utc)
         day = datetime.timedelta(days=1)
         builder = x509.CertificateBuilder(
             _name(self.name), _name(name), key.public_key(), x509.random_serial_number(), now - day, now + day

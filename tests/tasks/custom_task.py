@@ -3,8 +3,8 @@
 import pathlib
 import re
 import sys
-import tomllib
 
+from tests import toml
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "guides" / "custom_tasks.md"
@@ -26,7 +26,7 @@ def write_metadata(folder: pathlib.Path, package: str, points: dict[str, str]):
 
 def write_package(folder: pathlib.Path):
     """Writes the page's package and its metadata to a folder."""
-    project = tomllib.loads(_block("toml"))["project"]
+    project = toml.loads(_block("toml"))["project"]
     write_metadata(folder, project["name"], project["entry-points"]["bert_tf.tasks"])
     (folder / "my_tasks").mkdir()
     (folder / "my_tasks" / "rating.py").write_text(_block("python"), encoding="utf-8")

@@ -1,21 +1,26 @@
-"""Tables of names in docs/reference/python_api.md: each with the first line of its docstring.
+"""Tables of the reference: names with the first line of their docstring, and the versions that tests were run with.
 
-    .venv/bin/python -m tools.docs.tables      # writes the tables of docs/reference/python_api.md
+    .venv/bin/python -m tools.docs.tables      # writes those of python_api.md and versions_and_hardware.md
 
-A row begins with a name between backticks: `bert_tf.load`. Its second cell is filled in here. Sources are read and not
-imported.
+In docs/reference/python_api.md a row begins with a name between backticks: `bert_tf.load`. Its second cell is filled in
+here. Sources are read and not imported. In docs/reference/versions_and_hardware.md the table whose first column is
+`Tests run with` is made from what `make test-versions` wrote to benchmarks/results/versions.json.
 """
 
 import ast
 import contextlib
 import functools
+import json
 import pathlib
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+from tools import versions
 from tools.docs.navigation import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "python_api.md"
+VERSIONS_PAGE = ROOT / "docs" / "reference" / "versions_and_hardware.md"
 _ROW = re.compile(r"^\| \[?`(bert_tf\.[\w.]+)`(?:\]\([^)]*\))? \|[^|\n]*\|", re.MULTILINE)
 
 
@@ -132,9 +137,39 @@ def _row(name):
     return f"| [`{name}`](../../{home.path}) | {home.summary} |"
 
 
+# === Versions ===
+
+
+_COLUMNS = {"tensorflow": "TensorFlow", "tensorflow-text": "tensorflow-text", "keras": "Keras", "protobuf": "protobuf",
+            "numpy": "NumPy"}  # fmt: skip
+_RUNS = re.compile(r"^\| Tests run with \|.*\n(?:\|.*\n)+", re.MULTILINE)
+
+
+def runs_table(entries: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the table of what `tools.versions` ran, one line for each entry of its file."""
+    heads = ["Tests run with", *_COLUMNS.values(), "Passed", "Failed", "Skipped", "Exports of the others", "Date"]
+    lines = [heads, ["---"] * len(heads)]
+    for entry in sorted(entries, key=lambda each: each["name"]):
+        found = entry["versions"]
+        worst = max(entry["exports"].values())
+        exports = "same answers" if worst <= versions.TOLERANCE else f"differ by {worst:.1g}"
+        counts = [entry["passed"], len(entry["failed"]), sum(entry["skipped"].values())]
+        lines.append(
+            [f"Python {found['python']}", *(found[name] for name in _COLUMNS), *counts, exports, entry["date"]]
+        )
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def with_runs(text: str) -> str:
+    """Returns the page of versions with its table as it should be."""
+    entries = json.loads(versions.RESULTS.read_text(encoding="utf-8"))
+    return _RUNS.sub(lambda _: runs_table(entries), text)
+
+
 def main():
-    """Writes the page anew."""
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Writes the pages anew."""
+    for page, change in ((PAGE, filled), (VERSIONS_PAGE, with_runs)):
+        page.write_text(change(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

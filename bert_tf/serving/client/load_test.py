@@ -166,7 +166,7 @@ async def over_rest(server: str, target: ModelTarget, bodies: Sequence[bytes], t
                     async for _ in response.content.iter_any():
                         pass
                     return OK if response.status == 200 else f"HTTP {response.status}"
-            except TimeoutError:
+            except asyncio.TimeoutError:
                 return "timeout"
             except aiohttp.ClientError:
                 return "no connection"
@@ -227,7 +227,7 @@ async def _get(server, path, timeout):
             while len(data) <= _LARGEST and (part := await response.content.read(_LARGEST + 1 - len(data))):
                 data += part
             return response.status, bytes(data)
-    except TimeoutError as error:
+    except asyncio.TimeoutError as error:
         raise TimeoutError(
             f"{server} did not respond completely within {timeout:.3g} s. Increase `timeout`."
         ) from error

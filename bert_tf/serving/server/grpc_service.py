@@ -5,6 +5,7 @@ Requests arrive as bytes and are parsed here, so that a broken one is the caller
 
 import contextlib
 import dataclasses
+import importlib
 import os
 import secrets
 import socket
@@ -16,6 +17,7 @@ from concurrent import futures
 
 import grpc
 from absl import logging
+from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -26,9 +28,7 @@ from tensorflow_serving.apis import (
     inference_pb2,
     model_management_pb2,
     model_pb2,
-    model_service_pb2,
     predict_pb2,
-    prediction_service_pb2,
     regression_pb2,
 )
 
@@ -221,8 +221,16 @@ class Health(health.HealthServicer):
 # === gRPC service ===
 
 
-PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
-MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+def _full_name(module: str, service: str) -> str:
+    """Returns a service's name in full, once what describes it is registered, as reflection requires."""
+    # Before 2.21, these modules of tensorflow-serving-api fail, after that, in what the new protobuf does not allow.
+    with contextlib.suppress(AttributeError):
+        importlib.import_module(f"tensorflow_serving.apis.{module}")
+    return descriptor_pool.Default().FindServiceByName(f"tensorflow.serving.{service}").full_name
+
+
+PREDICTION = _full_name("prediction_service_pb2", "PredictionService")
+MODEL = _full_name("model_service_pb2", "ModelService")
 _OPEN_CALLS = 2048  # whose requests are incomplete, or being processed
 _PATIENCE = 30  # seconds in which the request of an open call must arrive
 _LARGE_MESSAGES = 4  # of the largest size in memory at once, or as many small ones as fit

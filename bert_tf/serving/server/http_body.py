@@ -12,6 +12,7 @@ from aiohttp import http_exceptions, web
 
 from bert_tf.serving.addresses import bare, is_everywhere, is_ip
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.server.deadlines import Timeout, timeout_at
 from bert_tf.serving.server.predict import Call
 
 # === Callers ===
@@ -146,7 +147,7 @@ class BodyMemory:
     """
 
     def __init__(self, limits: Limits):
-        self._coming: dict[HeldBody, tuple[float, asyncio.Timeout]] = {}  # since when; used only by the event loop
+        self._coming: dict[HeldBody, tuple[float, Timeout]] = {}  # since when; used only by the event loop
         self._lock = threading.Lock()
         self._held = {"small": 0, "large": 0}
         most = limits.max_body_bytes
@@ -167,7 +168,7 @@ class BodyMemory:
             self._held[new] = held
 
     @contextlib.contextmanager
-    def receiving(self, held: "HeldBody", limit: asyncio.Timeout, now: Callable[[], float]) -> Iterator[None]:
+    def receiving(self, held: "HeldBody", limit: Timeout, now: Callable[[], float]) -> Iterator[None]:
         """Context manager for receiving a body.
 
         If there is no memory for it, it is rejected, and the large body that has been arriving for longest is ended, if
@@ -242,14 +243,14 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
     try:
         now = asyncio.get_running_loop().time
         end = now() + seconds
-        async with asyncio.timeout_at(min(end, now() + _SILENT_SECONDS)) as limit:
+        async with timeout_at(min(end, now() + _SILENT_SECONDS)) as limit:
             with held.memory.receiving(held, limit, now):
                 while part := await request.content.readany():
                     limit.reschedule(min(end, now() + _SILENT_SECONDS))
                     _check_size(len(body) + len(part), limits)
                     held.grow(len(part))
                     body += part
-    except TimeoutError as error:
+    except asyncio.TimeoutError as error:
         raise HttpError(408, "The body did not arrive in time") from error
     except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:
         raise HttpError(400, "The body is not valid HTTP, or ends too early") from error

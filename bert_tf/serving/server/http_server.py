@@ -29,6 +29,7 @@ from bert_tf.serving import addresses
 from bert_tf.serving.limits import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.classify import classify, regress
+from bert_tf.serving.server.deadlines import timeout_at
 from bert_tf.serving.server.http_body import (
     BodyMemory,
     CallersAllowed,
@@ -354,11 +355,11 @@ class RestServer:
             response = await self._respond(request)
             if self._stopping:
                 response.force_close()
-            async with asyncio.timeout(_SENDING_SECONDS):
+            async with timeout_at(self._loop.time() + _SENDING_SECONDS):
                 await response.prepare(request)
                 await response.write_eof()
             return response
-        except TimeoutError as error:
+        except asyncio.TimeoutError as error:
             if request.transport is not None:
                 request.transport.abort()
             raise ConnectionError("The caller does not read the response") from error

@@ -1,17 +1,18 @@
 """docs/reference/versions_and_hardware.md and docs/reference/changelog.md against pyproject.toml and the locks."""
 
+import json
 import re
-import tomllib
 
 import pytest
 
 import bert_tf
 from bert_tf.cli.main import PROGRAMS
-from tests import other_envs
+from tests import other_envs, toml
 from tests.conftest import ROOT
 from tools import install
+from tools.docs import tables
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = [*PROJECT["dependencies"], *(r for extra in PROJECT["optional-dependencies"].values() for r in extra)]
 VERSIONS, CHANGELOG = "docs/reference/versions_and_hardware.md", "docs/reference/changelog.md"
 _ROW = re.compile(r"^\| ([\w-]+) \| ([^|]+) \| ([\d.]*) ?\|$", re.MULTILINE)
@@ -42,6 +43,32 @@ def test_versions_are_those_of_the_project(name):
         assert (fits, locked) == (PROJECT["requires-python"], "")
     else:
         assert fits == RANGES[name] and locked == _pinned("requirements.lock")[name]
+
+
+RUNS = json.loads(_text("benchmarks/results/versions.json"))
+
+
+def test_the_table_of_runs_is_made_from_what_was_run():
+    text = _text(VERSIONS)
+    assert text == tables.with_runs(text), "`python -m tools.docs.tables` writes it anew"
+    assert not [run["name"] for run in RUNS if run["failed"] or run["moved"]]
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorflow-text", "tensorflow-serving-api", "keras", "protobuf"])
+def test_the_oldest_and_the_newest_that_are_supported_were_run(name):
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+    ran, fits = sorted(Version(run["versions"][name]) for run in RUNS), SpecifierSet(RANGES[name])
+    (oldest,) = (Version(each.version) for each in fits if each.operator == ">=")
+    assert ran[0].release[:2] == oldest.release[:2] and all(version in fits for version in ran)
+    newest = [Version(each.version) for each in fits if each.operator == "<"]
+    assert all((bound.major, bound.minor - 1) == ran[-1].release[:2] for bound in newest)
+
+
+def test_every_python_that_is_supported_was_run():
+    ran = {run["versions"]["python"].rpartition(".")[0] for run in RUNS}
+    assert ran == {each.rpartition(" ")[2] for each in PROJECT["classifiers"] if "Python" in each}
 
 
 def test_the_versions_that_must_go_together_are_there():

@@ -1,0 +1,73 @@
+"""What `make test-versions` counts and keeps, how it speaks of a Python that is missing, and its table."""
+
+import json
+import xml.etree.ElementTree
+
+import pytest
+
+from tools import versions
+from tools.docs import tables
+
+REPORT = """<testsuites><testsuite>
+  <testcase classname="tests.a_test" name="test_good" time="0.1"/>
+  <testcase classname="tests.a_test" name="test_bad[1]"><failure message="no">...</failure></testcase>
+  <testcase classname="tests.b_test" name="test_broken"><error message="no">...</error></testcase>
+  <testcase classname="tests.b_test" name="test_left"><skipped message="needs a GPU"/></testcase>
+  <testcase classname="tests.b_test" name="test_left_too"><skipped message="needs a GPU"/></testcase>
+</testsuite></testsuites>"""
+ENTRY = {
+    "name": "tensorflow-2.19", "date": "2026-01-02", "moved": [], "seconds": 300, "passed": 3, "failed": [],
+    "skipped": {"needs a GPU": 2}, "exports": {"lock": 2e-7, "tensorflow-2.19": 0.0},
+    "versions": {"python": "3.10.12", "tensorflow": "2.19.1", "tensorflow-text": "2.19.0", "keras": "3.10.0",
+                 "protobuf": "5.29.6", "numpy": "2.1.3"},
+}  # fmt: skip
+
+
+def test_a_report_is_counted():
+    assert versions.count(xml.etree.ElementTree.fromstring(REPORT)) == {
+        "passed": 1, "failed": ["tests.a_test.test_bad[1]", "tests.b_test.test_broken"], "skipped": {"needs a GPU": 2}
+    }  # fmt: skip
+
+
+def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
+    path = tmp_path / "results" / "versions.json"
+    versions.keep([ENTRY, {"name": "lock"}], path)
+    versions.keep([ENTRY | {"passed": 4}], path)
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    assert [(each["name"], each.get("passed")) for each in kept] == [("lock", None), ("tensorflow-2.19", 4)]
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("change", "faulty", "said"),
+    [
+        ({}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
+        ({"failed": ["tests.a_test.test_bad"]}, True, "failed: tests.a_test.test_bad"),
+        ({"moved": ["tensorflow 2.21.0"]}, True, "installing the package would install tensorflow 2.21.0"),
+        ({"exports": {"lock": 1e-3}}, True, "export of lock: differs by 0.001"),
+    ],
+)
+def test_faults_of_an_entry(change, faulty, said):
+    assert versions.is_faulty(ENTRY | change) == faulty and said in versions.summary(ENTRY | change)
+
+
+def test_a_python_that_is_missing_is_said_and_counted(monkeypatch, capsys):
+    monkeypatch.setattr(versions.shutil, "which", lambda name: None)
+    assert versions.main(["--only=tensorflow-2.19"]) == 1
+    said, counts = capsys.readouterr().out.splitlines()
+    assert said.startswith("tensorflow-2.19: not run, because there is no python3.10 on PATH; --python=3.10=")
+    assert counts == "Combinations: 0 run, 1 not run, 0 failed."
+
+
+def test_an_environment_that_cannot_be_made_does_not_end_the_others(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(versions, "ENVIRONMENTS", tmp_path)
+    assert versions.main(["--only=tensorflow-2.20", "--python=3.12=false"]) == 1
+    out = capsys.readouterr().out
+    assert "tensorflow-2.20: false -m venv" in out and "0 run, 0 not run, 1 failed" in out
+
+
+def test_the_table_of_runs():
+    assert tables.runs_table([ENTRY]).splitlines()[2] == (
+        "| Python 3.10.12 | 2.19.1 | 2.19.0 | 3.10.0 | 5.29.6 | 2.1.3 | 3 | 0 | 2 | same answers | 2026-01-02 |"
+    )
+    assert "| differ by 0.001 |" in tables.runs_table([ENTRY | {"exports": {"lock": 1e-3}}])
