@@ -16,7 +16,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-serving bazel-test lint bench notebooks docs lock clean
+.PHONY: help setup demo test test-slow test-serving bazel-test lint types bench notebooks docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -105,6 +105,9 @@ endef
 lint: $(STAMP) ## look for mistakes and for departures from the style
 	$(PY) -m ruff check .
 
+types: $(STAMP) ## check the public API and a user's code against it with mypy
+	$(PY) -m mypy $(ARGS)
+
 bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
 	$(PY) benchmarks/bench.py $(ARGS)
 
@@ -113,6 +116,9 @@ notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
 
 docs: $(DOCS)/.complete ## build the site of docs/ into site; ARGS=serve shows it on http://localhost:8000
 	$(DOCS)/bin/python -m mkdocs $(or $(ARGS),build --strict) --config-file tools/docs/mkdocs.yml
+
+dist: $(STAMP) ## build the source archive and the wheel of a release in dist, and check both
+	$(PY) -m tools.dist
 
 # Some 25 small packages, and no TensorFlow.
 $(DOCS)/.complete: tools/docs/requirements.lock
