@@ -107,6 +107,7 @@ lint: $(STAMP) ## look for mistakes and for departures from the style
 
 types: $(STAMP) ## check the public API and a user's code against it with mypy
 	$(PY) -m mypy $(ARGS)
+	$(PY) -m mypy.stubtest --ignore-missing-stub bert_tf.serving.client.client
 
 bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
 	$(PY) benchmarks/bench.py $(ARGS)
@@ -136,5 +137,5 @@ DOCS_EXTRA := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"
   print(*project["optional-dependencies"]["docs"], sep="\n")
 
 clean: ## remove the environments, the demo and the caches
-	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache bazel-*
+	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache bazel-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import keras
 import numpy as np
@@ -27,7 +27,7 @@ from bert_tf.utils.html_report import Page
 
 
 Tensors = Mapping[str, tf.Tensor]
-Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name
+Outputs: TypeAlias = tf.Tensor | Tensors  # of a model: one tensor, or several by name
 ReducedOutputs = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
 EncodedExamples = Tokenized | Windowed
 
@@ -113,7 +113,7 @@ class ServableTask(BaseTask, Protocol):
         takes_pairs: whether an example may be a pair of texts instead of one.
     """
 
-    name: str
+    name: ClassVar[str]
     example_method: str | None
     labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ class FineTuningTask(TrainableTask, ServableTask):
     example_method = None
     uses_pooler = False
     labels: list[str] | None = None
-    architecture: ClassVar[str | None] = None
+    architecture: str | None = None
     recipe: PoolingConfig | None = None
     has_temperature: bool = True
     has_windows: bool = False

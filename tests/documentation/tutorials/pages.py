@@ -105,7 +105,7 @@ def _data_cells(folder):
     """Returns cells that write the files of a folder of docs/tutorials/data."""
     files = sorted((FOLDER / "data" / folder).iterdir())
     make = Cell(f'pathlib.Path("{folder}").mkdir(exist_ok=True)', True)
-    texts = {f"{folder}/{file.name}": file.read_text(encoding="utf-8").rstrip("\n") for file in files}
+    texts = {f"{folder}/{file.name}": file.read_text(encoding="utf-8").removesuffix("\n") for file in files}
     return [make, *(Cell(f"%%writefile {path}\n{text}", True) for path, text in texts.items())]
 
 

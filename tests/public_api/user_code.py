@@ -77,7 +77,7 @@ def search(directory: str, queries: Sequence[str]) -> list[list[Hit]]:
     index = SearchIndex.create(directory, "model", vector_dtype="int8", prompt="passage: ")
     index.add(["17"], ["Floods close the road."], [{"source": "radio"}])
     hits = Reranker("reranker")(queries, index.search(queries, top_k=100))
-    print([answer.text for found in SearchReader("reader")(queries, hits) for answer in found], len(index))
+    print([answer.answer for found in SearchReader("reader")(queries, hits) for answer in found], len(index))
     index.delete(["17"])
     return hits
 
