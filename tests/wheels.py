@@ -3,7 +3,6 @@
 import os
 import pathlib
 import shutil
-import site
 import subprocess
 import sys
 
@@ -49,6 +48,7 @@ def install(wheel: pathlib.Path, folder: pathlib.Path):
         folder,
     )
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (packages / "needed.pth").write_text("\n".join(site.getsitepackages()) + "\n", encoding="utf-8")
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "needed.pth").write_text("\n".join(ours) + "\n", encoding="utf-8")
     where = run([python, "-c", "import bert_tf; print(bert_tf.__file__)"], folder).stdout.strip()
     assert pathlib.Path(where).is_relative_to(folder)
