@@ -128,7 +128,7 @@ def test_the_image_of_bert_tf_starts_commands_that_there_are():
     assert dict(found)["COPY"] == "--from=deploy ready.sh /config/ready.sh"
     assert dict(found)["HEALTHCHECK"].endswith('CMD ["bash", "/config/ready.sh"]')
     order = [instruction for instruction, _ in found]
-    assert order.index("RUN") < order.index("USER") < order.index("ENTRYPOINT") and dict(found)["USER"] != "root"
+    assert order.index("RUN") < order.index("USER") < order.index("ENTRYPOINT") and dict(found)["USER"] == "1000"
 
 
 def test_the_page_names_every_file():
