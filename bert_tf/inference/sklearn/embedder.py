@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -85,7 +85,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.prompt = prompt
         self.prompt_name = prompt_name
 
-    def fit(self, X: Sequence[str], y: Any = None) -> Self:
+    def fit(self, X: Sequence[str], y: Any = None) -> "BertEmbedder":
         """Loads the encoder; the texts are only validated.
 
         Args:
