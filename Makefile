@@ -16,7 +16,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-versions test-serving bazel-test lint bench notebooks docs lock clean
+.PHONY: help setup demo test test-slow test-versions test-serving bazel-test lint types bench notebooks docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -109,6 +109,10 @@ endef
 lint: $(STAMP) ## look for mistakes and for departures from the style
 	$(PY) -m ruff check .
 
+types: $(STAMP) ## check the public API and a user's code against it with mypy
+	$(PY) -m mypy $(ARGS)
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-missing-stub bert_tf.serving.client.client
+
 bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
 	$(PY) benchmarks/bench.py $(ARGS)
 
@@ -117,6 +121,9 @@ notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
 
 docs: $(DOCS)/.complete ## build the site of docs/ into site; ARGS=serve shows it on http://localhost:8000
 	$(DOCS)/bin/python -m mkdocs $(or $(ARGS),build --strict) --config-file tools/docs/mkdocs.yml
+
+dist: $(STAMP) ## build the source archive and the wheel of a release in dist, and check both
+	$(PY) -m tools.dist
 
 # Some 25 small packages, and no TensorFlow.
 $(DOCS)/.complete: tools/docs/requirements.lock
@@ -134,5 +141,5 @@ DOCS_EXTRA := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"
   print(*project["optional-dependencies"]["docs"], sep="\n")
 
 clean: ## remove the environments, the demo and the caches
-	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache bazel-*
+	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache bazel-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

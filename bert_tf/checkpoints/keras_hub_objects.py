@@ -16,6 +16,7 @@ from absl import logging
 
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
+from bert_tf.checkpoints.name_map import NameMap
 from bert_tf.checkpoints.name_maps import TASK
 from bert_tf.checkpoints.writer_base import ModelArrays, Written, architecture_of, write_json, write_labels
 from bert_tf.models import config_files, families
@@ -100,7 +101,7 @@ def backbone_of(model):
     return model
 
 
-def name_map_of(model) -> name_maps.NameMap:
+def name_map_of(model) -> NameMap:
     """Returns the name map of a live object's weights; warns if its outputs differ from ours.
 
     Raises:

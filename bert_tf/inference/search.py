@@ -166,13 +166,13 @@ class SearchIndex:
         ValueError: there is no index, or it is damaged or of another version.
     """
 
-    def __init__(self, directory: str | os.PathLike, model: str | os.PathLike | None = None):
+    def __init__(self, directory: str | os.PathLike, model: str | os.PathLike | None = None) -> None:
         self.directory, self._path = os.fspath(directory), model and os.fspath(model)
         self._open()
 
     @classmethod
     def create(
-        cls, directory: str | os.PathLike, model: str | os.PathLike, *, vector_dtype: str = "float32", **options
+        cls, directory: str | os.PathLike, model: str | os.PathLike, *, vector_dtype: str = "float32", **options: Any
     ) -> "SearchIndex":
         """Creates an empty index in a new directory.
 
@@ -207,7 +207,7 @@ class SearchIndex:
                         f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
                     ) from error
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Opens the index again if it has changed; raises as the constructor."""
         path, before = os.path.join(self.directory, INDEX_FILE), self._identity
         if read_object(path, "the description of an index", _REMEDY) == self._described:
@@ -343,7 +343,7 @@ class SearchIndex:
         texts: Sequence[str],
         payload: Sequence[Mapping[str, Any]] | None = None,
         vectors: np.ndarray | None = None,
-    ):
+    ) -> None:
         """Adds documents; those whose id is in the index are replaced.
 
         Args:
@@ -373,7 +373,7 @@ class SearchIndex:
                 stored = _stored(vectors, self._vector_dtype)
                 self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
 
-    def add_rows(self, write_rows: Callable[[str], Any]):
+    def add_rows(self, write_rows: Callable[[str], Any]) -> None:
         """Adds the documents of a table, as `add` does; argument and errors as in `make_index`."""
         with self._change():
             rows = os.path.join(self.directory, _ROWS)
@@ -381,7 +381,7 @@ class SearchIndex:
             self._add(lambda folder: unpack_segment(folder, rows))
             os.remove(rows)
 
-    def delete(self, ids: Sequence[str]):
+    def delete(self, ids: Sequence[str]) -> None:
         """Deletes documents.
 
         Raises:

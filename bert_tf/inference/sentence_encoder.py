@@ -77,7 +77,7 @@ class SentenceEncoder:
         ValueError: the directory has an unsupported module, or an option is not available, such as `dim` dimensions.
     """
 
-    def __init__(self, path: str | os.PathLike, **options):
+    def __init__(self, path: str | os.PathLike, **options: Any) -> None:
         options, path = EncodeOptions(**options), os.fspath(path)
         self.recipe = recipe_of(path, options)
         self.prompt = prompt_of(self.recipe, options)

@@ -48,7 +48,7 @@ class Encoder(NamedInputsModel):
     are in the compute dtype. With `norm_first`, only the last block's output is normalized.
     """
 
-    def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
+    def __init__(self, config: EncoderConfig | dict, rematerialize=False, trainable=True, embeddings=None, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
@@ -136,7 +136,7 @@ class Encoder(NamedInputsModel):
                 f"{len(head_mask)} entries; use ones for layers that keep all heads."
             )
 
-    def text_vector(self, x, mask):
+    def text_vector(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the vector of each text, float [B, H]; for a decoder, that of the last token."""
         if self.config.classifier_pooling == "mean":
             return pool("mean", x, mask)
@@ -152,11 +152,11 @@ class Encoder(NamedInputsModel):
         shares = self.config.num_blocks < self.config.num_hidden_layers
         return seed_scope(current_seed() + tf.constant([0, n])) if training and shares else contextlib.nullcontext()
 
-    def pooled(self, token, training=None):
+    def pooled(self, token: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Returns `pooled_output` for vectors that represent texts, float [..., H]: after the pooler, or unchanged."""
         return self.pooler(token, training=training) if self.pooler else token
 
-    def block_of(self, layer):
+    def block_of(self, layer: int) -> TransformerBlock:
         """Returns the block of a layer, counted from 1."""
         return self._stack()[layer - 1]
 

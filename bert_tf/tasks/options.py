@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FLAG_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
 
 
-def option(default: Any, help_text: str, **of_flag) -> Any:
+def option(default: Any, help_text: str, **of_flag: Any) -> Any:
     """Returns a field of an options class that becomes a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
