@@ -10,7 +10,6 @@ from absl import logging
 from bert_tf.models import families
 from bert_tf.models.families import FAMILIES
 from bert_tf.models.lora import Lora
-from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets
 from bert_tf.utils.json_files import read_object
 
 # === Keras hub names ===
@@ -70,6 +69,8 @@ def _check_buckets(buckets, most):
     """Raises ValueError unless KerasHub puts each relative position into the bucket that it has in Transformers."""
     if type(buckets) is not int or type(most) is not int or not 0 < buckets // 2 < most - 1:
         return  # `EncoderConfig` refuses them
+    from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets  # here: it imports NumPy
+
     if most > _LONGEST:
         raise ValueError(f"max_sequence_length must be at most {_LONGEST:,} in a KerasHub preset. Received: {most}.")
     ours, theirs = (compute(most, buckets, most) for compute in (position_buckets, keras_hub_buckets))
