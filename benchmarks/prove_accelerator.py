@@ -239,12 +239,14 @@ def _read(path):
 
 
 def make_report(folder: pathlib.Path, machine: dict, revision: str, budget_minutes: float, seconds: float) -> dict:
-    """Returns the results of all steps that were run on this machine, for results.json and the page."""
+    """Returns the results of all steps on this machine, run or not, for results.json and the page."""
     steps = {}
     for step in STEPS:
-        outcome = _read(folder / step.name / _OUTCOME)
-        if outcome.pop("machine", None) == machine:
-            steps[step.name] = {"what": step.what, **outcome, "figures": _figures(folder / step.name)}
+        outcome, figures = _read(folder / step.name / _OUTCOME), _figures(folder / step.name)
+        if outcome.pop("machine", None) != machine:
+            outcome, figures = {"status": "not run", "seconds": 0.0, "message": "", "revision": revision}, {}
+        if machine["mode"] != "tpu" or step.on_tpu:
+            steps[step.name] = {"what": step.what, **outcome, "figures": figures}
     best = steps.get("product", {}).get("figures", {}).get("tflops", {})
     for step in steps.values():
         for speed in step["figures"].get("speeds", []):

@@ -52,7 +52,8 @@ def test_a_step_that_fails_or_hangs_keeps_the_others(prove, tmp_path, capsys):
     assert all(line.split()[1] == "s" and int(line.split()[0]) <= 600 for line in said[1:])
     assert said[1].endswith("the losses differ") and said[3].endswith("a | b")
     report = prove.make_report(tmp_path, MACHINE, "def", 10, 3.0)
-    assert list(report["steps"]) == ["product", "resume", "memory"], "in order of worth"
+    assert list(report["steps"]) == [step.name for step in prove.STEPS]
+    assert report["steps"]["tests"]["status"] == "not run"
     (speed,) = report["steps"]["product"]["figures"]["speeds"]
     assert speed["share_of_product"] == 0.25
     text = accelerators.page(report)
@@ -128,7 +129,7 @@ def test_the_guide_shows_the_results_of_the_rehearsal():
     (path,) = accelerators.RESULTS.glob("accelerator-*.json")
     report = json.loads(path.read_text(encoding="utf-8"))
     assert f"<!-- {path.name} -->" in text
-    assert {step["status"] for step in report["steps"].values()} == {"passed"}
+    assert "failed" not in {step["status"] for step in report["steps"].values()}
 
 
 def test_make_installs_from_a_folder_alone():
