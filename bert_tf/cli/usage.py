@@ -34,7 +34,7 @@ _GROUPS = {
         average adapter prune_heads surgery.layers max_position_embeddings
     """,
     "Embeddings and features": """
-        layers *pooling normalize *dim *vector_dtype unit *embed.prompt prompt prompt_name
+        layers *pooling normalize *dim *vector_dtype unit prompts *embed.prompt prompt prompt_name
     """,
     "Training": """
         *recipe *phases *minutes *num_train_epochs *num_train_steps *train_batch_size *learning_rate *warmup_proportion

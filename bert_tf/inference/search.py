@@ -8,13 +8,13 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.index_segments import EMBEDDINGS, Segment, joined, merge_segments, unpack_segment, write_segment
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, prompt_of, recipe_of
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors, unit_vectors
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
@@ -29,6 +29,8 @@ from bert_tf.utils.text_lists import text_list
 class Embedder:
     """Creates the function from rows of texts to their embeddings; a `table_job.Maker`.
 
+    The prompt is the model's default prompt, if no other is given; for an `Indexer`, the model's for documents.
+
     Attributes:
         path, options: as in `SentenceEncoder`.
         vector_dtype: type of the embeddings, as in `quantize_vectors`.
@@ -41,6 +43,8 @@ class Embedder:
     options: EncodeOptions = EncodeOptions()
     vector_dtype: str = "float32"
 
+    kind_of_texts: ClassVar[str | None] = None
+
     def __post_init__(self):
         check_vector_dtype(self.vector_dtype)
 
@@ -51,11 +55,16 @@ class Embedder:
     @property
     def prompt(self) -> str:
         """The prompt that is put before each text."""
-        return prompt_of(recipe_of(self.path, self.options), self.options)
+        return self.with_prompt.prompt
+
+    @property
+    def with_prompt(self) -> EncodeOptions:
+        """The options with the text of that prompt."""
+        return with_prompt(self.path, self.options, self.kind_of_texts)
 
     def encoder(self) -> SentenceEncoder:
         """Loads the model."""
-        return SentenceEncoder(self.path, **dataclasses.asdict(self.options))
+        return SentenceEncoder(self.path, **dataclasses.asdict(self.with_prompt))
 
     def __call__(self) -> Callable:
         encoder = self.encoder()
@@ -67,6 +76,7 @@ class Indexer(Embedder):
     """Creates the columns of an index's segment: embeddings of length 1, ids, texts, and kept columns as payload."""
 
     takes_kept = True
+    kind_of_texts = "document"
 
     @functools.cached_property
     def identity(self):
@@ -110,7 +120,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     """
     check_free(directory, parameter="index_dir")
     with whole_directory(directory) as aside:
-        options = dataclasses.asdict(dataclasses.replace(indexer.options, prompt=indexer.prompt, prompt_name=None))
+        options = dataclasses.asdict(indexer.with_prompt)
         described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
         described["vector_dtype"] = indexer.vector_dtype
         _write_description(aside, described | {"options": options, "version": 0, "segments": []})
@@ -180,7 +190,8 @@ class SearchIndex:
             directory: the directory.
             model: the model that embeds texts.
             vector_dtype: type of the stored embeddings, as in `quantize_vectors`.
-            options: fields of `EncodeOptions`; a prompt is put before documents, not before queries.
+            options: fields of `EncodeOptions`; a prompt is put before documents, not before queries. If none is given,
+                it is the model's for documents, or its default prompt.
 
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
@@ -237,16 +248,14 @@ class SearchIndex:
         """Returns the encoder for queries.
 
         Args:
-            prompt, prompt_name: prompt for queries; None: the model's default prompt.
+            prompt, prompt_name: prompt for queries; None: the model's for queries, or its default prompt.
 
         Raises:
             ValueError: the model is not that of the index, or pools differently.
         """
-        return self._encoder(dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name))
-
-    def _encoder(self, options):
         self._check_model()
-        return SentenceEncoder(self._model, **vars(options))
+        given = dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name)
+        return SentenceEncoder(self._model, **vars(with_prompt(self._model, given, "query")))
 
     @functools.cached_property
     def _query_encoder(self):
@@ -254,7 +263,8 @@ class SearchIndex:
 
     @functools.cached_property
     def _document_encoder(self):
-        return self._encoder(self._options)
+        self._check_model()
+        return SentenceEncoder(self._model, **vars(self._options))
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the embeddings that the index has of texts as its documents, float32 [n, D] of length 1.

@@ -147,8 +147,13 @@ def _read_task_recipe(directory):
     return recipe and dataclasses.replace(recipe, max_seq_length=trained.max_seq_length)
 
 
-def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
+def prompt_of(recipe: PoolingConfig, options: EncodeOptions, kind: str | None = None) -> str:
     """Returns the prompt for every text.
+
+    Args:
+        recipe: how the model computes embeddings.
+        options: may determine the prompt.
+        kind: as in `PoolingConfig.prompt_name_for`, for options that do not.
 
     Raises:
         ValueError: there is no prompt of that name, or both options are given.
@@ -157,7 +162,7 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
         raise ValueError("`prompt` and `prompt_name` cannot be combined. Remove one of the two.")
     if options.prompt is not None:
         return options.prompt
-    name = recipe.default_prompt if options.prompt_name is None else options.prompt_name
+    name = recipe.prompt_name_for(kind) if options.prompt_name is None else options.prompt_name
     if name is not None and name not in recipe.prompts:
         known = ", ".join(recipe.prompts) or "none"
         raise ValueError(
@@ -165,6 +170,12 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
             "it as `prompt`."
         )
     return recipe.prompts[name] if name is not None else ""
+
+
+def with_prompt(path: str, options: EncodeOptions, kind: str | None) -> EncodeOptions:
+    """Returns the options with the text of the prompt for a kind of text; arguments and errors as in `prompt_of`."""
+    prompt = prompt_of(recipe_of(path, options), options, kind)
+    return dataclasses.replace(options, prompt=prompt, prompt_name=None)
 
 
 def count_unpooled(tokenizer, prompt: str, recipe: PoolingConfig) -> int:

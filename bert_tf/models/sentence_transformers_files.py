@@ -22,6 +22,9 @@ TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+# Kind of text -> names of its prompt, the first of which that a model has is used; as `encode_query` and
+# `encode_document` of sentence-transformers.
+PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _REMEDY = "copy it again from the sentence encoder"
 _LONGEST = 10**6  # a tokenizer_config.json without a maximum length has 10 ** 30
 # Theirs -> ours, in the order in which older files, which have a switch for each, concatenate the vectors.
@@ -87,6 +90,19 @@ class PoolingConfig:
     default_prompt: str | None = None
     steps: tuple[Dense | None, ...] = ()
     folder: str = ""
+
+    def prompt_name_for(self, kind: str | None) -> str | None:
+        """Returns the name of the prompt for a kind of text, or None if there is none.
+
+        Args:
+            kind: a key of `PROMPT_NAMES`, whose own prompt precedes the default prompt. If None, the default prompt.
+        """
+        return next((name for name in PROMPT_NAMES.get(kind, ()) if name in self.prompts), self.default_prompt)
+
+    def prompt_for(self, kind: str | None) -> str:
+        """Returns the text of that prompt, or "" if there is none."""
+        name = self.prompt_name_for(kind)
+        return "" if name is None else self.prompts[name]
 
 
 def read_recipe(directory: str) -> PoolingConfig | None:

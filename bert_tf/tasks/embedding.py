@@ -1,6 +1,7 @@
 """Sentence embeddings, trained on text pairs (Reimers and Gurevych 2019)."""
 
 import dataclasses
+import json
 import os
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +22,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
-from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import PROMPT_NAMES, PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.embedding_data import evaluates_by_score, read_embedding_data
@@ -106,6 +107,9 @@ class EmbeddingTask(FineTuningTask):
         loss_temperature, loss_margin: parameters of the losses that have them.
         matryoshka_dims: numbers of leading dimensions that are embeddings too: the loss is the mean over them (Kusupati
             et al. 2022, with equal weights), and metrics are also computed for each. If empty, all dimensions count.
+        prompts: name -> text that is prepended. The first text of an example is a query and the others are documents,
+            as in `PoolingConfig.prompt_name_for`. If None, there are none.
+        default_prompt: name of the prompt of a text that is alone, and of kinds of texts without one of their own.
         by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
             follows the loss.
         rematerialize: as in `Encoder`.
@@ -132,6 +136,8 @@ class EmbeddingTask(FineTuningTask):
         loss_temperature: float = 0.05,
         loss_margin: float = 0.5,
         matryoshka_dims: Sequence[int] = (),
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
         by_score: bool | None = None,
         rematerialize: bool = False,
         every_row: bool = False,
@@ -139,7 +145,9 @@ class EmbeddingTask(FineTuningTask):
         check_layers(layers, config.num_hidden_layers)
         check_pooling(tuple(poolings), config.is_decoder)
         self.config, self.loss_name = config, loss
-        self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
+        self.recipe = PoolingConfig(
+            layers, tuple(poolings), bool(normalize), prompts=dict(prompts or {}), default_prompt=default_prompt
+        )
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
         self._by_score = self._loss.by_score if by_score is None else by_score
         self._width = pooled_width(layers, tuple(poolings), config.hidden_size)
@@ -174,6 +182,11 @@ class EmbeddingTask(FineTuningTask):
                 raise ValueError(
                     f"`{name}` must match the trained model's, {value}. Received: {given}; omit it."
                 )
+        if options.prompts is not None and _parse_prompts(options.prompts) != (recipe.prompts, recipe.default_prompt):
+            raise ValueError(
+                f"`prompts` must match the trained model's, {json_text(recipe.prompts)}. Received: {options.prompts}; "
+                "omit it."
+            )
         return kept
 
     @classmethod
@@ -198,6 +211,10 @@ class EmbeddingTask(FineTuningTask):
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
+        prompts, default = (
+            (start.prompts, start.default_prompt) if options.prompts is None else _parse_prompts(options.prompts)
+        )
+        _check_pooled("init_checkpoint", options.init_checkpoint, start, any(prompts.values()))
         task = cls(
             model.config,
             options.layers or start.layers,
@@ -207,8 +224,13 @@ class EmbeddingTask(FineTuningTask):
             options.temperature,
             options.margin,
             _parse_dims(options.matryoshka_dims),
+            prompts,
+            default,
             **of_run,
         )
+        if any(prompts.values()):
+            shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
+            logging.info("Prompts: %s.", ", ".join(f"{kind} {text!r}" for kind, text in shown.items()))
         if options.do_train and task.matryoshka_dims and len(task._shorter) == len(task.matryoshka_dims):
             logging.warning(
                 "`matryoshka_dims` lacks %d, the full number of dimensions, so whole embeddings are not trained. "
@@ -223,8 +245,10 @@ class EmbeddingTask(FineTuningTask):
         if recipe is None:
             return None
         _check_recipe("model", directory, recipe, model.tokenizer)
+        _check_pooled("model", directory, recipe, bool(recipe.prompt_for(None)))
         longest = min(recipe.max_seq_length or model.config.max_length, model.config.max_length)
-        task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize)
+        given = {"prompts": recipe.prompts, "default_prompt": recipe.default_prompt}
+        task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize, **given)
         return TrainedTask(task, ("text",), longest)
 
     @property
@@ -237,6 +261,7 @@ class EmbeddingTask(FineTuningTask):
             **{"layers": recipe.layers, "poolings": list(recipe.poolings), "normalize": recipe.normalize},
             **{"loss": self.loss_name, "loss_temperature": numbers.temperature, "loss_margin": numbers.margin},
             "matryoshka_dims": list(self.matryoshka_dims),
+            **{"prompts": dict(recipe.prompts), "default_prompt": recipe.default_prompt},
         }
 
     def identity(self):
@@ -273,7 +298,17 @@ class EmbeddingTask(FineTuningTask):
             scores = np.ones(len(examples))
         if with_targets and scores is not None:
             targets = {_TARGET: np.asarray(scores, np.float32)}
-        return encode_text_groups(tokenizer, groups, max_seq_length, targets, examples.path)
+        return encode_text_groups(tokenizer, self._with_prompts(groups), max_seq_length, targets, examples.path)
+
+    def _with_prompts(self, groups):
+        """Returns the texts of examples with their prompts: a query and documents, or a text that is alone."""
+        alone, query, document = (self.recipe.prompt_for(kind) for kind in (None, *PROMPT_NAMES))
+        if not (alone or query or document):
+            return groups
+        return [
+            [query + first, *(document + text for text in others)] if others else [alone + first]
+            for first, *others in groups
+        ]
 
     def loss(self, outputs, batch, normalizers):
         losses = self._losses(outputs, batch) * batch["is_real_example"]
@@ -329,6 +364,8 @@ class EmbeddingTask(FineTuningTask):
         write_embeddings(directory, outcome.examples, answers)
 
     def read(self, tokenizer, texts, max_seq_length):
+        if prompt := self.recipe.prompt_for(None):
+            texts = [tf.strings.join([prompt, text]) for text in texts]
         return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None):
@@ -348,6 +385,25 @@ def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:
     if wrong := [each for each in given or () if not (each.strip().isascii() and each.strip().isdecimal())]:
         raise ValueError(f"`matryoshka_dims` must be whole numbers. Received: {wrong[0]!r}.")
     return tuple(map(int, given or ()))
+
+
+def _parse_prompts(given: str) -> tuple[dict[str, str], str | None]:
+    """Returns the prompts that the option states by name, and the name of the default prompt."""
+    if not given.lstrip().startswith("{"):
+        return ({"default": given}, "default") if given else ({}, None)
+    try:
+        prompts = json.loads(given)
+    except ValueError:
+        prompts = None
+    names = [name for names in PROMPT_NAMES.values() for name in names]
+    if not isinstance(prompts, dict) or not all(
+        name in names and isinstance(text, str) for name, text in prompts.items()
+    ):
+        raise ValueError(
+            f"`prompts` must be one text, or a JSON object of texts named query or document. Received: {given}; write "
+            """it as {"query": "query: ", "document": "passage: "}."""
+        )
+    return prompts, None
 
 
 def _check_dims(dims, width):
@@ -379,12 +435,10 @@ def _recipe_in(path, tokenizer) -> PoolingConfig:
     recipe = read_recipe(directory)
     if recipe is None:
         of_task = task_in(directory) or {}
-        ours = {"layers", "poolings", "normalize"} <= of_task.keys()
-        return (
-            PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"])
-            if ours
-            else PoolingConfig()
-        )
+        if not {"layers", "poolings", "normalize"} <= of_task.keys():
+            return PoolingConfig()
+        more = {name: of_task[name] for name in ("prompts", "default_prompt") if name in of_task}
+        return PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"], **more)
     _check_recipe("init_checkpoint", directory, recipe, tokenizer)
     return recipe
 
@@ -397,8 +451,15 @@ def _check_recipe(name, directory, recipe, tokenizer):
             f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
             "model, or its encoder directory."
         )
-    if recipe.default_prompt:
-        logging.warning("%s has a default prompt, which is not prepended to the texts here.", directory)
+
+
+def _check_pooled(name, directory, recipe, has_prompts):
+    """Raises ValueError if prompts would be prepended whose tokens are not pooled; `name` is the parameter."""
+    if has_prompts and not recipe.include_prompt:
+        raise ValueError(
+            f"`{name}` must pool the tokens of its prompts. {directory} does not (include_prompt in "
+            "1_Pooling/config.json). Train without prompts (`prompts=`), or remove default_prompt_name from its files."
+        )
 
 
 def _unused(encoder, layers):

@@ -290,6 +290,12 @@ class EmbeddingOptions(TableOptions):
         "Numbers of leading dimensions to train as embeddings of their own, such as 384,256,128,64. The loss is the "
         "mean over them (Matryoshka representation learning). Default: all dimensions only.",
     )
+    prompts: str | None = option(
+        None,
+        "Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and "
+        "document, for all others; or one text for all. If empty, nothing is prepended. Default: as --init_checkpoint "
+        "says.",
+    )
     eval_by: str = option(
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "
