@@ -106,7 +106,7 @@ _GROUPS = {
     """,
     "Output": """
         *output_dir *output_file output to *embed.index_dir index_dir *update *overwrite_output_dir overwrite
-        *num_shards quote_formulas keep_models examples *json
+        *num_shards quote_formulas keep_models examples export_file *json
     """,
 }
 _OTHER = "Other"

@@ -17,6 +17,7 @@ import numpy as np
 
 from bert_tf.data.features import Ragged, ranges
 from bert_tf.inference.vector_types import stored_width
+from bert_tf.utils.files import atomic_open
 
 EMBEDDINGS = "embeddings"
 COLUMNS = ("ids", "text", "payload")
@@ -174,6 +175,33 @@ def _live_blocks(segments) -> Iterator[tuple[int, Segment, np.ndarray]]:
             rows = segment.live_rows(start, start + _BLOCK)
             yield first, segment, rows
             first += len(rows)
+
+
+def export_segments(path: str, segments: Sequence[Segment]):
+    """Writes the rows of segments that are not deleted to a Parquet file, block by block; it replaces an existing one.
+
+    Columns: `id` and `text`; `payload`, JSON or null; `embedding`, a fixed-size list: float32 of length 1, or as in
+    `quantize_vectors`.
+
+    Args:
+        path: the file.
+        segments: at least one.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stored = segments[0].vectors
+    embedding = pa.list_(pa.from_numpy_dtype(stored.dtype), stored.shape[1])
+    schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("payload", pa.string()), ("embedding", embedding)])
+    with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
+        for _, segment, rows in _live_blocks(segments):
+            columns = [[segment.value(name, row) for row in rows] for name in COLUMNS]
+            columns[-1] = [payload or None for payload in columns[-1]]
+            vectors = pa.FixedSizeListArray.from_arrays(segment.vectors[rows].reshape(-1), embedding.list_size)
+            writer.write_table(pa.table([*columns, vectors], schema=schema))
 
 
 def _create(folder, name, dtype, shape):

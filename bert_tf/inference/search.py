@@ -13,7 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.inference.index_segments import EMBEDDINGS, Segment, joined, merge_segments, unpack_segment, write_segment
+from bert_tf.inference.index_segments import (
+    EMBEDDINGS,
+    Segment,
+    export_segments,
+    joined,
+    merge_segments,
+    unpack_segment,
+    write_segment,
+)
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors, unit_vectors
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
@@ -344,6 +352,17 @@ class SearchIndex:
                 best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
             first += len(segment)
         return best
+
+    def export(self, path: str | os.PathLike):
+        """Writes all documents with their embeddings to a Parquet file, as `export_segments` describes.
+
+        Raises:
+            ValueError: the index is empty.
+            OSError: the file cannot be written.
+        """
+        if not len(self):
+            raise ValueError(f"{self.directory} has no documents to export. Add some.")
+        export_segments(os.fspath(path), self._segments)
 
     # Changes. Each writes files under new names, and then one new index.json, which makes them count.
 

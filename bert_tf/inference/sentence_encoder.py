@@ -38,7 +38,7 @@ class EncodeOptions:
         prompt_name: the name of a prompt in the model directory.
         max_seq_length: longest sequence in tokens.
         do_lower_case: as in `bert_tf.load`.
-        dim: number of leading dimensions to keep; the shorter vector is normalized if the whole one would be.
+        dim: number of leading dimensions to keep, before the vector is normalized, if it is.
     """
 
     layers: str | None = None
@@ -95,7 +95,7 @@ class SentenceEncoder:
             self.recipe.normalize,
             longest,
             unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
-            finish=_make_finish(directory_of(path), self.recipe.steps, options.dim),
+            finish=_make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
         )
         if options.dim is not None:
             pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)
@@ -134,6 +134,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
         "poolings": pooling and ((pooling,) if isinstance(pooling, str) else tuple(pooling)),
         "normalize": options.normalize,
         "max_seq_length": options.max_seq_length,
+        "dim": options.dim,
     }
     return dataclasses.replace(recipe, **{name: value for name, value in changes.items() if value is not None})
 
@@ -192,7 +193,6 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     for name in ("prompts", "default_prompt", "folder"):
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
-    values["dim"] = options.dim
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
     encoder = os.path.join(path, recipe.folder) if recipe.folder else path
     return {**hash_model(encoder, do_lower_case=options.do_lower_case), **values}

@@ -110,6 +110,8 @@ class EmbeddingTask(FineTuningTask):
         prompts: name -> text that is prepended. The first text of an example is a query and the others are documents,
             as in `PoolingConfig.prompt_name_for`. If None, there are none.
         default_prompt: name of the prompt of a text that is alone, and of kinds of texts without one of their own.
+        dim: number of leading dimensions of predictions, metrics and served embeddings; the loss is of all. If None,
+            all.
         by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
             follows the loss.
         rematerialize: as in `Encoder`.
@@ -138,6 +140,7 @@ class EmbeddingTask(FineTuningTask):
         matryoshka_dims: Sequence[int] = (),
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
+        dim: int | None = None,
         by_score: bool | None = None,
         rematerialize: bool = False,
         every_row: bool = False,
@@ -145,16 +148,15 @@ class EmbeddingTask(FineTuningTask):
         check_layers(layers, config.num_hidden_layers)
         check_pooling(tuple(poolings), config.is_decoder)
         self.config, self.loss_name = config, loss
-        self.recipe = PoolingConfig(
-            layers, tuple(poolings), bool(normalize), prompts=dict(prompts or {}), default_prompt=default_prompt
-        )
+        of_prompts = {"prompts": dict(prompts or {}), "default_prompt": default_prompt}
+        self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize), **of_prompts, dim=dim)
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
         self._by_score = self._loss.by_score if by_score is None else by_score
         self._width = pooled_width(layers, tuple(poolings), config.hidden_size)
         _check_dims(matryoshka_dims, self._width)
         self.matryoshka_dims = tuple(matryoshka_dims)
         self._metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
-        self._shorter = [dim for dim in self.matryoshka_dims if dim < self._width]
+        self._shorter = [each for each in self.matryoshka_dims if each < min(self._width, dim or self._width)]
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
         self.loss_of_batch = self._loss.of_batch
@@ -226,12 +228,13 @@ class EmbeddingTask(FineTuningTask):
             _parse_dims(options.matryoshka_dims),
             prompts,
             default,
+            start.dim,
             **of_run,
         )
         if any(prompts.values()):
             shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
             logging.info("Prompts: %s.", ", ".join(f"{kind} {text!r}" for kind, text in shown.items()))
-        if options.do_train and task.matryoshka_dims and len(task._shorter) == len(task.matryoshka_dims):
+        if options.do_train and task.matryoshka_dims and task._width not in task.matryoshka_dims:
             logging.warning(
                 "`matryoshka_dims` lacks %d, the full number of dimensions, so whole embeddings are not trained. "
                 "Exports return all dimensions; add %d unless you will always use `dim`.",
@@ -247,7 +250,7 @@ class EmbeddingTask(FineTuningTask):
         _check_recipe("model", directory, recipe, model.tokenizer)
         _check_pooled("model", directory, recipe, bool(recipe.prompt_for(None)))
         longest = min(recipe.max_seq_length or model.config.max_length, model.config.max_length)
-        given = {"prompts": recipe.prompts, "default_prompt": recipe.default_prompt}
+        given = {"prompts": recipe.prompts, "default_prompt": recipe.default_prompt, "dim": recipe.dim}
         task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize, **given)
         return TrainedTask(task, ("text",), longest)
 
@@ -261,7 +264,7 @@ class EmbeddingTask(FineTuningTask):
             **{"layers": recipe.layers, "poolings": list(recipe.poolings), "normalize": recipe.normalize},
             **{"loss": self.loss_name, "loss_temperature": numbers.temperature, "loss_margin": numbers.margin},
             "matryoshka_dims": list(self.matryoshka_dims),
-            **{"prompts": dict(recipe.prompts), "default_prompt": recipe.default_prompt},
+            **{"prompts": dict(recipe.prompts), "default_prompt": recipe.default_prompt, "dim": recipe.dim},
         }
 
     def identity(self):
@@ -282,11 +285,11 @@ class EmbeddingTask(FineTuningTask):
         """Returns the model for a single text: int32 [B, S] to float32 [B, D]."""
         inputs = keras_inputs(self.features)
         encoder = next(layer for layer in model.layers if isinstance(layer, Encoder))
-        return keras.Model(inputs, self._pooled(encoder(inputs), inputs), name="one_text")
+        return keras.Model(inputs, self._pooled(encoder(inputs), inputs, self.recipe.dim), name="one_text")
 
-    def _pooled(self, outputs, sequences):
+    def _pooled(self, outputs, sequences, dim=None):
         recipe = self.recipe
-        pooled = PooledFeatures(recipe.layers, recipe.poolings, recipe.normalize, name="pooled_features")
+        pooled = PooledFeatures(recipe.layers, recipe.poolings, recipe.normalize, dim, name="pooled_features")
         return pooled(outputs, sequences["input_mask"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
@@ -320,6 +323,10 @@ class EmbeddingTask(FineTuningTask):
             return None
         losses = self._losses(outputs, batch)
         return losses, tf.ones_like(losses)
+
+    def reduce_outputs(self, outputs, batch):
+        vectors = outputs[:, :, : self.recipe.dim]
+        return tf.math.l2_normalize(vectors, -1) if self.recipe.normalize else vectors
 
     def _losses(self, outputs, batch):
         dims = self.matryoshka_dims or [outputs.shape[-1]]
@@ -437,7 +444,7 @@ def _recipe_in(path, tokenizer) -> PoolingConfig:
         of_task = task_in(directory) or {}
         if not {"layers", "poolings", "normalize"} <= of_task.keys():
             return PoolingConfig()
-        more = {name: of_task[name] for name in ("prompts", "default_prompt") if name in of_task}
+        more = {name: of_task[name] for name in ("prompts", "default_prompt", "dim") if name in of_task}
         return PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"], **more)
     _check_recipe("init_checkpoint", directory, recipe, tokenizer)
     return recipe

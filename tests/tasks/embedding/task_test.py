@@ -1,5 +1,6 @@
 """Embedding: each loss by hand, the files of a run, and from pairs to a model with the same vectors everywhere."""
 
+import dataclasses
 import json
 import types
 
@@ -19,6 +20,7 @@ from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recip
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.distillation import DistilledTask
 from bert_tf.tasks.embedding import EmbeddingTask, encode_text_groups
+from bert_tf.tasks.embedding_data import TextGroups
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task, save_task
@@ -28,7 +30,7 @@ from tests import tiny
 from tests.sentence_folders import PLAIN, write
 from tests.tasks.embedding.support import pairs, run
 from tests.tasks.reranking.support import queries, write_jsonl
-from tests.tasks.support import options
+from tests.tasks.support import labeled_texts, options
 
 # === Losses ===
 
@@ -312,6 +314,91 @@ def test_what_lists_cannot_do(given, message, tmp_path):
     none = str(write_jsonl(tmp_path / "none.jsonl", LISTS[1:]))
     with pytest.raises(ValueError, match="none.jsonl: `loss=triplet` requires negatives. No query has any"):
         read(["train"], train_file=none, loss="triplet")
+
+
+# === Prompts ===
+
+
+PROMPTS = '{"query": "see it : ", "passage": "story "}'
+
+
+def described(config=None):
+    return types.SimpleNamespace(config=config or tiny.config(), tokenizer=Tokenizer(tiny.VOCAB))
+
+
+def created(**given):
+    return EmbeddingTask.create(described(), None, options(EmbeddingOptions, **given), None)
+
+
+def ids_of(task, groups):
+    lists = dataclasses.replace(TextGroups([], [], [], [], "file", []), ids=list(map(str, groups)))
+    for query, positive, *negatives in groups:
+        lists.queries.append(query)
+        lists.positives.append(positive)
+        lists.negatives.append(negatives)
+    return task.encode_examples(Tokenizer(tiny.VOCAB), lists, 9, False).rows.features["input_ids"].tolist()
+
+
+def test_each_text_is_encoded_with_its_prompt():
+    task, plain = created(prompts=PROMPTS), EmbeddingTask(tiny.config())
+    groups = [["good film", "a good film", "it"], ["music", "people and music to see"]]
+    prompted = [[f"see it : {first}", *(f"story {text}" for text in others)] for first, *others in groups]
+    assert ids_of(task, groups) == ids_of(plain, prompted) != ids_of(plain, groups)
+    single = labeled_texts(("good film", None))
+    for prompts, text in ((PROMPTS, "good film"), ("the ", "the good film")):
+        of_run, tokenizer = created(prompts=prompts), Tokenizer(tiny.VOCAB)
+        expected = plain.encode_examples(tokenizer, labeled_texts((text, None)), 9, False).rows.features["input_ids"]
+        found = of_run.encode_examples(tokenizer, single, 9, False).rows.features["input_ids"]
+        served, _ = of_run.read(tokenizer, [tf.constant(["good film"])], 9)
+        assert found.tolist() == expected.tolist() == served["input_ids"][0].numpy().tolist()
+
+
+def test_prompts_are_kept_and_taken_from_the_start(tmp_path):
+    task = created(prompts=PROMPTS)
+    tiny.checkpoint(tmp_path)
+    save_task(tmp_path, TrainedTask(task, ("text",), 16))
+    assert read_task(str(tmp_path), tiny.config()).task.recipe == task.recipe
+    assert [SentenceEncoder(str(tmp_path), prompt_name=name).prompt for name in ("query", "passage", None)] == [
+        "see it : ", "story ", "",
+    ]  # fmt: skip
+    again = created(init_checkpoint=str(tmp_path))
+    assert again.recipe == task.recipe
+    assert created(init_checkpoint=str(tmp_path), prompts="").recipe == PoolingConfig()
+    write(tmp_path, config_sentence_transformers={"prompts": {"query": "x "}, "truncate_dim": 8})
+    assert created(init_checkpoint=str(tmp_path)).recipe == PoolingConfig(prompts={"query": "x "}, dim=8)
+    kept = TrainedTask(task, ("text",), 16)
+    same = EmbeddingTask.with_trained_defaults(options(EmbeddingOptions, prompts=PROMPTS), kept)
+    assert EmbeddingTask.create(described(), None, same, kept).recipe == task.recipe
+    with pytest.raises(ValueError, match="`prompts` must match the trained model's, {.*}. Received: ; omit it."):
+        EmbeddingTask.with_trained_defaults(options(EmbeddingOptions, prompts=""), kept)
+
+
+@pytest.mark.parametrize("prompts", ['{"query": 1}', '{"query": ', '{"text_a": "x"}'])
+def test_what_is_no_prompt(prompts):
+    with pytest.raises(ValueError, match="`prompts` must be one text, or a JSON object of texts named query or doc"):
+        created(prompts=prompts)
+
+
+def test_prompts_that_would_not_be_pooled(tmp_path):
+    files = {"1_Pooling__config": {"include_prompt": False},
+             "config_sentence_transformers": {"prompts": {"query": "x "}, "default_prompt_name": "query"}}  # fmt: skip
+    start = write(tmp_path, **files)
+    with pytest.raises(ValueError, match="`init_checkpoint` must pool the tokens of its prompts. .* does not"):
+        created(init_checkpoint=start, do_train=True)
+    assert not created(init_checkpoint=start, prompts="").recipe.prompts
+    with pytest.raises(ValueError, match="`model` must pool the tokens of its prompts"):
+        EmbeddingTask.from_foreign_model(start, described())
+
+
+def test_shorter_vectors_of_the_start_are_scored_and_served():
+    """The loss is of all dimensions; metrics, predictions and served vectors have the first ones alone."""
+    task, vectors = EmbeddingTask(tiny.config(), normalize=True, dim=8), unit_vectors(4, 2, 32)
+    found = task.reduce_outputs(tf.constant(vectors), {}).numpy()
+    expected = vectors[:, :, :8] / np.linalg.norm(vectors[:, :, :8], axis=-1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    model = task.build_model()
+    assert model.output_shape[-1] == 32 and task.for_serving(model).output_shape == (None, 8)
+    assert EmbeddingTask(tiny.config(), **task.to_dict()).recipe == task.recipe
 
 
 # === Task ===
