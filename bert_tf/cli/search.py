@@ -35,6 +35,12 @@ FLAGS = (
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
     ),
+    Flag(
+        "approximate", False,
+        "Search large indexes by a graph (HNSW), which is faster and may miss some of the nearest texts. The first "
+        "search creates it in the index. Requires pip install 'bert-tf[usearch]'.",
+        "bool",
+    ),
     *PROMPT,
     Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
     Flag(
@@ -71,7 +77,7 @@ def main(settings, texts):
     if is_evaluation:
         _check_evaluation(settings, texts)
     queries = [] if is_evaluation else read_queries(texts)
-    index = SearchIndex(settings.index_dir, settings.model)
+    index = SearchIndex(settings.index_dir, settings.model, settings.approximate)
     if is_evaluation:  # before the models are loaded, which takes longer
         judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
     reader = SearchReader(settings.reader) if settings.reader else None

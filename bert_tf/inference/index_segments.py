@@ -5,6 +5,7 @@
         ids.npy, text.npy, payload.npy  UTF-8, concatenated, uint8, with ids_splits.npy and so on: int64 [n + 1]
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
+        graph.usearch                   for approximate search, if requested; see approximate_search.py
 """
 
 import hashlib
@@ -70,6 +71,10 @@ class Segment:
         """Returns those of the rows from `start` to `stop` (exclusive) that are not deleted, int64, ascending."""
         stop = min(stop, len(self))
         return np.arange(start, stop) if self.deleted is None else start + np.flatnonzero(~self.deleted[start:stop])
+
+    def is_live(self, rows: np.ndarray) -> np.ndarray:
+        """Returns which of some rows are not deleted, bool [k]."""
+        return np.ones(len(rows), bool) if self.deleted is None else ~self.deleted[rows]
 
     def value(self, column: str, row: int) -> str:
         """Returns the id, text or payload of a row."""

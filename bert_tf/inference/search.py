@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
 from bert_tf.inference.index_segments import (
     EMBEDDINGS,
     Segment,
@@ -179,13 +180,20 @@ class SearchIndex:
     Args:
         directory: directory of the index.
         model: the model that embeds texts. If None, its path when the index was created.
+        approximate: whether searches of large segments compare queries only with documents that a graph proposes, which
+            may miss some of the nearest. The first search creates the graphs; it requires USearch.
 
     Raises:
-        ValueError: there is no index, or it is damaged or of another version.
+        ValueError: there is no index, or it is damaged or of another version; or USearch is not installed.
     """
 
-    def __init__(self, directory: str | os.PathLike, model: str | os.PathLike | None = None) -> None:
+    def __init__(
+        self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
+    ) -> None:
         self.directory, self._path = os.fspath(directory), model and os.fspath(model)
+        self._approximate, self._graphs = approximate, {}
+        if approximate:
+            check_usearch()
         self._open()
 
     @classmethod
@@ -219,6 +227,8 @@ class SearchIndex:
                 self._model, self._identity = self._path or described["model"], described["identity"]
                 self._vector_dtype = described["vector_dtype"]
                 self._described, self._segments = described, list(map(self._segment, described["segments"]))
+                folders = {each.folder for each in self._segments}
+                self._graphs = {folder: graph for folder, graph in self._graphs.items() if folder in folders}
                 return
             except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
                 if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS - 1:
@@ -316,6 +326,7 @@ class SearchIndex:
 
         Raises:
             ValueError: the vectors have another width than those of the index, `top_k` is below 1, or as `encoder`.
+            OSError: a graph for an approximate search cannot be written.
         """
         if top_k < 1:
             raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
@@ -340,20 +351,31 @@ class SearchIndex:
         """Returns cosines float32 [q, k], and the documents' rows over all segments, int64 [q, k]."""
         queries, first = unit(np.asarray(queries, np.float32)), 0
         best = np.zeros([len(queries), 0], np.float32), np.zeros([len(queries), 0], np.int64)
-        size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
         for segment in self._segments:
-            for start in range(0, len(segment), size):
-                live = segment.live_rows(start, start + size)
-                block = np.asarray(segment.vectors[start : start + size])
-                block = unit_vectors(block if len(live) == len(block) else block[live - start])
-                rows = np.broadcast_to(first + live, [len(queries), len(live)])
-                scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
+            for scores, rows in self._compare(segment, queries, top_k):
+                pairs = zip(best, (scores, first + rows), strict=True)
+                scores, rows = (np.concatenate(pair, 1) for pair in pairs)
                 order = _order(scores, top_k)
                 best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
             first += len(segment)
         return best
 
-    def export(self, path: str | os.PathLike):
+    def _compare(self, segment, queries, top_k):
+        """Yields cosines and rows of a segment's documents, [q, k] each: of all, or of those that a graph proposes."""
+        if self._approximate and len(queries) and len(segment) >= LEAST_ROWS and segment.num_live:
+            if segment.folder not in self._graphs:
+                self._graphs[segment.folder] = SegmentGraph(segment)
+            if (found := self._graphs[segment.folder].nearest(segment, queries, top_k)) is not None:
+                yield found
+                return
+        size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
+        for start in range(0, len(segment), size):
+            live = segment.live_rows(start, start + size)
+            block = np.asarray(segment.vectors[start : start + size])
+            block = unit_vectors(block if len(live) == len(block) else block[live - start])
+            yield queries @ block.T, np.broadcast_to(live, [len(queries), len(live)])
+
+    def export(self, path: str | os.PathLike) -> None:
         """Writes all documents with their embeddings to a Parquet file, as `export_segments` describes.
 
         Raises:
