@@ -19,7 +19,7 @@ from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 
 LEAST_ROWS = 10_000  # of a segment with a graph: fewer are compared as fast
-_FILE = "graph.usearch"
+GRAPH_FILE = "graph.usearch"
 _BLOCK = 2**14  # rows added at a time
 _EXPANSION = 128  # candidates that a search keeps; more find more of the nearest, and take longer
 # Stored type -> metric and type of the graph's vectors, and proposals for each document to find: bits order them least.
@@ -49,7 +49,7 @@ class SegmentGraph:
         check_usearch()
         from usearch.index import Index
 
-        path = os.path.join(segment.folder, _FILE)
+        path = os.path.join(segment.folder, GRAPH_FILE)
         if not os.path.exists(path):
             _write_graph(segment, path)
         found = Index.restore(path, view=True)

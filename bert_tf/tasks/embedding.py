@@ -13,11 +13,14 @@ from absl import logging
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.lint_sample import LintSample, TableLayout
+from bert_tf.data.ranking_files import RankingExamples
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
-from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval
+from bert_tf.evaluation.error_reports.values import RankingReport, RegressionReport, RetrievalReport
+from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval, unit
+from bert_tf.evaluation.ranking import METRICS as RANKING_METRICS
+from bert_tf.evaluation.ranking import first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
@@ -25,9 +28,10 @@ from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, 
 from bert_tf.models.sentence_transformers_files import PROMPT_NAMES, PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.embedding_data import evaluates_by_score, read_embedding_data
+from bert_tf.tasks.embedding_data import evaluation_by, read_embedding_data
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.ranking_data import rank_relevances
 from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
@@ -91,6 +95,11 @@ def encode_text_groups(
 # A bi-encoder trained on matching texts (Reimers and Gurevych 2019), which encodes each text separately.
 
 
+_METRICS = {
+    "spearman": ("spearman", "pearson"),
+    "retrieval": ("recall_at_1", "recall_at_10", "mrr"),
+    "ranking": RANKING_METRICS,
+}
 _TARGET = "label_values"
 _TOGETHER = "tokens of all texts"
 
@@ -112,8 +121,9 @@ class EmbeddingTask(FineTuningTask):
         default_prompt: name of the prompt of a text that is alone, and of kinds of texts without one of their own.
         dim: number of leading dimensions of predictions, metrics and served embeddings; the loss is of all. If None,
             all.
-        by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
-            follows the loss.
+        eval_by: "spearman": evaluations correlate cosines with scores; "retrieval": they measure how well first texts
+            find their second ones; "ranking": how well queries order their documents; "auto": one of the first two,
+            by the loss.
         rematerialize: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
@@ -141,7 +151,7 @@ class EmbeddingTask(FineTuningTask):
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
         dim: int | None = None,
-        by_score: bool | None = None,
+        eval_by: str = "auto",
         rematerialize: bool = False,
         every_row: bool = False,
     ):
@@ -151,11 +161,11 @@ class EmbeddingTask(FineTuningTask):
         of_prompts = {"prompts": dict(prompts or {}), "default_prompt": default_prompt}
         self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize), **of_prompts, dim=dim)
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
-        self._by_score = self._loss.by_score if by_score is None else by_score
+        self._eval_by = evaluation_by(loss, eval_by)
         self._width = pooled_width(layers, tuple(poolings), config.hidden_size)
         _check_dims(matryoshka_dims, self._width)
         self.matryoshka_dims = tuple(matryoshka_dims)
-        self._metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
+        self._metric_names = _METRICS[self._eval_by]
         self._shorter = [each for each in self.matryoshka_dims if each < min(self._width, dim or self._width)]
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
@@ -198,6 +208,9 @@ class EmbeddingTask(FineTuningTask):
     @classmethod
     def lint_sample(cls, examples, data, options):
         more = {"target": "score", "dialect": options.dialect}
+        if isinstance(examples, RankingExamples):
+            texts = {"query": examples.queries, "documents": list(map("\n".join, examples.documents))}
+            return LintSample(examples.path, examples.where, texts, None, dialect=options.dialect)
         if not isinstance(examples, LabeledTexts):
             return LintSample(examples.path, examples.where, examples.texts, examples.labels, optional=("negatives",),
                               **more)  # fmt: skip
@@ -208,7 +221,7 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
-        of_run = {"by_score": evaluates_by_score(options), "rematerialize": options.rematerialize, "every_row": use_xla}
+        of_run = {"eval_by": options.eval_by, "rematerialize": options.rematerialize, "every_row": use_xla}
         if before and not options.do_train:
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
@@ -216,7 +229,6 @@ class EmbeddingTask(FineTuningTask):
         prompts, default = (
             (start.prompts, start.default_prompt) if options.prompts is None else _parse_prompts(options.prompts)
         )
-        _check_pooled("init_checkpoint", options.init_checkpoint, start, any(prompts.values()))
         task = cls(
             model.config,
             options.layers or start.layers,
@@ -231,8 +243,9 @@ class EmbeddingTask(FineTuningTask):
             start.dim,
             **of_run,
         )
-        if any(prompts.values()):
-            shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
+        shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
+        _check_pooled("init_checkpoint", options.init_checkpoint, start, any(shown.values()))
+        if any(shown.values()):
             logging.info("Prompts: %s.", ", ".join(f"{kind} {text!r}" for kind, text in shown.items()))
         if options.do_train and task.matryoshka_dims and task._width not in task.matryoshka_dims:
             logging.warning(
@@ -293,6 +306,10 @@ class EmbeddingTask(FineTuningTask):
         return pooled(outputs, sequences["input_mask"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
+        if isinstance(examples, RankingExamples):
+            groups = [[query, *texts] for query, texts in zip(examples.queries, examples.documents, strict=True)]
+            encoded = encode_text_groups(tokenizer, self._with_prompts(groups), max_seq_length, {}, examples.path)
+            return dataclasses.replace(encoded, origin=examples)
         scores, targets = examples.labels, {}
         is_table = isinstance(examples, LabeledTexts)
         groups = list(zip(*examples.texts.values(), strict=True)) if is_table else examples.groups
@@ -319,7 +336,7 @@ class EmbeddingTask(FineTuningTask):
 
     def example_losses(self, outputs, batch):
         """Returns None if an example's loss depends on its batch, and thus on the batch size, or has another label."""
-        if self._loss.of_batch or self._by_score != self._loss.by_score:
+        if self._loss.of_batch or self._eval_by != evaluation_by(self.loss_name):
             return None
         losses = self._losses(outputs, batch)
         return losses, tf.ones_like(losses)
@@ -340,7 +357,9 @@ class EmbeddingTask(FineTuningTask):
         return found
 
     def _scores(self, outputs, encoded):
-        if self._by_score:
+        if self._eval_by == "ranking":
+            return ranking_metrics(_rank(outputs, encoded.origin), encoded.origin.judged)
+        if self._eval_by == "spearman":
             return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self._metric_names)
         return retrieval(self._ranks(outputs, encoded))
 
@@ -357,8 +376,11 @@ class EmbeddingTask(FineTuningTask):
 
     def error_report(self, outcome):
         read, outputs = outcome.examples, outcome.outputs
-        examples = Shown(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths, _TOGETHER)
-        if not self._by_score:
+        texts = {"query": read.queries} if self._eval_by == "ranking" else read.texts
+        examples = Shown(read.path, read.ids, read.lines, texts, outcome.encoded.lengths, _TOGETHER)
+        if self._eval_by == "ranking":
+            return RankingReport(examples=examples, ranks=np.array(list(map(first_relevant, _rank(outputs, read)))))
+        if self._eval_by == "retrieval":
             return RetrievalReport(examples=examples, ranks=self._ranks(outputs, outcome.encoded))
         given = cosines(outputs[:, 0], outputs[:, 1])
         gold = outcome.encoded.targets[_TARGET]
@@ -377,6 +399,12 @@ class EmbeddingTask(FineTuningTask):
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}
+
+
+def _rank(outputs, examples):
+    """Returns the relevances of each query's documents in the order of their cosines, the highest first."""
+    vectors = (unit(row[: 1 + len(documents)]) for row, documents in zip(outputs, examples.documents, strict=True))
+    return rank_relevances((each[1:] @ each[0] for each in vectors), examples)
 
 
 def _number_texts(encoded, count, most):

@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import signal
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -331,6 +332,69 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
         add(indexer)
     assert "Resuming: 1 of 2 parts exist." in caplog.text
     assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
+# === Approximate search ===
+
+
+def clusters(count, width=32, seed=0):
+    """Vectors around 50 centers, and queries around some of them."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(50, width))
+    near = centers[rng.integers(0, 50, count + 20)] + rng.normal(size=(count + 20, width)) * 0.7
+    return np.split(near.astype(np.float32), [count])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
+def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 1000)
+    stored, queries = clusters(2000)
+    names = [str(n) for n in range(2000)]
+    exact = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
+    exact.add(names, names, vectors=stored)
+    exact.add(["new"], ["new"], vectors=queries[:1])  # of a segment that is too small for a graph
+    deleted = [hit.id for hit in exact.search(queries[1:2], 30)[0]]
+    exact.delete(deleted)
+    index = SearchIndex(tmp_path / "index", approximate=True)
+    recalls = []
+    for found, expected in zip(index.search(queries, 10), exact.search(queries, 10), strict=True):
+        recalls.append(len({hit.id for hit in found} & {hit.id for hit in expected}) / 10)
+        cosines_of = {hit.id: hit.score for hit in expected}
+        assert len(found) == 10 and all(hit.score == pytest.approx(cosines_of.get(hit.id, hit.score), abs=1e-5)
+                                        for hit in found)  # fmt: skip
+        assert not set(deleted) & {hit.id for hit in found}
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    print(dtype, np.mean(recalls))
+    assert np.mean(recalls) > (0.7 if dtype == "binary" else 0.95)
+    assert index.search(queries[:1], 1)[0][0].id == "new"
+    assert len(index.search(queries[:1], 5000)[0]) == len(exact)
+    [graph] = (tmp_path / "index").glob("*/graph.usearch")
+    written = graph.stat().st_mtime_ns
+    assert SearchIndex(tmp_path / "index", approximate=True).search(queries, 3) == index.search(queries, 3)
+    assert graph.stat().st_mtime_ns == written
+    index.delete([name for name in names if name not in deleted])  # the segment and its graph are removed
+    assert [hit.id for hit in index.search(queries[:1])[0]] == ["new"] and not graph.exists()
+
+
+def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    for count in (5, 6):
+        index = SearchIndex.create(tmp_path / str(count), model)
+        index.add(list("abcdef"[:count]), list("abcdef"[:count]))
+        SearchIndex(tmp_path / str(count), approximate=True).search(["a"])
+    graphs = [tmp_path / str(count) / "segment-000001" / "graph.usearch" for count in (5, 6)]
+    shutil.copyfile(*graphs)
+    with pytest.raises(ValueError, match="graph.usearch is not the graph of its segment. Remove the file"):
+        SearchIndex(tmp_path / "6", approximate=True).search(["a"])
+
+
+def test_a_graph_needs_its_library(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    monkeypatch.delitem(sys.modules, "usearch.index", raising=False)
+    with pytest.raises(ValueError, match=r"`approximate` requires USearch: .*pip install 'bert-tf\[usearch\]'"):
+        SearchIndex(path, approximate=True)
 
 
 # === Export ===

@@ -122,7 +122,7 @@ def test_odd_folders_give_the_same_vectors(tmp_path):
 
 def test_queries_and_documents_have_the_prompts_that_they_have_there(tmp_path):
     bert_tf.save(bert_tf.load(tiny.checkpoint(tmp_path / "tf1")), tmp_path / "model", "sentence_transformers")
-    path = write(tmp_path / "model", config_sentence_transformers={"prompts": {"query": "see ", "passage": "to it "}},
+    path = write(tmp_path / "model", config_sentence_transformers={"prompts": {"query": "see ", "document": "to it "}},
                  **{"1_Pooling__config": _pooling("mean")})  # fmt: skip
     code = _ENCODE.replace("SentenceTransformer(model, device=\"cpu\").encode(",
                            "getattr(SentenceTransformer(model, device=\"cpu\"), options.pop(\"kind\"))(")  # fmt: skip

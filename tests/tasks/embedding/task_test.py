@@ -14,10 +14,11 @@ from bert_tf.data.example_checks import check_samples
 from bert_tf.data.features import keras_inputs
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.metrics import higher_is_better
+from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
-from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.distillation import DistilledTask
 from bert_tf.tasks.embedding import EmbeddingTask, encode_text_groups
 from bert_tf.tasks.embedding_data import TextGroups
@@ -299,7 +300,7 @@ def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_
     pairs_alone = tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c")
     encoded = task.encode_examples(tokenizer, read(["dev"], eval_file=str(pairs_alone))["dev"], 8, True)
     assert not encoded.targets
-    by_score = EmbeddingTask(tiny.config(), loss=loss, by_score=True)
+    by_score = EmbeddingTask(tiny.config(), loss=loss, eval_by="spearman")
     assert by_score.example_losses(tf.ones([2, 2, 4]), {"label_values": tf.ones(2)}) is None
 
 
@@ -314,6 +315,47 @@ def test_what_lists_cannot_do(given, message, tmp_path):
     none = str(write_jsonl(tmp_path / "none.jsonl", LISTS[1:]))
     with pytest.raises(ValueError, match="none.jsonl: `loss=triplet` requires negatives. No query has any"):
         read(["train"], train_file=none, loss="triplet")
+
+
+RANKINGS = [("a", ["film", "bad", "good"], [0, 1, 2]), ("b", ["music", "people"], [1, 0])]
+RANKED_VECTORS = np.zeros([2, 4, 4], np.float32)
+RANKED_VECTORS[0, :, :2] = [(1, 0), (0.9, 0.1), (0.1, 0.9), (0.5, 0.5)]  # film, good, bad
+RANKED_VECTORS[1, :3, :2] = [(0, 3), (0.1, 0.9), (0.9, 0.1)]
+
+
+def test_the_order_of_documents_is_scored_as_that_of_a_reranker(tmp_path):
+    path = write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances"))
+    given = options(EmbeddingOptions, eval_file=str(path), train_file=str(path), eval_by="ranking")
+    data = EmbeddingTask.read_data(given, ["train", "dev"], None).examples
+    assert [len(each) for each in data.values()] == [3, 2]  # a training example per relevant document
+    assert not check_samples({kind: EmbeddingTask.lint_sample(each, None, given) for kind, each in data.items()})
+    task = EmbeddingTask.create(described(), None, given, None)
+    encoded = task.encode_examples(Tokenizer(tiny.VOCAB), data["dev"], 8, True)
+    assert encoded.row_counts.tolist() == [4, 3] and not encoded.targets
+    found = task.metrics(RANKED_VECTORS, encoded)
+    assert found == ranking_metrics([[0, 2, 1], [1, 0]]) and tuple(found) == task.metric_names
+    assert task.example_losses(tf.constant(RANKED_VECTORS), {}) is None
+    report = task.error_report(SplitPredictions("dev", data["dev"], encoded, RANKED_VECTORS, None))
+    assert report.ranks.tolist() == [2, 1]
+    short = EmbeddingTask(tiny.config(), eval_by="ranking", matryoshka_dims=(32, 1))
+    assert short.metrics(RANKED_VECTORS, encoded).keys() == set(short.metric_names)
+    assert higher_is_better("ndcg_at_10_dim_1")
+
+
+def test_a_run_is_ranked_with_its_qrels(tmp_path):
+    files = {"eval_file": ("a.run", "q d1 1\nq d2 2\n"), "qrels_file": ("qrels", "q 0 d2 1\nq 0 d3 1\n"),
+             "queries_file": ("queries.tsv", "q\tgood\n"),
+             "documents_file": ("documents.tsv", "d1\tfilm\nd2\tmusic\nd3\tpeople\n")}  # fmt: skip
+    for name, text in files.values():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    given = {flag: str(tmp_path / name) for flag, (name, _) in files.items()} | {"eval_by": "ranking"}
+    [examples] = read(["dev"], **given).values()
+    assert (examples.documents, examples.relevances, examples.judged) == ([["film", "music"]], [[0, 1]], [[1, 1]])
+    path = str(write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances")))
+    with pytest.raises(ValueError, match=r"`queries_file` requires a run \(.run or .trec\) among the data files"):
+        read(["dev"], **given | {"eval_file": path})
+    with pytest.raises(ValueError, match="`eval_by=ranking` requires queries with documents. Received `task_name=sts"):
+        read(["dev"], task_name="sts-b", data_dir="x", eval_by="ranking")
 
 
 # === Prompts ===
@@ -521,6 +563,10 @@ def test_it_learns_from_lists_of_any_length(trained, tmp_path):
     run(**given, output_dir=str(tmp_path / "before"))
     run(**given, output_dir=str(tmp_path / "out"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
         train_batch_size=8, num_train_epochs=6.0, learning_rate=1e-3)  # fmt: skip
+    run(**given, output_dir=str(tmp_path / "kept"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
+        train_batch_size=8, num_train_epochs=2.0, learning_rate=1e-3, eval_by="ranking", keep_best="ndcg_at_10",
+        save_checkpoints_steps=4)  # fmt: skip
+    assert scores(tmp_path / "kept").keys() == {"eval_mrr_at_10", "eval_ndcg_at_10", "eval_map", "global_step"}
     before, after = scores(tmp_path / "before"), scores(tmp_path / "out")
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.02
 
