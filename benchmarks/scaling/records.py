@@ -1,4 +1,4 @@
-"""Memory, disk and rate of create_pretraining_data on a corpus of `corpus.py`, and its resumption after kills.
+"""Memory, disk and time of create_pretraining_data on a corpus of `corpus.py`, and its resumption after kills.
 
     python benchmarks/scaling/records.py --vocab_file=vocab.txt --input_file=corpus --output_dir=out \\
         [--megabytes=300,1000,3000] [--kills=0] [-- --dupe_factor=1 ...]
@@ -104,13 +104,14 @@ def start(files, folder, more):
 
 
 def finish(process, folder):
-    """Waits for a run; returns its seconds and its `Watch`."""
+    """Waits for a run; returns its seconds, the CPU seconds of all its processes, and its `Watch`."""
     begin, watch = time.perf_counter(), Watch(process.pid, folder / "records")
-    status = process.wait()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     watch.stop()
     if status:
         raise RuntimeError((folder / "log").read_text()[-3000:])
-    return time.perf_counter() - begin, watch
+    return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, watch
 
 
 def hashes(folder):
@@ -142,15 +143,14 @@ def run_killed(files, folder, more, seconds):
 def main(argv):
     more, output = argv[1:], pathlib.Path(FLAGS.output_dir).resolve()
     corpus = sorted(pathlib.Path(FLAGS.input_file).iterdir())
-    print(f"{'text':>8}  {'time':>8}  {'rate':>9}  {'largest process':>15}  {'together':>9}  {'disk':>9}")
+    print(f"{'text':>8}  {'time':>8}  {'CPU time':>8}  {'largest process':>15}  {'together':>9}  {'disk':>9}")
     for megabytes in map(int, FLAGS.megabytes):
         files, folder = corpus[: megabytes // FLAGS.file_megabytes], output / f"{megabytes}"
         if len(files) * FLAGS.file_megabytes < megabytes:
             raise ValueError(f"--input_file has {len(corpus)} files; {megabytes} MB need more.")
-        seconds, watch = finish(start(files, folder, more), folder)
+        seconds, cpu, watch = finish(start(files, folder, more), folder)
         memory = f"{watch.largest / 1e6:12.0f} MB  {watch.together / 1e6:6.0f} MB"
-        rate = f"{seconds:6.0f} s  {megabytes / seconds:4.2f} MB/s"
-        print(f"{megabytes:5d} MB  {rate}  {memory}  {watch.disk / 1e6:6.0f} MB", flush=True)
+        print(f"{megabytes:5d} MB  {seconds:6.0f} s  {cpu:6.0f} s  {memory}  {watch.disk / 1e6:6.0f} MB", flush=True)
         if FLAGS.kills:
             killed = output / f"{megabytes}-killed"
             worked = run_killed(files, killed, more, seconds)

@@ -129,6 +129,7 @@ INTERRUPTED = {
     "writing": ("write_part", 3),
     "joining the parts": ("_concatenate", 1),
 }
+_FAST = ("merging documents", "making examples", "joining the parts")
 
 
 def _interrupt(owner, name, at, patch, error=KeyboardInterrupt):
@@ -166,7 +167,9 @@ def test_merging_changes_no_byte(corpus, tmp_path, small, monkeypatch):
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize("moment", INTERRUPTED)
+@pytest.mark.parametrize(
+    "moment", [m if m in _FAST else pytest.param(m, marks=pytest.mark.slow) for m in INTERRUPTED]
+)
 def test_an_interrupted_run_resumes_and_writes_the_same_bytes(corpus, tmp_path, several_levels, monkeypatch, moment):
     local_run.create_pretraining_data(_two_files(corpus, tmp_path / "whole"))
     name, at = INTERRUPTED[moment]
