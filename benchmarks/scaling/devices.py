@@ -3,7 +3,8 @@
     python benchmarks/scaling/devices.py [--devices=1,2,4,8,16] [--layers=2]
 
 The global batch is the same, so the devices share the same work: what a step takes longer is the overhead of replicas.
-Each number of devices is a process of its own, because virtual devices must be created first.
+Times are CPU seconds of all threads. Each number of devices is a process of its own, because virtual devices must be
+created first.
 """
 
 import json
@@ -21,7 +22,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list("devices", ["1", "2", "4", "8", "16"], "Numbers of virtual devices.")
 flags.DEFINE_integer("layers", 2, "Layers of the model, of width 128.")
 flags.DEFINE_integer("batch_size", 64, "Of all devices together.")
-flags.DEFINE_integer("steps", 20, "Steps; the first is timed by itself.")
+flags.DEFINE_integer("steps", 20, "Steps; the first, which builds the graph, is timed by itself.")
 flags.DEFINE_string("optimizer", "lamb", "adamw or lamb.")
 flags.DEFINE_integer("only", None, "Used by the script itself: train on so many devices and print the result.")
 
@@ -49,7 +50,7 @@ def batch_of(number):
 
 
 def train(devices):
-    """Returns the losses, the seconds of the first step, and the median of the others."""
+    """Returns the losses, the CPU seconds of the first step, and the median of the others."""
     import keras
     import tensorflow as tf
 
@@ -74,9 +75,9 @@ def train(devices):
         optimizer.build(model.trainable_variables)
         step = TrainStep(task, model, optimizer, StepConfig(fixed_shapes=True))
         for number in range(FLAGS.steps):
-            batch, begin = batch_of(number), time.perf_counter()
+            batch, begin = batch_of(number), time.process_time()
             losses.append(float(step(batch)["loss"]))
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
     return losses, seconds[0], statistics.median(seconds[1:])
 
 
@@ -84,7 +85,7 @@ def main(_):
     if FLAGS.only:
         print(json.dumps(train(FLAGS.only)))
         return
-    print(f"{'devices':>7}  {'first step':>10}  {'step':>8}  largest difference of a loss from that of one device")
+    print(f"{'devices':>7}  {'1st step':>10}  {'step':>8}  largest difference of a loss from that of one device")
     one = None
     for devices in FLAGS.devices:
         command = [sys.executable, __file__, f"--only={devices}", *sys.argv[1:]]

@@ -1,4 +1,4 @@
-"""Sequences a second that one process can read, parse and hand to its devices, and what a resumed run skips.
+"""Sequences that a process can read and parse in a CPU second, and the CPU time to skip those of a resumed run.
 
     python benchmarks/scaling/feeding.py --input_file='records/*' [--batch_sizes=256,4096,65536]
 
@@ -22,34 +22,33 @@ flags.DEFINE_float("device_rate", 485, "Sequences a second of one device: phase 
 
 
 def rate(records, size):
-    """Returns rows per second, after the first two batches, and the CPU seconds per million rows."""
+    """Returns rows per CPU second of all threads, after the first two batches."""
     batches = iter(records.batches(size, 0))
     for _ in range(2):
         next(batches)
-    number, begin, cpu = max(2, FLAGS.rows // size), time.perf_counter(), time.process_time()
+    number, begin = max(2, FLAGS.rows // size), time.process_time()
     for _ in range(number):
         next(batches)
-    rows = number * size
-    return rows / (time.perf_counter() - begin), (time.process_time() - cpu) / rows * 1e6
+    return number * size / (time.process_time() - begin)
 
 
 def main(_):
     from bert_tf.pretraining.batches import Records
 
-    begin = time.perf_counter()
+    begin = time.process_time()
     records = Records.of(FLAGS.input_file).for_model(30522, 2)
-    print(f"{len(records.paths)} files found and checked in {time.perf_counter() - begin:.2f} s")
+    print(f"{len(records.paths)} files found and checked in {time.process_time() - begin:.2f} CPU seconds")
     for size in map(int, FLAGS.batch_sizes):
-        per_second, cpu = rate(records, size)
+        per_second = rate(records, size)
         print(
-            f"batch {size:6d}: {per_second:8,.0f} sequences/s, {cpu:.1f} CPU seconds per million: enough for "
-            f"{per_second / FLAGS.device_rate:.0f} devices at {FLAGS.device_rate:g}/s each, "
+            f"batch {size:6d}: {per_second:8,.0f} sequences per CPU second: a core is enough for "
+            f"{per_second / FLAGS.device_rate:.0f} devices at {FLAGS.device_rate:g}/s each; "
             f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB",
             flush=True,
         )
-    begin = time.perf_counter()
+    begin = time.process_time()
     next(iter(records.batches(256, 0, FLAGS.skipped // 256)))
-    print(f"skipping {FLAGS.skipped:,} rows: {time.perf_counter() - begin:.1f} s")
+    print(f"skipping {FLAGS.skipped:,} rows: {time.process_time() - begin:.1f} CPU seconds")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ flags.DEFINE_integer("workers", 8, "Number of worker processes.")
 flags.DEFINE_integer("batch_size", 32, "Of all workers together.")
 flags.DEFINE_integer("steps", 40, "Steps of a run.")
 flags.DEFINE_integer("save_steps", 10, "Steps between two checkpoints.")
+flags.DEFINE_integer("max_seq_length", 128, "Of the records.")
+flags.DEFINE_integer("max_predictions_per_seq", 20, "Of the records.")
 flags.DEFINE_integer("seed", 0, "Selects the worker that is killed.")
 
 
@@ -50,7 +52,8 @@ def start(name, workers):
         f"--vocab_file={FLAGS.vocab_file}", f"--bert_config_file={config_file()}", f"--output_dir={folder}/out",
         "--do_train", f"--train_batch_size={FLAGS.batch_size}", f"--num_train_steps={FLAGS.steps}",
         "--num_warmup_steps=5", "--learning_rate=1e-3", f"--save_checkpoints_steps={FLAGS.save_steps}",
-        "--optimizer=lamb", "--precision=float32",
+        "--optimizer=lamb", "--precision=float32", f"--max_seq_length={FLAGS.max_seq_length}",
+        f"--max_predictions_per_seq={FLAGS.max_predictions_per_seq}",
     ]  # fmt: skip
     names, processes = hosts(workers) if workers > 1 else None, []
     for index in range(workers):
