@@ -1,19 +1,15 @@
-"""Memory, disk and time of create_pretraining_data on a corpus of `corpus.py`, and its resumption after kills.
+"""Memory, disk and time of create_pretraining_data on a corpus of `corpus.py`.
 
     python benchmarks/scaling/records.py --vocab_file=vocab.txt --input_file=corpus --output_dir=out \\
-        [--megabytes=300,1000,3000] [--kills=0] [-- --dupe_factor=1 ...]
+        [--megabytes=300,1000,3000] [-- --dupe_factor=1 ...]
 
-Each size is run by itself, on the first files of the corpus. With --kills, all processes are killed by SIGKILL at that
-many random moments and the command is repeated; then the files are compared with those of a run without kills.
+Each size is run by itself, on the first files of the corpus.
 """
 
-import hashlib
 import json
 import os
 import pathlib
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -29,8 +25,6 @@ flags.DEFINE_string("output_dir", None, "Directory of the records; they are remo
 flags.DEFINE_list("megabytes", ["300", "1000", "3000"], "Sizes of the text, before compression.")
 flags.DEFINE_integer("file_megabytes", 10, "Size of a file of the corpus, before compression.")
 flags.DEFINE_integer("num_workers", 2, "Processes.")
-flags.DEFINE_integer("kills", 0, "How often a run is killed.")
-flags.DEFINE_integer("seed", 0, "Of the moments of the kills.")
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 EVERY = 0.5  # seconds between two readings
@@ -114,32 +108,6 @@ def finish(process, folder):
     return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, watch
 
 
-def hashes(folder):
-    """Returns {name: SHA-256} of the record files and what lies beside them, without the lines that hold paths."""
-    found = {}
-    for path in sorted(path for path in (folder / "records").rglob("*") if path.is_file()):
-        data = path.read_bytes().replace(os.fsencode(folder), b"")
-        found[str(path.relative_to(folder))] = hashlib.sha256(data).hexdigest()
-    return found
-
-
-def run_killed(files, folder, more, seconds):
-    """Runs to the end, with kills at random moments of a run that takes so many seconds; returns all its seconds."""
-    rng, worked = random.Random(FLAGS.seed), 0.0
-    for number in range(FLAGS.kills):
-        process = start(files, folder, more)
-        moment = seconds * rng.uniform(0.1, 1) / (1 + FLAGS.kills / 2)
-        try:
-            process.wait(moment)
-            raise RuntimeError(f"It had ended before it was killed. {(folder / 'log').read_text()[-2000:]}")
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        worked += moment
-        print(f"killed {number + 1} times, after {moment:.0f} s, with {size_of(folder / 'records') / 1e6:.0f} MB left")
-    return worked + finish(start(files, folder, more), folder)[0]
-
-
 def main(argv):
     more, output = argv[1:], pathlib.Path(FLAGS.output_dir).resolve()
     corpus = sorted(pathlib.Path(FLAGS.input_file).iterdir())
@@ -151,12 +119,6 @@ def main(argv):
         seconds, cpu, watch = finish(start(files, folder, more), folder)
         memory = f"{watch.largest / 1e6:12.0f} MB  {watch.together / 1e6:6.0f} MB"
         print(f"{megabytes:5d} MB  {seconds:6.0f} s  {cpu:6.0f} s  {memory}  {watch.disk / 1e6:6.0f} MB", flush=True)
-        if FLAGS.kills:
-            killed = output / f"{megabytes}-killed"
-            worked = run_killed(files, killed, more, seconds)
-            same = hashes(folder) == hashes(killed)
-            print(f"with {FLAGS.kills} kills: {worked:.0f} s, {'the same' if same else 'DIFFERENT'} files", flush=True)
-            shutil.rmtree(killed)
         rows = json.loads((folder / "records" / "train_records.json").read_text())["rows"]
         print(f"          {rows:,} records, {size_of(folder / 'records') / rows:.0f} bytes each", flush=True)
         shutil.rmtree(folder)
