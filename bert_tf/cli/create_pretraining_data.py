@@ -5,7 +5,7 @@
         --output_file=records/train.tfrecord.gz --num_shards=8
 
 Also writes a report next to the records, as text and as an HTML page with
-plots.
+plots. Run the same command again to resume an interrupted run.
 """
 
 import os
@@ -74,7 +74,7 @@ FLAGS = (
     Flag(
         "work_dir", None,
         "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
-        "records. Default: the output directory.",
+        "records. An interrupted run leaves them there. Default: the output directory.",
     ),
     *BEAM,
 )
@@ -83,10 +83,10 @@ _OF_MASKS = (
 )  # fmt: skip
 
 
-@orderly_end()  # which removes what is half-made
+@orderly_end()
 def main(settings):
     """Writes the records and the report."""
-    from bert_tf.pretraining.corpus.job import create_pretraining_data
+    from bert_tf.pretraining.corpus.local_run import create_pretraining_data
     from bert_tf.pretraining.corpus.statistics import format_report, make_report_page
     from bert_tf.utils.files import write_text
     from bert_tf.utils.shards import report_name, warn_of_others

@@ -344,6 +344,8 @@ def _continuation(settings):
         return "resume from the last checkpoint, if one was written"
     if "rows_per_part" in settings:
         return "resume after the rows that were written"
+    if "dupe_factor" in settings and not settings.runner:
+        return "resume after the finished work"
     return "start over; unfinished output was removed"
 
 

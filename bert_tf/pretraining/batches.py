@@ -161,6 +161,14 @@ def _in_words(path, number, error):
 
 
 _FILES_AT_ONCE = 16
+# Errors of the machine or its file system: searching all files for a fault, which may take hours, would find none.
+_PASSING = (
+    tf.errors.UnavailableError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+)
 _SHUFFLED = 10_000  # size of the shuffle buffer, in rows; the files were shuffled when they were created
 
 
@@ -196,6 +204,8 @@ class Batches:
         try:
             for batch in self.dataset:
                 yield batch
+        except _PASSING:
+            raise
         except tf.errors.OpError as error:
             logging.info("Reading records failed with %s; scanning the files for the cause.", type(error).__name__)
             fault = self._find_fault()

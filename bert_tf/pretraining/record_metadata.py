@@ -213,19 +213,19 @@ def hash_sources(paths: list[str]) -> dict:
 
     At most a thousand files are listed; "sha256" is that of all their hashes, one per line.
     """
-    listed = []
+    listed, size, total = [], 0, hashlib.sha256()
     with Countdown("Hashing the text", "MB", sum(map(os.path.getsize, paths)) / 1e6) as progress:
-        for path in paths:
-            digest = hashlib.sha256()
+        for number, path in enumerate(paths):
+            digest, before = hashlib.sha256(), size
             with open(path, "rb") as file:
                 while data := file.read(_READ_BYTES):
                     digest.update(data)
+                    size += len(data)
                     progress.advance(len(data) / 1e6)
-            listed.append({"path": path, "bytes": os.path.getsize(path), "sha256": digest.hexdigest()})
-    total = hashlib.sha256("\n".join(each["sha256"] for each in listed).encode()).hexdigest()
-    return {
-        "files": len(paths), "bytes": sum(each["bytes"] for each in listed), "sha256": total, "each": listed[:_LISTED],
-    }  # fmt: skip
+            total.update(b"\n" * (number > 0) + digest.hexdigest().encode())
+            if number < _LISTED:
+                listed.append({"path": path, "bytes": size - before, "sha256": digest.hexdigest()})
+    return {"files": len(paths), "bytes": size, "sha256": total.hexdigest(), "each": listed}
 
 
 def describe_corpus(job, sizes: dict[str, int], statistics, sources: dict) -> dict[str, str]:

@@ -12,6 +12,10 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 
 
+class WorkerDied(ValueError):
+    """A worker process ended without a result."""
+
+
 class Workers:
     """A pool of processes, each with its own `make(*arguments)`; with one worker, the current process.
 
@@ -53,7 +57,7 @@ class Workers:
         Tasks are taken from the iterable two ahead for each worker, no further.
 
         Raises:
-            ValueError: a process died.
+            WorkerDied: a process died.
         """
         if self._own is not None:
             yield from (getattr(self._own, method)(*task) for task in tasks)
@@ -68,7 +72,7 @@ class Workers:
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise ValueError(
+            raise WorkerDied(
                 "A worker process died, most likely because memory ran out. Try fewer than "
                 f"`num_workers={self._number}`."
             ) from error

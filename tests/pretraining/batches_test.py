@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import tfrecords
-from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.batches import Batches, Records
 from bert_tf.pretraining.record_metadata import RecordMetadata
 
 
@@ -303,3 +303,15 @@ def test_an_empty_file_and_one_of_no_records(path):
     path.write_bytes(b"")
     with pytest.raises(ValueError, match=f"{path} must be a TFRecord file .* It is a file without records"):
         _records(path)
+
+
+def test_an_error_that_no_file_causes_is_not_searched_for_in_the_files():
+    def fail(_):
+        raise MemoryError("no room")  # as which TensorFlow's ResourceExhaustedError comes out of a function of Python
+
+    def search():
+        raise AssertionError("all files were read")
+
+    dataset = tf.data.Dataset.range(1).map(lambda n: tf.py_function(fail, [n], tf.int64))
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="no room"):
+        list(Batches(dataset, search))

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.data import tfrecords
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.corpus import job as jobs
+from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.masking import Masking, mask, masker, masks_for, masks_identity
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -320,7 +320,7 @@ def unmasked(corpus, tmp_path_factory):
     """Packed records of one pass without masks, in two files; masks are drawn for padded ones in the same way."""
     folder = tmp_path_factory.mktemp("unmasked")
     paths = [str(folder / "0.tfrecord"), str(folder / "1.tfrecord.gz")]
-    jobs.create_pretraining_data(support.job(corpus, paths, dynamic_masking=True, dupe_factor=1, packing=True))
+    local_run.create_pretraining_data(support.job(corpus, paths, dynamic_masking=True, dupe_factor=1, packing=True))
     return Records.of(paths, 48, M)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.corpus import job as jobs
+from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.packing import pack_examples, to_packed_rows, unpack_rows
 from tests.pretraining.corpus import support
 
@@ -230,7 +230,7 @@ def both(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("both")
     made = {"dupe_factor": 1, "short_seq_prob": 0.9, "max_sentences_per_seq": 3}
     for packing in (False, True):
-        jobs.create_pretraining_data(support.job(corpus, [folder / str(packing)], packing=packing, **made))
+        local_run.create_pretraining_data(support.job(corpus, [folder / str(packing)], packing=packing, **made))
     return [Records.of([str(folder / str(packing))]) for packing in (False, True)]
 
 

@@ -15,7 +15,7 @@ import bert_tf
 from bert_tf.data import tfrecords
 from bert_tf.pretraining import record_compatibility, record_metadata
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.corpus.job import create_pretraining_data
+from bert_tf.pretraining.corpus.local_run import create_pretraining_data
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer

@@ -1,110 +1,19 @@
 """Parts of a batch prediction: one file per part, in a work directory next to the output until they are joined."""
 
-import contextlib
 import dataclasses
-import json
 import os
 import re
-import shutil
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-import bert_tf
 from bert_tf.data.features import Ragged
 from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import Format, Labeled, Partial, Slice
-from bert_tf.utils.files import is_temporary, write_text
-from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.manifest import check_same, read_manifest
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
-
-# === Work folder ===
-# The directory next to an output file that holds the parts of an unfinished job.
-
-
-_MANIFEST = "manifest.json"
-_REMEDY = (
-    "To resume it, run the same command with the same rows in `input_file`. To discard its "
-    "unfinished work, pass `overwrite=true`."
-)
-
-
-class WorkFolder:
-    """A work directory, new or existing; removed at the end of a `with` block, unless an error leaves parts in it.
-
-    Args:
-        output_file: the directory's name is this plus ".parts".
-        manifest: all that determines the bytes of a part; JSON values.
-        overwrite: discard the parts of another manifest.
-
-    Attributes:
-        path: the directory.
-    """
-
-    def __init__(self, output_file: str, manifest: dict, overwrite: bool = False):
-        self.path = f"{os.path.realpath(output_file)}.parts"
-        self._manifest = json.loads(json.dumps({"version": bert_tf.__version__, **manifest}))
-        self._overwrite = overwrite
-
-    def __enter__(self):
-        """Raises ValueError if the directory belongs to another job, is in use, or was not created by bert_tf."""
-        os.makedirs(self.path, exist_ok=True)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(alone_in(self.path, "output_file"))
-            try:
-                self._begin()
-            except BaseException:
-                if not self._strangers():
-                    shutil.rmtree(self.path)
-                raise
-            self._lock = stack.pop_all()
-        return self
-
-    def __exit__(self, error, *more):
-        parts = self._parts()
-        if error is None or not parts:
-            self._clear()
-            shutil.rmtree(self.path)
-        else:
-            logging.warning("%d finished part(s) are kept in %s. Run the same command again to resume.",
-                            *(len(parts), self.path))  # fmt: skip
-        self._lock.close()
-
-    def _begin(self):
-        path = os.path.join(self.path, _MANIFEST)
-        if not os.path.exists(path):
-            if strangers := self._strangers():
-                raise ValueError(
-                    f"{self.path} cannot hold the parts of this job: it contains "
-                    f"{min(strangers)} but no {_MANIFEST}. Use another `output_file`."
-                )
-        else:
-            before = read_manifest(path, "use another `output_file`")
-            if self._parts() and not self._overwrite:
-                check_same(path, before, self._manifest, _REMEDY)
-            elif before != self._manifest:
-                self._clear()
-        for name in os.listdir(self.path):
-            if is_temporary(name) or name.startswith("shard-"):  # incomplete when the last run was killed
-                os.remove(os.path.join(self.path, name))
-        write_text(path, json.dumps(self._manifest, indent=1))
-
-    def _strangers(self):
-        """Returns the names that do not come from a run that was killed before it had a manifest."""
-        return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
-
-    def _parts(self):
-        return [name for name in os.listdir(self.path) if name.startswith("part-")]
-
-    def _clear(self):
-        """Removes the manifest last: without it, the owner of the other files would be unknown."""
-        names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
-        for name in names:
-            os.remove(os.path.join(self.path, name))
-
+from bert_tf.utils.work_folder import WorkFolder
 
 # === Parts ===
 # The predictions for one part of a table, as a file in the work directory.
@@ -112,6 +21,16 @@ class WorkFolder:
 
 _INDEX = "linex_index"  # identifies a row, even without a prediction
 _NAME = re.compile(r"part-(\d{8})")
+_REMEDY = (
+    "To resume it, run the same command with the same rows in `input_file`. To discard its "
+    "unfinished work, pass `overwrite=true`."
+)
+
+
+def part_folder(output_file: str, manifest: dict, overwrite: bool = False) -> WorkFolder:
+    """Returns the work directory of an output file, its path plus ".parts"; the arguments are those of `WorkFolder`."""
+    is_part = lambda name: bool(_NAME.fullmatch(name))  # noqa: E731
+    return WorkFolder(f"{os.path.realpath(output_file)}.parts", manifest, is_part, _REMEDY, overwrite)
 
 
 @dataclasses.dataclass

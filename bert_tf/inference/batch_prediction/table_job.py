@@ -18,7 +18,7 @@ from absl import logging
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import Ragged
 from bert_tf.data.tables import format_lines
-from bert_tf.inference.batch_prediction.answer_parts import PartWriter, WorkFolder, join_parts
+from bert_tf.inference.batch_prediction.answer_parts import PartWriter, join_parts, part_folder
 from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows, expand_columns
 from bert_tf.inference.batch_prediction.output_formats import Csv, Labeled, Parquet, format_of
 from bert_tf.utils import shards
@@ -117,7 +117,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     manifest |= {"on_null": job.on_null}
     manifest |= {"quote_formulas": job.quote_formulas} if isinstance(output_format, Csv) else {}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
-    with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
+    with part_folder(job.output_file, manifest, job.overwrite) as folder:
         writer = PartWriter(job.maker, output_format, folder.path)
         if runner:
             _import_beam_writer()(writer, table, count, job.rows_per_part, runner, beam_options)

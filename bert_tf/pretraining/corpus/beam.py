@@ -42,7 +42,7 @@ from bert_tf.utils.documents import read_blocks, read_documents
 
 
 def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:
-    """Runs `job` on a Beam runner and waits until it finishes; see `job.create_pretraining_data`.
+    """Runs `job` on a Beam runner and waits until it finishes; see `local_run.create_pretraining_data`.
 
     Args:
         job: num_workers and work_dir are ignored; the runner decides on them.
@@ -78,6 +78,7 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
 def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: str):
     """Adds the steps to a pipeline; writes records to `output_files`, counts and `Statistics` as JSON to `report`."""
     files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
+    job = job.without_paths()  # each step has a copy of the job, and a runner limits the size of all steps together
     blocks = (
         pipeline
         | "Files" >> beam.Create(files)
@@ -87,7 +88,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
     )
     read = blocks | "Tokenize" >> beam.ParDo(_TokenizeBlocks(job)).with_outputs("counts", main="documents")
     counts = read.counts | "Count" >> beam.CombineGlobally(_add)
-    of = counts | "Number of units" >> beam.Map(_number_of_units, job)
+    of = counts | "Number of units" >> beam.Map(_number_of_units, job, len(files))
     by_unit = read.documents | "Documents by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of))
     units = by_unit | "Shuffle documents" >> beam.GroupByKey()
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
@@ -161,8 +162,8 @@ def _add(several):
     return functools.reduce(operator.add, several) if several else Counter()
 
 
-def _number_of_units(counts, job):
-    check_text(counts | Counter(files=len(job.paths)), job.options)
+def _number_of_units(counts, job, number_of_files):
+    check_text(counts | Counter(files=number_of_files), job.options)
     return number_of_units(counts["tokens"])
 
 
@@ -187,16 +188,13 @@ def _write(grouped, output_files, names, stamp):
 
 
 def _write_report(counts, statistics, path):
-    fields = {field.name: getattr(statistics, field.name) for field in dataclasses.fields(statistics)}
-    _write_text(path, json.dumps({"counts": counts, "statistics": fields}, default=lambda value: value.tolist()))
+    _write_text(path, json.dumps({"counts": counts, "statistics": statistics.to_values()}))
 
 
 def _parse_report(text):
-    """Returns the counts and the `Statistics` of a report. Others may be able to write it: parsing it runs no code."""
+    """Returns the counts and the `Statistics` of a report."""
     report = json.loads(text)
-    kinds = {list: lambda values: np.array(values, np.int64), dict: Counter, int: int}
-    fields = {name: kinds[type(value)](value) for name, value in report["statistics"].items()}
-    return Counter(report["counts"]), Statistics(**fields)
+    return Counter(report["counts"]), Statistics.of_values(report["statistics"])
 
 
 def _temporary_path(path):

@@ -8,6 +8,7 @@ random numbers, this is a shuffle.
     run 1   keys 2 5 9        range [5, 10)  ->   5 8 9
 """
 
+import contextlib
 import os
 
 import numpy as np
@@ -22,14 +23,14 @@ def write_sorted(directory: str, keys: np.ndarray, columns: dict):
     """Writes a run: a directory of rows sorted by key.
 
     Args:
-        directory: the run's directory, created here.
+        directory: the run's directory, created here if it does not exist.
         keys: uint64 [n], in any order.
         columns: {name: array [n, ...] or Ragged of n rows}.
 
     Raises:
         OSError: the run cannot be written.
     """
-    os.makedirs(directory)
+    os.makedirs(directory, exist_ok=True)
     in_order = (keys[1:] >= keys[:-1]).all()
     order = np.argsort(keys, kind="stable")
     _save(directory, "keys", keys[order])
@@ -66,6 +67,41 @@ def read_unsorted(directories: list[str], names: list[str], low: int, high: int)
     return keys, columns, np.argsort(keys, kind="stable")
 
 
+def merge_runs(directories: list[str], names: list[str], target: str, range_bytes: int):
+    """Merges runs into one: reading a range of many runs opens all their files, so its time grows with their number.
+
+    Args:
+        directories: directories of the runs, in the order in which rows with equal keys are sorted.
+        names: names of the columns.
+        target: directory of the merged run, created here if it does not exist.
+        range_bytes: about as much is in memory at a time.
+
+    Raises:
+        OSError: the run cannot be written.
+    """
+    os.makedirs(target, exist_ok=True)
+    is_ragged = {name: _is_ragged(directories[0], name) for name in names}
+    arrays = ["keys", *names, *(f"{name}.splits" for name in names if is_ragged[name])]
+    shapes = {array: [_shape(directory, array) for directory in directories] for array in arrays}
+    size = sum(length * dtype.itemsize for several in shapes.values() for length, dtype in several)
+    of = max(1, -(-size // range_bytes))
+    with contextlib.ExitStack() as stack:
+        files = {}
+        for array, several in shapes.items():
+            spare = len(several) - 1 if array.endswith(".splits") else 0  # each run's splits begin with a 0
+            length = sum(length for length, _ in several) - spare
+            files[array] = stack.enter_context(_ArrayFile(target, array, several[0][1], length))
+        ends = dict.fromkeys(names, 0)
+        for number in range(of):
+            keys, columns = read_sorted(directories, names, *bounds(number, of))
+            files["keys"].write(keys)
+            for name, column in columns.items():
+                files[name].write(column.flat if is_ragged[name] else column)
+                if is_ragged[name]:
+                    files[f"{name}.splits"].write(column.splits[number > 0 :] + ends[name])
+                    ends[name] += column.splits[-1]
+
+
 def bounds(number: int, of: int) -> tuple[int, int]:
     """Returns the bounds of range `number` if all keys are divided into `of` equal ranges."""
     return KEYS * number // of, KEYS * (number + 1) // of
@@ -77,16 +113,46 @@ def find_range(keys: np.ndarray, of: int) -> np.ndarray:
     return np.searchsorted(lows, keys, "right") - 1
 
 
+class _ArrayFile:
+    """Writes an array like np.save, but in parts and durably; np.save's error on a full disk names no file.
+
+    Args:
+        directory, name: where.
+        dtype, length: of the whole array.
+    """
+
+    def __init__(self, directory, name, dtype, length):
+        self._path = os.path.join(directory, f"{name}.npy")
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+        with self._naming():
+            self._file = open(self._path, "wb")  # noqa: SIM115 (`__exit__` closes it)
+            np.lib.format.write_array_header_1_0(self._file, header)
+
+    def write(self, array):
+        with self._naming():
+            self._file.write(np.ascontiguousarray(array))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error, *more):
+        with self._naming(), self._file:
+            if error is None:  # a run that is taken for finished must be whole, even after a power failure
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    @contextlib.contextmanager
+    def _naming(self):
+        try:
+            yield
+        except OSError as error:
+            error.filename = self._path
+            raise
+
+
 def _save(directory, name, array):
-    """Writes an array like np.save, whose error on a full disk states neither the file nor the reason."""
-    array, path = np.ascontiguousarray(array), os.path.join(directory, f"{name}.npy")
-    try:
-        with open(path, "wb") as file:
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-            file.write(array)
-    except OSError as error:
-        error.filename = path
-        raise
+    with _ArrayFile(directory, name, array.dtype, len(array)) as file:
+        file.write(array)
 
 
 def _load(directory, name, a, b):
@@ -96,6 +162,18 @@ def _load(directory, name, a, b):
         _, _, dtype = np.lib.format.read_array_header_1_0(file)
         file.seek(a * dtype.itemsize, os.SEEK_CUR)
         return np.fromfile(file, dtype, b - a)
+
+
+def _shape(directory, name):
+    """Returns the length and the dtype of an array."""
+    with open(os.path.join(directory, f"{name}.npy"), "rb") as file:
+        np.lib.format.read_magic(file)
+        (length,), _, dtype = np.lib.format.read_array_header_1_0(file)
+    return length, dtype
+
+
+def _is_ragged(directory, name):
+    return os.path.exists(os.path.join(directory, f"{name}.splits.npy"))
 
 
 def _rows(column, order):
@@ -110,7 +188,7 @@ def _span(directory, low, high):
 
 def _column(directory, name, a, b):
     """Returns rows a to b of a column."""
-    if not os.path.exists(os.path.join(directory, f"{name}.splits.npy")):
+    if not _is_ragged(directory, name):
         return _load(directory, name, a, b)
     splits = _load(directory, f"{name}.splits", a, b + 1)
     return Ragged(_load(directory, name, splits[0], splits[-1]), splits - splits[0])

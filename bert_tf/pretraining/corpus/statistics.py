@@ -32,6 +32,7 @@ class Statistics:
         masked_ids: int64 [V], number of predictions of each token.
         rows: number of rows of length S written, with one example each, or several if packed.
         padding: number of padding positions in them.
+        record_bytes: size of the records, uncompressed.
         text: counts of the text read and dropped: "files", "bytes", "documents", "sentences", "tokens" and so on.
         phrases: number of phrases "found" in the examples, and of those "masked".
     """
@@ -42,6 +43,7 @@ class Statistics:
     masked_ids: np.ndarray
     rows: int = 0
     padding: int = 0
+    record_bytes: int = 0
     text: Counter = dataclasses.field(default_factory=Counter)
     phrases: Counter = dataclasses.field(default_factory=Counter)
 
@@ -76,6 +78,19 @@ class Statistics:
     def __add__(self, other: "Statistics") -> "Statistics":
         both = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)}
         return Statistics(**{name: mine + its for name, (mine, its) in both.items()})
+
+    def to_values(self) -> dict:
+        """Returns all fields as JSON values."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        arrays = {name: value.tolist() for name, value in values.items() if isinstance(value, np.ndarray)}
+        counters = {name: {k: int(n) for k, n in v.items()} for name, v in values.items() if isinstance(v, Counter)}
+        return {name: int(v) for name, v in values.items() if isinstance(v, int)} | arrays | counters
+
+    @classmethod
+    def of_values(cls, values: dict) -> "Statistics":
+        """Returns the statistics of `to_values`. Others may be able to write its file: this runs no code of it."""
+        kinds = {list: lambda values: np.array(values, np.int64), dict: Counter, int: int}
+        return cls(**{name: kinds[type(value)](value) for name, value in values.items()})
 
     @property
     def lengths(self):

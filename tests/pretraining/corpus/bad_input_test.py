@@ -166,14 +166,14 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=40)[1]  # the workers have minutes of work in hand, for which nobody waits
     assert process.returncode == 130 and "Traceback" not in said
-    assert "Interrupted. Run the same command again to start over; unfinished output was removed." in said
-    assert not os.listdir(folder / "out")
+    assert "Interrupted. Run the same command again to resume after the finished work." in said
+    assert os.listdir(folder / "out") == [".a.tfrecord.parts"]
 
 
 @pytest.mark.slow
-def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):
+def test_sigterm_ends_the_run_and_keeps_the_finished_work(folder):
     process = _start(folder, 1)
     process.terminate()
-    process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 143
-    assert not os.listdir(folder / "out")
+    said = process.communicate(timeout=LIMIT_S)[1]
+    assert process.returncode == 143 and "Run the same command again to resume." in said
+    assert os.listdir(folder / "out") == [".a.tfrecord.parts"]

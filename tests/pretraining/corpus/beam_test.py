@@ -3,16 +3,19 @@
 import dataclasses
 import os
 import pickle
+import secrets
 from collections import Counter
 
 import pytest
 
 from bert_tf.pretraining.corpus import job as jobs
+from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from tests import scripts
 from tests.pretraining.corpus import support
 
+apache_beam = pytest.importorskip("apache_beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
 beam = pytest.importorskip(
     "bert_tf.pretraining.corpus.beam", reason="Apache Beam is an extra: pip install bert-tf[beam]"
 )
@@ -28,13 +31,27 @@ def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkey
     for kind in ("local", "beam"):
         os.mkdir(tmp_path / kind)
         job = support.job(corpus, [tmp_path / kind / str(n) / name for n in range(2)], **options)
-        run = jobs.create_pretraining_data if kind == "local" else lambda job: beam.run_pipeline(job, "DirectRunner")
-        statistics = run(job)
+        is_local = kind == "local"
+        statistics = local_run.create_pretraining_data(job) if is_local else beam.run_pipeline(job, "DirectRunner")
         assert (statistics.phrases["found"] > 0) == phrases
         written[kind] = scripts.files(tmp_path / kind), statistics.to_json()
     assert written["beam"] == written["local"]
     beside = ["a_records.json", "a_vocabulary/tokenizer_config.json", "a_vocabulary/vocab.txt"]
     assert sorted(written["beam"][0]) == sorted(f"{n}/{each}" for n in range(2) for each in (name, *beside))
+
+
+def test_the_list_of_files_is_in_the_pipeline_once_however_many_steps_there_are(corpus, tmp_path):
+    paths = [secrets.token_hex(64) for _ in range(300)]  # random, so that they cannot be compressed
+    job = dataclasses.replace(support.job(corpus, [tmp_path / "a"]), paths=paths, formats=["prose"] * len(paths))
+
+    def size(job):
+        pipeline = apache_beam.Pipeline()
+        beam.build_pipeline(pipeline, job, ["a"], "report")
+        return len(pipeline.to_runner_api().SerializeToString())
+
+    few = dataclasses.replace(job, paths=paths[:1], formats=["prose"])
+    once = len("".join(paths))
+    assert once / 2 < size(job) - size(few) < 3 * once  # it was written seven times
 
 
 @pytest.mark.slow

@@ -1,15 +1,10 @@
 """Rows that are sorted on disk."""
 
-import os
-import pathlib
-import stat
-
 import numpy as np
 import pytest
 
 from bert_tf.data.features import Ragged
 from bert_tf.pretraining.corpus import external_sort
-from bert_tf.pretraining.corpus.job import scratch_folder
 
 
 def _two_runs(tmp_path):
@@ -70,18 +65,25 @@ def test_every_key_is_in_the_range_that_holds_it(of):
         assert low <= key < high
 
 
-def test_work_files_lie_where_nobody_else_can_read_or_put_any(tmp_path):
-    with scratch_folder(str(tmp_path), "corpus") as folder:
-        assert os.path.dirname(folder) == str(tmp_path) and stat.S_IMODE(os.stat(folder).st_mode) == 0o700
-    assert os.listdir(tmp_path) == []
+@pytest.mark.parametrize("range_bytes", [1 << 20, 30], ids=["at once", "range by range"])
+def test_merged_runs_are_one_with_all_their_rows(tmp_path, range_bytes):
+    folders, names = _two_runs(tmp_path), ["words", "names"]
+    merged = str(tmp_path / "merged")
+    external_sort.merge_runs(folders, names, merged, range_bytes)
+    external_sort.merge_runs(folders, names, merged, range_bytes)  # again, as after a kill
+    for low, high in ((0, external_sort.KEYS), (2, 6), (6, 8)):
+        keys, columns = external_sort.read_sorted(folders, names, low, high)
+        its_keys, its_columns = external_sort.read_sorted([merged], names, low, high)
+        assert keys.tolist() == its_keys.tolist()
+        assert columns["names"].tolist() == its_columns["names"].tolist()
+        for ours, its in zip(columns["words"], its_columns["words"], strict=True):
+            assert ours.tolist() == its.tolist() and ours.dtype == its.dtype
 
 
-def test_the_next_one_removes_what_a_killed_one_left_behind_and_nothing_of_one_that_works(tmp_path):
-    with scratch_folder(str(tmp_path), "corpus") as at_work:
-        killed = pathlib.Path(tmp_path, ".corpus.0123456789abcdef.tmp.new")
-        killed.mkdir()
-        killed.with_suffix("").touch()  # its lock, which nobody holds
-        (killed / "keys.npy").write_bytes(b"of a run")
-        with scratch_folder(str(tmp_path), "corpus") as folder:
-            assert not killed.exists() and os.path.isdir(folder) and os.path.isdir(at_work)
-    assert os.listdir(tmp_path) == []
+def test_rows_with_equal_keys_stay_in_the_order_of_the_runs(tmp_path):
+    folders = [str(tmp_path / name) for name in "abc"]
+    for number, folder in enumerate(folders):
+        external_sort.write_sorted(folder, np.array([7, 7], np.uint64), {"n": np.array([number, number + 10])})
+    external_sort.merge_runs(folders, ["n"], str(tmp_path / "merged"), 1)
+    _, columns = external_sort.read_sorted([str(tmp_path / "merged")], ["n"], 0, external_sort.KEYS)
+    assert columns["n"].tolist() == [0, 10, 1, 11, 2, 12]

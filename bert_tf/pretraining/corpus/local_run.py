@@ -1,0 +1,332 @@
+"""Creates pretraining records from text files on one machine, with memory use independent of the corpus size.
+
+    text --tokenize--> documents --shuffle--> units --mask--> records --shuffle--> files
+
+Both shuffles use the disk, as runs sorted by random keys (`external_sort`). The work in between is split into tasks
+(`CorpusStages`), so any number of processes creates the same files, and an interrupted run resumes after the tasks that
+it has finished.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import os
+import shutil
+import sys
+from collections import Counter
+
+from absl import logging
+
+from bert_tf.data import tfrecords
+from bert_tf.data.tfrecords import compression_of
+from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.documents import Documents, tokenize_documents
+from bert_tf.pretraining.corpus.job import (
+    CorpusJob,
+    check_made,
+    check_text,
+    check_written,
+    make_records,
+    number_of_units,
+)
+from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
+from bert_tf.utils.documents import read_blocks, read_documents
+from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
+from bert_tf.utils.progress import Countdown
+from bert_tf.utils.resources import package_versions
+from bert_tf.utils.work_folder import TaskTotal, WorkFolder
+from bert_tf.utils.workers import WorkerDied, Workers
+
+_TASK_BYTES = 1 << 22  # of text, tokenized at a time
+_BUCKET_BYTES = 1 << 26  # of records, sorted at a time
+_COPIED_BYTES = 1 << 26
+_MOST_RUNS = 512  # that a range is read from; more are merged first
+_MERGED = 32  # runs at a time
+
+# === Stages ===
+# The tasks of a local run: units of work for one process, from files on disk to files on disk.
+#
+# The result of each task depends only on its arguments and the files of earlier stages, so it does not matter which
+# process runs it, or how often.
+
+
+_COLUMNS = {"documents": ["ids", "tokens", "sentences"], "records": ["records"]}  # of the runs, in addition to the keys
+
+
+def run_directory(directory: str, kind: str, level: int, number: int) -> str:
+    """Returns the directory of a run: of "documents" or "records", merged `level` times. Names sort like numbers."""
+    return os.path.join(directory, f"{kind}-{level}", f"{number:08d}")
+
+
+class CorpusStages:
+    """The tasks of one process, which creates its tokenizer on first use.
+
+    Args:
+        directory: directory of the runs, with a subdirectory per kind.
+        job: the options of the whole run.
+    """
+
+    def __init__(self, directory: str, job: CorpusJob):
+        self._directory, self._job, self._options = directory, job, job.options
+
+    def tokenize(self, number: int, blocks: list) -> Counter:
+        """Reads and tokenizes text blocks, and writes their documents.
+
+        Args:
+            number: number of the run to write.
+            blocks: a list of `bert_tf.utils.documents.Block`.
+
+        Returns:
+            The counts of what was read by name: documents, tokens and so on.
+        """
+        counts = Counter(bytes=sum(len(block.data) for block in blocks))
+        texts = [text for block in blocks for text in read_documents(block, self._options.text, counts)]
+        documents = tokenize_documents(texts, self._tokenizer, self._options.random_seed)
+        counts["tokens"] = len(documents.tokens.flat)
+        columns = {name: getattr(documents, name) for name in _COLUMNS["documents"]}
+        external_sort.write_sorted(self._run("documents", 0, number), documents.keys, columns)
+        return counts
+
+    def merge(self, kind: str, level: int, number: int, runs: range) -> Counter:
+        """Merges runs of a level into run `number` of the next one; returns the count of it."""
+        several = [self._run(kind, level, run) for run in runs]
+        target = self._run(kind, level + 1, number)
+        external_sort.merge_runs(several, _COLUMNS[kind], target, _BUCKET_BYTES)
+        return Counter(runs=1)
+
+    def make_records(self, level: int, pass_number: int, unit: int, of: int) -> Statistics:
+        """Creates the records of a unit and writes them as a run; returns their statistics.
+
+        The runs of documents are those of the given level.
+        """
+        bounds = external_sort.bounds(unit, of)
+        keys, columns = external_sort.read_sorted(self._runs("documents", level), _COLUMNS["documents"], *bounds)
+        documents = Documents(keys, **columns)
+        keys, rows, statistics = make_records(documents, self._options, self.vocabulary, pass_number, unit)
+        external_sort.write_sorted(self._run("records", 0, pass_number * of + unit), keys, {"records": rows})
+        return statistics
+
+    def write_part(self, level: int, path: str, number: int, of: int, file: str, first: bool) -> Counter:
+        """Writes the records of a key range to `path`, a part of an output file; returns {file: number of records}.
+
+        In the `first` part, the first record states how the file was created.
+        """
+        bounds = external_sort.bounds(number, of)
+        _, columns, order = external_sort.read_unsorted(self._runs("records", level), _COLUMNS["records"], *bounds)
+        stamp = metadata_of_job(self._job).stamp() if first else b""
+        tfrecords.write_records(path, columns["records"], compression_of(file), durable=True, order=order, stamp=stamp)
+        return Counter({file: len(order)})
+
+    @functools.cached_property
+    def vocabulary(self) -> MaskingVocabulary:
+        """Returns the special ids for masking, and the phrases to mask as units."""
+        return MaskingVocabulary.of_tokenizer(self._tokenizer, self._options.phrase_file)
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return self._job.make_tokenizer()
+
+    def _run(self, kind, level, number):
+        return run_directory(self._directory, kind, level, number)
+
+    def _runs(self, kind, level):
+        folder = os.path.join(self._directory, f"{kind}-{level}")
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+# === Local run ===
+
+
+def create_pretraining_data(job: CorpusJob) -> Statistics:
+    """Creates the record files and their descriptions, atomically.
+
+    If it is interrupted, the tasks that it has finished stay on disk, and the same job resumes after them.
+
+    Returns:
+        The statistics of the text and the records.
+
+    Raises:
+        ValueError: the text or the options are not valid, or there is unfinished work of another job.
+        OSError: a file cannot be written, for example because the disk is full.
+    """
+    for path in job.output_files:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    place, name = os.path.split(os.path.abspath(job.output_files[0]))
+    path = os.path.join(job.work_dir or place, f".{name}.parts")
+    remedy = f"To discard the unfinished work, remove the directory {path}."
+    sources = hash_sources(job.paths)
+    with WorkFolder(path, _manifest(job, sources), lambda name: not is_temporary(name), remedy) as folder:
+        try:
+            return _create(job, folder.path, sources)
+        except WorkerDied:
+            raise
+        except ValueError:  # of the text or the options: the next job is another one
+            folder.discard()
+            raise
+
+
+def _manifest(job, sources):
+    """Returns all that determines the records."""
+    options, phrases = dataclasses.asdict(job.options), job.options.phrase_file
+    return {
+        "input_file": {name: sources[name] for name in ("files", "bytes", "sha256")},
+        "input_format": dict(Counter(job.formats)),
+        "output_file": list(map(os.path.abspath, job.output_files)),
+        **dataclasses.asdict(metadata_of_job(job)),
+        "added_tokens": list(map(str, job.added_tokens)),
+        **options.pop("text"),
+        **options,
+        "phrase_file": phrases and content_of(phrases),
+        "packages": package_versions(("numpy", "tensorflow", "tensorflow-text", "sentencex")),
+    }
+
+
+def _create(job, directory, sources) -> Statistics:
+    with Workers(job.num_workers, CorpusStages, (directory, job.without_paths())) as workers:
+        counts, runs = _tokenize(job, directory, workers)
+        level = _merge("documents", runs, directory, workers)
+        statistics, runs = _make(job, directory, workers, counts, level)
+        shutil.rmtree(os.path.join(directory, f"documents-{level}"), ignore_errors=True)
+        level = _merge("records", runs, directory, workers)
+        statistics.text.update(counts)
+        parts = _write_parts(job, directory, workers, statistics.record_bytes, level)
+    _publish(job.output_files, parts, lambda sizes: describe_corpus(job, sizes, statistics, sources))
+    return statistics
+
+
+def _tokenize(job, directory, workers) -> tuple[Counter, int]:
+    """Tokenizes the text, and writes it as runs; returns its counts and the number of runs."""
+    stage = TaskTotal(os.path.join(directory, "tokenized.json"))
+    tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
+    packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)
+    done = stage.total["bytes"] if stage.total else 0
+    megabytes = None if packed else (sum(map(os.path.getsize, job.paths)) - done) / 1e6
+    with Countdown("Tokenizing", "MB", megabytes) as progress:
+        for block_counts in stage.run(workers, "tokenize", tasks):
+            progress.advance(block_counts["bytes"] / 1e6)
+    counts = Counter(files=len(job.paths)) + (stage.total or Counter())
+    check_text(counts, job.options)
+    if job.options.text.document_start and counts["documents"] <= len(job.paths):
+        logging.warning(
+            "`document_start=%r` matched no line except possibly the first ones: there are %d documents in %d files. "
+            "It is matched against lines without surrounding white space.",
+            *(job.options.text.document_start, counts["documents"], len(job.paths)),
+        )
+    return counts, stage.done
+
+
+def _merge(kind, number, directory, workers) -> int:
+    """Merges runs until there are few enough for a range to be read from all of them; returns the level of these.
+
+    The time to read all ranges of a corpus would otherwise grow with the square of its size.
+    """
+    for level in itertools.count():
+        if number <= _MOST_RUNS:
+            return level
+        groups = [range(first, min(first + _MERGED, number)) for first in range(0, number, _MERGED)]
+        stage = TaskTotal(os.path.join(directory, f"{kind}-{level}-merged.json"))
+        with Countdown(f"Merging {kind}", "runs", len(groups) - stage.done) as progress:
+            _remove_runs(directory, kind, level, groups[: stage.done])  # a killed run may not have come to do so
+            for _ in stage.run(workers, "merge", [(kind, level, n, group) for n, group in enumerate(groups)]):
+                _remove_runs(directory, kind, level, [groups[stage.done - 1]])
+                progress.advance()
+        number = len(groups)
+
+
+def _remove_runs(directory, kind, level, groups):
+    for number in itertools.chain.from_iterable(groups):
+        shutil.rmtree(run_directory(directory, kind, level, number), ignore_errors=True)
+
+
+def _make(job, directory, workers, counts, level) -> tuple[Statistics, int]:
+    """Creates the records, as runs; returns their statistics and the number of runs."""
+    of = number_of_units(counts["tokens"])
+    tasks = [(level, pass_number, unit, of) for pass_number in range(job.options.dupe_factor) for unit in range(of)]
+    stage = TaskTotal(os.path.join(directory, "made.json"), Statistics.to_values, Statistics.of_values)
+    with Countdown("Making examples", "units", len(tasks) - stage.done) as progress:
+        for _ in stage.run(workers, "make_records", tasks):
+            progress.advance()
+    check_made(stage.total.record_bytes, counts, job.options)
+    return stage.total, stage.done
+
+
+def _write_parts(job, directory, workers, size, level) -> list[list[str]]:
+    """Sorts the records and writes those of each file in one or more parts; returns the parts' paths."""
+    each = -(-size // (_BUCKET_BYTES * len(job.output_files)))
+    of = each * len(job.output_files)
+    paths = [os.path.join(directory, f"part-{number:08d}") for number in range(of)]
+    tasks = [(level, path, n, of, job.output_files[n // each], n % each == 0) for n, path in enumerate(paths)]
+    stage = TaskTotal(os.path.join(directory, "written.json"))
+    if not all(map(os.path.exists, paths[: stage.done])):  # it was killed while it joined them
+        stage.restart()
+    with Countdown("Writing", "records") as progress:
+        for written in stage.run(workers, "write_part", tasks):
+            progress.advance(written.total())
+    for path in job.output_files:
+        check_written(path, stage.total[path], len(job.output_files))
+    return [paths[first : first + each] for first in range(0, of, each)]
+
+
+def _publish(paths, parts, describe):
+    """Joins the parts next to the output files, and renames these when all of them are complete.
+
+    Also writes the text files that `describe` returns for {path: bytes}: {path: text}.
+    """
+    aside, folders = {}, []
+    try:
+        with contextlib.ExitStack() as stack:
+            for path, its_parts in zip(paths, parts, strict=True):
+                aside[path] = stack.enter_context(temporary_path(path))
+                _concatenate(aside[path], its_parts)
+            for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
+                folders.append(os.path.dirname(os.path.abspath(path)))
+                os.makedirs(folders[-1], exist_ok=True)
+                aside[path] = stack.enter_context(temporary_path(path))
+                write_text(aside[path], text)
+            for path, its_aside in aside.items():
+                os.replace(its_aside, os.path.realpath(path))
+    finally:
+        for folder in folders:
+            with contextlib.suppress(OSError):  # not empty, which is fine
+                os.rmdir(folder)
+
+
+def _concatenate(path, parts):
+    try:
+        shutil.move(parts[0], path)
+        with open(path, "r+b") as file:
+            file.seek(0, os.SEEK_END)
+            for part in parts[1:]:
+                with open(part, "rb") as source:
+                    _copy(source, file)
+                os.remove(part)
+            file.flush()
+            os.fsync(file.fileno())  # some file systems report a full disk only here
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
+
+
+def _copy(source, file):
+    """Appends a file to an open one, in the kernel if possible, which is four times faster."""
+    if sys.platform != "linux":
+        shutil.copyfileobj(source, file, _COPIED_BYTES)
+        return
+    while os.sendfile(file.fileno(), source.fileno(), None, _COPIED_BYTES):
+        pass
+
+
+def _tasks(blocks):
+    """Groups blocks into tasks, so that thousands of small files do not become thousands of runs."""
+    task, size = [], 0
+    for block in blocks:
+        task.append(block)
+        size += len(block.data)
+        if size >= _TASK_BYTES:
+            yield task
+            task, size = [], 0
+    if task:
+        yield task

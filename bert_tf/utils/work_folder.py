@@ -1,0 +1,154 @@
+"""The work directory of an interruptible job: its manifest and its finished work, from which the same job resumes."""
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from absl import logging
+
+import bert_tf
+from bert_tf.utils.files import is_temporary, write_text
+from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.manifest import check_same, read_manifest
+from bert_tf.utils.workers import Workers
+
+# === Work folder ===
+
+
+_MANIFEST = "manifest.json"
+
+
+class WorkFolder:
+    """A work directory, new or existing; removed at the end of a `with` block, unless an error leaves parts in it.
+
+    Args:
+        path: of the directory; nobody else can read it.
+        manifest: all that determines the bytes of a part; JSON values.
+        is_part: takes a name in the directory; whether it is finished work. What else is there when a job resumes is
+            removed.
+        remedy: how to discard the parts of another job, for the message.
+        overwrite: discard the parts of another manifest.
+
+    Attributes:
+        path: the directory.
+    """
+
+    def __init__(
+        self, path: str, manifest: dict, is_part: Callable[[str], bool], remedy: str, overwrite: bool = False
+    ):
+        self.path = os.path.realpath(path)
+        self._manifest = json.loads(json.dumps({"version": bert_tf.__version__, **manifest}))
+        self._is_part, self._remedy, self._overwrite = is_part, remedy, overwrite
+
+    def __enter__(self):
+        """Raises ValueError if the directory belongs to another job, is in use, or was not created by bert_tf."""
+        os.makedirs(self.path, 0o700, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(alone_in(self.path, "output_file"))
+            try:
+                self._begin()
+            except BaseException:
+                if not self._strangers():
+                    shutil.rmtree(self.path)
+                raise
+            self._lock = stack.pop_all()
+        return self
+
+    def __exit__(self, error, *more):
+        parts = self._parts()
+        if error is None or not parts:
+            self.discard()
+            shutil.rmtree(self.path)
+        else:
+            logging.warning("Finished parts are kept in %s. Run the same command again to resume.", self.path)
+        self._lock.close()
+
+    def discard(self):
+        """Removes all parts, and the manifest last: without it, the owner of the other files would be unknown."""
+        names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
+        for name in names:
+            self._remove(name)
+
+    def _begin(self):
+        path = os.path.join(self.path, _MANIFEST)
+        if not os.path.exists(path):
+            if strangers := self._strangers():
+                raise ValueError(
+                    f"{self.path} cannot hold the parts of this job: it contains "
+                    f"{min(strangers)} but no {_MANIFEST}. Use another `output_file`."
+                )
+        else:
+            before = read_manifest(path, "use another `output_file`")
+            if self._parts() and not self._overwrite:
+                check_same(path, before, self._manifest, self._remedy)
+            elif before != self._manifest:
+                self.discard()
+        for name in os.listdir(self.path):
+            if name != _MANIFEST and not self._is_part(name):  # incomplete when the last run was killed
+                self._remove(name)
+        write_text(path, json.dumps(self._manifest, indent=1))
+
+    def _strangers(self):
+        """Returns the names that do not come from a run that was killed before it had a manifest."""
+        return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
+
+    def _parts(self):
+        return [name for name in os.listdir(self.path) if name != _MANIFEST and self._is_part(name)]
+
+    def _remove(self, name):
+        path = os.path.join(self.path, name)
+        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+
+
+# === Task total ===
+
+
+class TaskTotal:
+    """The sum of the results of a list of tasks, in a file from which an interrupted list resumes.
+
+    A task that had begun when the run was killed is run again, and must replace what it left behind.
+
+    Args:
+        path: of the file.
+        encode, decode: convert the sum to JSON values and back.
+
+    Attributes:
+        total: the sum; None: there is no result yet.
+        done: number of tasks in it.
+        is_complete: whether these are all tasks.
+    """
+
+    def __init__(self, path: str, encode: Callable = dict, decode: Callable = Counter):
+        self._path, self._encode = path, encode
+        self.total: Any = None
+        self.done, self.is_complete = 0, False
+        if os.path.exists(path):
+            saved = read_object(path, "the state of unfinished work", "remove the directory that contains it")
+            self.done, self.is_complete = saved["done"], saved["is_complete"]
+            self.total = None if saved["total"] is None else decode(saved["total"])
+
+    def run(self, workers: Workers, method: str, tasks: Iterable) -> Iterator:
+        """Runs the tasks that are left; yields each result, which can be added to others, once it is in the file."""
+        if self.is_complete:
+            return
+        for result in workers.map(method, itertools.islice(tasks, self.done, None)):
+            self.total = result if self.total is None else self.total + result
+            self.done += 1
+            self._write()
+            yield result
+        self.is_complete = True
+        self._write()
+
+    def restart(self):
+        """Forgets all results."""
+        self.total, self.done, self.is_complete = None, 0, False
+
+    def _write(self):
+        total = None if self.total is None else self._encode(self.total)
+        write_text(self._path, json.dumps({"done": self.done, "is_complete": self.is_complete, "total": total}))
