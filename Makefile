@@ -4,6 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 DOCS := .venv-docs
 STAMP := $(VENV)/.complete
+CUDA := $(VENV)/.cuda
 UV := $(shell command -v uv 2>/dev/null)
 
 # The interpreter that .venv is made from: PYTHON=... if given, else the first of these that is new and old enough.
@@ -14,9 +15,18 @@ FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 # Arguments for the program behind `make demo`, `make test` and `make bench`, as in: make test ARGS=tests/models
 ARGS ?=
 
+# A folder that `make wheels` has filled: everything is installed from it by pip, without the network.
+WHEELS ?=
+ifneq ($(WHEELS),)
+override UV :=
+export PIP_NO_INDEX := 1
+export PIP_FIND_LINKS := $(abspath $(WHEELS))
+endif
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-versions test-serving bazel-test lint bench notebooks docs lock clean
+.PHONY: help setup cuda wheels demo test test-slow test-versions test-serving bazel-test lint types \
+  bench prove-gpu notebooks docs dist lock lock-cuda clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -70,6 +80,16 @@ $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-is
 $(PY) -m pip check
 endef
 
+cuda: $(CUDA) ## add NVIDIA's libraries to .venv (2.5 GB more to fetch), so that TensorFlow uses a GPU
+
+$(CUDA): requirements-cuda.lock $(STAMP)
+	@$(PY) tools/install.py requirements-cuda.lock
+	@touch $@
+
+wheels: ## fetch everything that `make setup cuda WHEELS=wheels` installs on a machine like this without network
+	@$(find_python); "$$python" -m pip download --no-deps --require-hashes --dest wheels \
+	  --requirement requirements.lock --requirement requirements-cuda.lock
+
 demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about two more
 	@$(VENV)/bin/bert-tf demo $(ARGS)
 
@@ -109,14 +129,24 @@ endef
 lint: $(STAMP) ## look for mistakes and for departures from the style
 	$(PY) -m ruff check .
 
+types: $(STAMP) ## check the public API and a user's code against it with mypy
+	$(PY) -m mypy $(ARGS)
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-missing-stub bert_tf.serving.client.client
+
 bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
 	$(PY) benchmarks/bench.py $(ARGS)
+
+prove-gpu: $(STAMP) $(if $(shell command -v nvidia-smi 2>/dev/null),$(CUDA)) ## test and measure this machine's GPUs in 20 minutes; ARGS=--rehearse does so on the CPU
+	$(PY) benchmarks/prove_accelerator.py $(ARGS)
 
 notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
 	$(PY) -m tests.documentation.tutorials.pages
 
 docs: $(DOCS)/.complete ## build the site of docs/ into site; ARGS=serve shows it on http://localhost:8000
 	$(DOCS)/bin/python -m mkdocs $(or $(ARGS),build --strict) --config-file tools/docs/mkdocs.yml
+
+dist: $(STAMP) ## build the source archive and the wheel of a release in dist, and check both
+	$(PY) -m tools.dist
 
 # Some 25 small packages, and no TensorFlow.
 $(DOCS)/.complete: tools/docs/requirements.lock
@@ -128,11 +158,17 @@ lock: ## resolve requirements.lock and tools/docs/requirements.lock anew from py
 	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
 	@$(find_python); "$$python" -c '$(DOCS_EXTRA)' | $(COMPILE) --output-file tools/docs/requirements.lock -
 
-COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --upgrade --custom-compile-command 'make lock'
+lock-cuda: $(STAMP) ## resolve requirements-cuda.lock anew: NVIDIA's libraries for the TensorFlow of .venv (needs uv)
+	$(PY) -c '$(CUDA_EXTRA)' | $(COMPILE) --output-file requirements-cuda.lock -
+
+COMPILE = uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --upgrade --custom-compile-command 'make $@'
 # The extra alone: with it uv would resolve what bert_tf itself needs, too.
 DOCS_EXTRA := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
   print(*project["optional-dependencies"]["docs"], sep="\n")
 
+CUDA_EXTRA := from importlib.metadata import requires; \
+  print(*(each.partition(";")[0] for each in requires("tensorflow") if "and-cuda" in each), sep="\n")
+
 clean: ## remove the environments, the demo and the caches
-	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache bazel-*
+	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache bazel-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

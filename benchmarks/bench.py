@@ -38,6 +38,8 @@ MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
 def main():
     options = _options()
     folder = options.folder
+    if not options.dry_run and not (options.checkpoint and options.train_file):
+        _fetch_demo()
     print(f"Beside: {', '.join(options.peers)}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
     runs = {(part, dtype): _command(options, part, dtype) for dtype in options.dtypes for part in options.parts}
     rows = {}
@@ -60,9 +62,11 @@ def _options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output_dir", default=str(ROOT / "build" / "bench"))
     parser.add_argument("--checkpoint", help="a Hugging Face directory, or bert-base: random weights, answering only")
+    parser.add_argument("--train_file", help="texts and labels for training; default: the demo's")
     parser.add_argument("--peer_python", default=os.environ.get("BERT_TF_TORCH_PYTHON", sys.executable))
     parser.add_argument("--parts", type=_some_of(PARTS), default=PARTS, help=", ".join(PARTS))
     parser.add_argument("--dtypes", type=_some_of(DTYPES), help="default: those that the machine gains by")
+    parser.add_argument("--threads", type=lambda text: sorted(map(int, text.split(","))), help="default: one, and all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dry_run", action="store_true", help="only say what would be run")
     options = parser.parse_args()
@@ -73,6 +77,14 @@ def _options():
     options.folder = pathlib.Path(options.output_dir).resolve() / f"{source.name}{number}"
     options.folder.mkdir(parents=True, exist_ok=True)
     return options
+
+
+def _fetch_demo():
+    """Puts the weights and the texts that are measured where `make demo` puts them, unless they are there."""
+    from bert_tf.experiments.demo import data
+
+    data.prepare_weights(ROOT / "demo" / "weights" / "minilm")
+    data.prepare_text(ROOT / "demo" / "data")
 
 
 def _some_of(names):
@@ -109,11 +121,12 @@ def _command(options, part, dtype):
         precision = {"float32": "float32", "bfloat16": "mixed_bfloat16"}.get(dtype)
         others = ",".join(["keras_hub", *[name for name in peers if name == "torch"]])
         flags = [f"--precision={precision}", f"--peers={others}", f"--torch_python={options.peer_python}", rounds]
+        flags += [f"--train_file={os.path.abspath(options.train_file)}"] if options.train_file else []
         return ["training_speed.py", *checkpoint, *flags, results] if precision and not base else None
     forms = [f"{dtype}-portable"] if gpus() else [f"{dtype}-cpu", *[f"{dtype}-litert"] * (dtype in _OF_LITERT)]
     for form in forms * (not options.dry_run):
         shutil.rmtree(options.folder / form, ignore_errors=True)  # what an older version of the code has exported
-    threads = sorted({1, len(os.sched_getaffinity(0))})
+    threads = options.threads or sorted({1, len(os.sched_getaffinity(0))})
     flags = [f"--output_dir={options.folder}", f"--forms={','.join(forms)}", rounds,
              f"--peers={','.join(['keras_hub', *peers])}", f"--peer_python={options.peer_python}",
              f"--threads={','.join(map(str, threads))}"]  # fmt: skip

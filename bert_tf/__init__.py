@@ -9,7 +9,7 @@ docs/reference/python_api.md lists all public names.
 
 from bert_tf.utils import keras_names
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
     "inspect", "load", "save", "sklearn", "visualize",

@@ -92,18 +92,17 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
 
 def _first_layers(model, others, path):
     """Returns the first layers of the adapter's head, if it lacks them because the model's masked-LM head has them."""
-    head = next((head for head in ("classifier", "cls/squad") if f"{head}/output_weights" in others), None)
+    head = next((head for head in heads.WITH_FIRST_LAYERS if f"{head}/output_weights" in others), None)
     kernel = f"{head}/dense/kernel"
     if not model.config.head_norm or head is None or kernel in others or kernel in model.arrays:
         return {}
-    first = {name.replace(heads.MASKED_LM_LAYERS, head): array for name, array in model.arrays.items()
-             if name.startswith(f"{heads.MASKED_LM_LAYERS}/")}  # fmt: skip
-    if not first:
+    sources = heads.first_layers(model.arrays)
+    if not sources:
         raise ValueError(
             f"{path} must hold the whole head, or the model a head that it begins with. Neither has {kernel}; pass the "
             "checkpoint that the adapter was trained on as `model`, or train it with `head` in `modules_to_save`."
         )
-    return first
+    return {name: model.arrays[source] for name, source in sources.items() if name.startswith(f"{head}/")}
 
 
 def _name_map(config, classes=()):

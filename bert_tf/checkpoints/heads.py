@@ -5,7 +5,7 @@ A task only names its own head (`Model.head`). Checkpoints of other tasks may ha
 
 import dataclasses
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -62,7 +62,17 @@ def unused(task) -> tuple[str, ...]:
 
 
 MASKED_LM_LAYERS = "cls/predictions/transform"
-_FIRST_LAYERS = re.compile(r"(?:classifier|cls/squad)/((?:dense|LayerNorm)/.*)")
+WITH_FIRST_LAYERS = ("classifier", "cls/squad")  # the heads that begin with them
+
+
+def first_layers(names: Iterable[str]) -> dict[str, str]:
+    """Returns {path of a head's weight: path of the masked-LM head's weight that it starts from}.
+
+    Args:
+        names: our paths of a checkpoint's weights. Without a masked-LM head among them, the result is empty.
+    """
+    layers = [name for name in names if name.startswith(f"{MASKED_LM_LAYERS}/")]
+    return {name.replace(MASKED_LM_LAYERS, head): name for head in WITH_FIRST_LAYERS for name in layers}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +90,7 @@ class _Started:
         self.variable.assign(array)
 
 
-def started_from_masked_lm(variables: Iterable, names: Container[str], config: Any) -> list:
+def started_from_masked_lm(variables: Iterable, names: Collection[str], config: Any) -> list:
     """Returns the variables to assign from a checkpoint, of which a new head's are to start from a masked-LM head.
 
     Args:
@@ -88,12 +98,12 @@ def started_from_masked_lm(variables: Iterable, names: Container[str], config: A
         names: our paths of the checkpoint's weights.
         config: the model's `EncoderConfig`.
     """
-    variables, started = [*variables], {}
-    for variable in variables if config.head_norm else ():
-        match = _FIRST_LAYERS.fullmatch(variable.path)
-        source = match and f"{MASKED_LM_LAYERS}/{match[1]}"
-        if source in names and variable.path not in names:
-            started[variable.path] = _Started(variable, source)
+    variables, sources = [*variables], first_layers(names) if config.head_norm else {}
+    started = {
+        variable.path: _Started(variable, sources[variable.path])
+        for variable in variables
+        if variable.path in sources and variable.path not in names
+    }
     if started:
         pairs = ", ".join(f"{path} from {each.path}" for path, each in started.items())
         logging.info("The first layers of the new head start from those of the masked-LM head: %s.", pairs)

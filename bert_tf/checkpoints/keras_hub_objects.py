@@ -16,6 +16,7 @@ from absl import logging
 
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
+from bert_tf.checkpoints.name_map import NameMap
 from bert_tf.checkpoints.name_maps import TASK
 from bert_tf.checkpoints.writer_base import ModelArrays, Written, architecture_of, write_json, write_labels
 from bert_tf.models import config_files, families
@@ -100,7 +101,7 @@ def backbone_of(model):
     return model
 
 
-def name_map_of(model) -> name_maps.NameMap:
+def name_map_of(model) -> NameMap:
     """Returns the name map of a live object's weights; warns if its outputs differ from ours.
 
     Raises:
@@ -196,6 +197,7 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     other = {name: value for name, value in ours.items() if value != theirs[name]}
     lacks = [f"{name}={value!r}" for name, value in other.items()]
     lacks += ["no pooler"] if name_map.knows(_POOLER) and _POOLER not in model.arrays else []
+    lacks += ["no position_buckets"] if config.pos_att_type and config.position_buckets is None else []
     lacks += ["a vocabulary without [MASK]"] if model.tokenizer and model.tokenizer.mask_id is None else []
     if config.num_hidden_layers % config.num_blocks:
         layers = f"num_hidden_layers={config.num_hidden_layers}"
@@ -230,7 +232,11 @@ def _checked_task(model, row):
 def _computed(config):
     fields = [field.name for field in dataclasses.fields(config)]
     values = {name: getattr(config, name) for name in fields if name not in ("extra", "has_pooler", *_OF_TRAINING)}
-    return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
+    same = {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
+    if config.pos_att_type:
+        same |= {"pos_att_type": tuple(sorted(config.pos_att_type))}
+        same |= {"max_relative_positions": config.most_relative_positions}
+    return values | same
 
 
 def _check_tokenizer(model):

@@ -6,13 +6,14 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
+from typing import Any, overload
 
 import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
-from bert_tf.checkpoints.feature_extractor import Extractor, Texts
+from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeatures
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
 from bert_tf.models import families
@@ -20,6 +21,7 @@ from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.pooling import Layers
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
@@ -56,7 +58,21 @@ class Bert:
     path: str | None = None
     _extractors: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
-    def features(self, texts: Texts, layers="last", pooling: str | None = "mean", max_seq_length=None):
+    @overload
+    def features(
+        self, texts: Texts, layers: Layers = ..., pooling: str = ..., max_seq_length: int | None = ...
+    ) -> np.ndarray: ...
+    @overload
+    def features(
+        self, texts: Texts, layers: Layers = ..., *, pooling: None, max_seq_length: int | None = ...
+    ) -> list[TokenFeatures]: ...
+    def features(
+        self,
+        texts: Texts,
+        layers: Layers = "last",
+        pooling: str | None = "mean",
+        max_seq_length: int | None = None,
+    ) -> np.ndarray | list[TokenFeatures]:
         """Encodes texts into feature vectors.
 
             bert.features(["A warm film."], layers="concat_last_4", pooling="mean")       float32 [1, 4 H]
@@ -94,7 +110,7 @@ class Bert:
         variables = [*self.encoder.variables, *(self.head.variables if self.head else [])]
         return {variable.path: np.asarray(variable) for variable in variables} | dict(self.others)
 
-    def to_keras_hub(self, task: str | None = None):
+    def to_keras_hub(self, task: str | None = None) -> Any:
         """Converts the model, with its current weights, to a KerasHub object.
 
             classifier = bert_tf.load("reviews").to_keras_hub("text_classifier")

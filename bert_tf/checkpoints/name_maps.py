@@ -286,17 +286,17 @@ def _keras_hub_norm(ours, theirs):
     return _keras_hub_pair(ours, theirs, ("gamma", "beta"))
 
 
-def _keras_hub_block(ours, theirs):
-    attention = f"{theirs}/_self_attention_layer"
+def _keras_hub_block(ours, theirs, attention="_self_attention_layer/", output=HEADS_FIRST):
+    attention = f"{theirs}/{attention}"
     by_heads = [
         row
         for name in ("query", "key", "value")
-        for row in _keras_hub_pair(f"{ours}/attention/self/{name}", f"{attention}/{name}_dense", first=HEADS_LAST,
+        for row in _keras_hub_pair(f"{ours}/attention/self/{name}", f"{attention}{name}_dense", first=HEADS_LAST,
                          second=HEADS_LAST)
     ]  # fmt: skip
     return [
         *by_heads,
-        *_keras_hub_pair(f"{ours}/attention/output/dense", f"{attention}/output_dense", first=HEADS_FIRST),
+        *_keras_hub_pair(f"{ours}/attention/output/dense", f"{attention}output_dense", first=output),
         *_keras_hub_norm(f"{ours}/attention/output/LayerNorm", f"{theirs}/_self_attention_layer_norm"),
         *_keras_hub_pair(f"{ours}/intermediate/dense", f"{theirs}/_feedforward_intermediate_dense"),
         *_keras_hub_pair(f"{ours}/output/dense", f"{theirs}/_feedforward_output_dense"),
@@ -308,10 +308,12 @@ def _keras_hub_head(theirs):
     return _keras_hub_pair("classifier", f"{TASK}{theirs}", ("output_weights", "output_bias"), TRANSPOSE)
 
 
-_BLOCKS = [
-    *_keras_hub_block("bert/encoder/layer_0", "layers/transformer_encoder"),  # the first has no number
-    *_keras_hub_block("bert/encoder/layer_{n}", "layers/transformer_encoder_{n}"),
-]
+def _keras_hub_blocks(theirs, *own):
+    # The first has no number.
+    return [*_keras_hub_block("bert/encoder/layer_0", theirs, *own), *_keras_hub_block(_OURS, f"{theirs}_{{n}}", *own)]
+
+
+_BLOCKS = _keras_hub_blocks("layers/transformer_encoder")
 _LEFT_OUT = (f"{TASK}optimizer/{{any}}",)
 _MLM_HEAD = f"{TASK}layers/masked_lm_head"
 _MASKED_LM_HEAD = [
@@ -327,8 +329,11 @@ _TABLES = [
 ]
 
 
-def _keras_hub_map(*rows):
-    return NameMap(rows=(*rows, *_BLOCKS, *_MASKED_LM_HEAD), left_out=_LEFT_OUT, separator="")
+_TWO_LAYERS = [*_keras_hub_pair("classifier/dense", f"{TASK}layers/dense"), *_keras_hub_head("layers/dense_1")]
+
+
+def _keras_hub_map(*rows, blocks=_BLOCKS):
+    return NameMap(rows=(*rows, *blocks, *_MASKED_LM_HEAD), left_out=_LEFT_OUT, separator="")
 
 
 def _without_segments(positions):
@@ -337,8 +342,7 @@ def _without_segments(positions):
         WeightName("bert/embeddings/word_embeddings", f"{both}/token_embedding/vars/0"),
         WeightName("bert/embeddings/position_embeddings", f"{both}/position_embedding/vars/0", positions),
         *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-        *_keras_hub_pair("classifier/dense", f"{TASK}layers/dense"),
-        *_keras_hub_head("layers/dense_1"),
+        *_TWO_LAYERS,
     )
 
 
@@ -346,6 +350,14 @@ KERAS_HUB_BERT = _keras_hub_map(
     *_TABLES, *_keras_hub_pair("bert/pooler/dense", "layers/dense"), *_keras_hub_head("layers/dense")
 )
 KERAS_HUB_DISTILBERT, KERAS_HUB_ROBERTA = _without_segments(KEEP), _without_segments(BEHIND_PADDING)
+KERAS_HUB_DEBERTA = _keras_hub_map(
+    WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
+    *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
+    WeightName("bert/embeddings/relative_positions/relative_embeddings", "layers/relative_embedding/vars/0"),
+    *_keras_hub_norm("bert/embeddings/relative_positions/LayerNorm", "layers/relative_embedding/layer_norm"),
+    *_TWO_LAYERS,
+    blocks=_keras_hub_blocks("layers/disentangled_attention_encoder", "_self_attention_layer/_", KEEP),
+)
 # A linear map behind the embeddings is the first dense layer: ALBERT, and ELECTRA where the widths differ.
 KERAS_HUB_PROJECTED = _keras_hub_map(
     *_TABLES,
@@ -458,6 +470,7 @@ NAME_MAPS: dict[str, NameMap] = {
 KERAS_HUB_MAPS: dict[str, NameMap] = {
     "albert": KERAS_HUB_PROJECTED,
     "bert": KERAS_HUB_BERT,
+    "deberta-v2": KERAS_HUB_DEBERTA,
     "distilbert": KERAS_HUB_DISTILBERT,
     "electra": KERAS_HUB_PROJECTED,
     "roberta": KERAS_HUB_ROBERTA,

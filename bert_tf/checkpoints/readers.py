@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 
 from bert_tf.checkpoints import keras_hub, keras_hub_objects, name_maps, tf1
 from bert_tf.checkpoints.locate import locate
+from bert_tf.checkpoints.name_map import NameMap
 from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.models import config_files, families
 from bert_tf.models import lora as adapters
@@ -169,7 +170,7 @@ class Checkpoint:
             weights like all others.
     """
 
-    def __init__(self, path: str, form: str, name_map: name_maps.NameMap, lora: adapters.Lora | None = None):
+    def __init__(self, path: str, form: str, name_map: NameMap, lora: adapters.Lora | None = None):
         self.path, self.format = str(path), form
         self._file, self._map = OPENERS[form](path), name_map
         _check_names(path, self._file.shapes)

@@ -369,7 +369,8 @@ def _write_recipe(directory, recipe, config):
     # The tokenizer lowercases by itself; this setting is for those that do not.
     values = {"max_seq_length": recipe.max_seq_length or config.max_length, "do_lower_case": False}
     write_json(os.path.join(directory, TRANSFORMER_FILES[0]), values)
-    write_json(os.path.join(directory, PROMPTS), {"prompts": {}, "default_prompt_name": None})
+    values = {"prompts": dict(recipe.prompts), "default_prompt_name": recipe.default_prompt}
+    write_json(os.path.join(directory, PROMPTS), values | ({"truncate_dim": recipe.dim} if recipe.dim else {}))
 
 
 def _copy_modules(source, directory):

@@ -440,7 +440,11 @@ MASKING = (
 
 
 PROMPT = (
-    Flag("prompt", None, "Text to prepend to every text. Default: the model's default prompt, if it has one."),
+    Flag(
+        "prompt", None,
+        "Text to prepend to every text. Default: with an index, the model's prompt for queries or documents, by its "
+        "name; otherwise its default prompt, if it has one.",
+    ),
     Flag("prompt_name", None, "Name of a prompt in the model's directory, as an alternative to --prompt."),
 )
 

@@ -155,10 +155,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     _check_export(settings, form, as_trained)  # before the long work
     kept = _label_rows(task, model, settings)
-    rows = {
-        split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
-        for split, examples in data.examples.items()
-    }
+    rows = _encode(task, model, data, settings)
     checks.look_at_rows(rows)
     checks.refuse()
     with strategy.scope():
@@ -169,10 +166,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         if settings.get("dry_run"):
             print_what_training_takes(trainable, config, rows.get("train"), settings, use_xla)
             return
-        range_test = None
-        if config.learning_rate is None:
-            batches = batch_settings(settings, use_xla).training(rows["train"], config)
-            config, range_test = with_tested_rate(trainable, config, batches)
+        config, range_test = _with_rate(trainable, config, rows, settings, use_xla)
         history = _make_history(settings, task, model, data, config, range_test)
         trainer = Trainer(trainable, config, history)
         run = FineTuning(settings, model, data, rows, as_trained, trainer, use_xla)
@@ -200,6 +194,21 @@ def _check_settings(settings):
     check_tolerance(settings)
     check_teacher(_teacher_options(settings))
     warn_of_teacher(settings)
+
+
+def _encode(task, model, data, settings):
+    """Returns {split: the examples in rows}."""
+    return {
+        split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
+        for split, examples in data.examples.items()
+    }
+
+
+def _with_rate(task, config, rows, settings, use_xla):
+    """Returns the configuration with a learning rate, and the range test that found it; None if it was given."""
+    if config.learning_rate is not None:
+        return config, None
+    return with_tested_rate(task, config, batch_settings(settings, use_xla).training(rows["train"], config))
 
 
 def _make_history(settings, task, model, data, config, range_test):

@@ -10,9 +10,11 @@ import select
 import sys
 from collections.abc import Sequence
 
-import bert_tf
 from bert_tf.cli import commands
 from bert_tf.cli.commands import PROGRAMS as PROGRAMS
+
+# What decides how bert_tf behaves, by the names of the distributions: --version and reports of problems name them.
+STANDS_ON = ("tensorflow", "keras", "tensorflow-text", "keras-hub", "numpy", "protobuf")
 
 # === Closed output ===
 # A program whose output nobody reads any more, as behind `| head`, ends and says nothing.
@@ -73,7 +75,7 @@ def _start_or_list(words):
     if named != words:
         named.append("--help")
     if named[0] == "--version":
-        print(f"bert_tf {bert_tf.__version__}")
+        print(version_list())
     elif named[0] == "--all" or (extent := _help_asked_for(named[:1])) == "all":
         print(commands.full_list())
     elif extent:
@@ -84,6 +86,14 @@ def _start_or_list(words):
         print("\n".join([f"Usage: bert-tf {named[0]} COMMAND [--flags]", "", *commands.described(group)]))
     else:
         sys.exit(commands.unknown(named))
+
+
+def version_list() -> str:
+    """Returns the versions of bert_tf, Python and `STANDS_ON`, one per line, without importing any of them."""
+    from bert_tf.utils.resources import package_versions  # here: the list of commands does without
+
+    versions = package_versions(STANDS_ON)
+    return "\n".join(f"{name} {versions.get(name, 'is not installed')}" for name in ("bert_tf", "python", *STANDS_ON))
 
 
 def _help_asked_for(words):

@@ -7,8 +7,11 @@
 Prints the texts that are most similar to each query, by cosine similarity. With
 --rerank, a reranker orders them. With --reader, prints the answers that a
 question-answering model finds in them. With --queries_file and --qrels_file,
-computes MRR, nDCG and recall instead.
+computes MRR, nDCG and recall instead. With --export_file, writes the index as a
+Parquet file.
 """
+
+from absl import logging
 
 from bert_tf.cli.common_flags import PROMPT
 from bert_tf.utils.json_files import json_text
@@ -32,6 +35,12 @@ FLAGS = (
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
     ),
+    Flag(
+        "approximate", False,
+        "Search large indexes by a graph (HNSW), which is faster and may miss some of the nearest texts. The first "
+        "search creates it in the index. Requires pip install 'bert-tf[usearch]'.",
+        "bool",
+    ),
     *PROMPT,
     Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
     Flag(
@@ -44,13 +53,21 @@ FLAGS = (
         "reader", None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
     ),
+    Flag(
+        "export_file", None,
+        "Parquet file to write all documents with their embeddings to, for other vector databases, instead of "
+        "searching.",
+    ),
     Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
 )
 TAKES_TEXTS = True
 
 
 def main(settings, texts):
-    """Prints the nearest texts of each query, or the answers in them, the best first; or the metrics of the search."""
+    """Prints the nearest texts of each query, or the answers in them; or the metrics of the search; or exports."""
+    if settings.export_file:
+        _export(settings, texts)
+        return
     from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.retrieval import evaluate_search, read_judged_queries
     from bert_tf.inference.search import SearchIndex, read_queries
@@ -60,7 +77,7 @@ def main(settings, texts):
     if is_evaluation:
         _check_evaluation(settings, texts)
     queries = [] if is_evaluation else read_queries(texts)
-    index = SearchIndex(settings.index_dir, settings.model)
+    index = SearchIndex(settings.index_dir, settings.model, settings.approximate)
     if is_evaluation:  # before the models are loaded, which takes longer
         judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
     reader = SearchReader(settings.reader) if settings.reader else None
@@ -92,6 +109,20 @@ def _print_hits(settings, queries, hits, answers):
         for each in found if read is None else read:
             shown = each.text if read is None else f"{each.start}:{each.end}  {each.answer}"
             print(f"  {each.score:.4f}  {each.id:>8}  {shown}", flush=True)
+
+
+def _export(settings, texts):
+    """Writes the Parquet file."""
+    from bert_tf.inference.search import SearchIndex
+
+    path, others = settings.export_file, ("queries_file", "qrels_file", "rerank", "reader")
+    if given := [*texts, *(name for name in others if settings.get(name))]:
+        raise ValueError(f"`export_file` cannot be combined with queries or models. Received: {given[0]}; remove it.")
+    if not path.lower().endswith(".parquet"):
+        raise ValueError(f"`export_file` must end in .parquet. Received: {path}.")
+    index = SearchIndex(settings.index_dir, settings.model)
+    index.export(path)
+    logging.info("Wrote %d documents with their embeddings to %s.", len(index), path)
 
 
 def _check_evaluation(settings, texts):

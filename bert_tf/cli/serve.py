@@ -218,13 +218,13 @@ def _routes(settings):
         ValueError: there is no index or model to search with, or flags of a search are given without an index.
     """
     if not settings.search_index:
-        if given := _given(settings, ("search_model", "search_reranker", "search_reader")):
+        if given := _given(settings, ("search_model", "search_reranker", "search_reader", "search_approximate")):
             raise ValueError(f"{given} requires --search_index, the index that is searched.")
         return {}
     from bert_tf.inference.search_service import PATH, SearchService
 
     models = settings.search_model, settings.search_reader, settings.search_reranker
-    return {PATH: SearchService(settings.search_index, *models)}
+    return {PATH: SearchService(settings.search_index, *models, settings.search_approximate)}
 
 
 def _options(settings):

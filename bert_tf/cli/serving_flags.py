@@ -83,6 +83,11 @@ SEARCH = (
         "index count from the next request on.",
     ),
     Flag("search_model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag(
+        "search_approximate", False,
+        "Search large indexes by a graph, as with --approximate of `bert-tf search`.",
+        "bool",
+    ),
     Flag("search_reranker", None, "Exported or trained reranker, or CrossEncoder directory, that orders texts found."),
     Flag(
         "search_reader", None,

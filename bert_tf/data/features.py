@@ -1,7 +1,8 @@
 """The schema of features: all tensors from files to the model, with google-research/bert's names."""
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,7 +129,7 @@ FEATURES = {
 ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-def keras_inputs(names=ENCODER_INPUTS, windows=False):
+def keras_inputs(names: Iterable[str] = ENCODER_INPUTS, windows: bool = False) -> dict[str, Any]:
     """Returns {name: keras.Input} of unknown batch size and length, for a functional model.
 
     With `windows`, an example has several rows: features of tokens are [B, N, S], for any number N of windows.

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 _CELLS = 10_000_000  # largest array held at a time, 80 MB
 
@@ -35,7 +36,13 @@ class BootstrapResult:
 
 
 def paired_bootstrap(
-    metric: str | Callable, labels, a, b, samples: int = 10_000, seed: int = 0, num_classes: int | None = None
+    metric: str | Callable,
+    labels: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    samples: int = 10_000,
+    seed: int = 0,
+    num_classes: int | None = None,
 ) -> BootstrapResult:
     """Compares two systems on the same examples with a paired bootstrap test.
 

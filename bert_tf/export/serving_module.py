@@ -10,7 +10,7 @@ from bert_tf.export.cpu import model as cpu_model
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import check_task, head_in
-from bert_tf.models.embeddings import limit_length
+from bert_tf.models.embeddings import ensure_length
 from bert_tf.utils.names import EXPLANATIONS
 
 # === Text cut ===
@@ -226,7 +226,7 @@ class ServingModule(tf.Module):
         # Without a table, the tokenizer's segments are accepted, and ignored.
         segments = config.type_vocab_size or self.tokenizer.template.second_segment + 1
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": segments, "masked_lm_positions": size}
-        named["input_ids"] = limit_length(named["input_ids"], config)
+        named["input_ids"] = ensure_length(named["input_ids"], config)
         named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
         return self.task.answer(self.forward(named), None)
 

@@ -5,6 +5,7 @@
         ids.npy, text.npy, payload.npy  UTF-8, concatenated, uint8, with ids_splits.npy and so on: int64 [n + 1]
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
+        graph.usearch                   for approximate search, if requested; see approximate_search.py
 """
 
 import hashlib
@@ -17,6 +18,7 @@ import numpy as np
 
 from bert_tf.data.features import Ragged, ranges
 from bert_tf.inference.vector_types import stored_width
+from bert_tf.utils.files import atomic_open
 
 EMBEDDINGS = "embeddings"
 COLUMNS = ("ids", "text", "payload")
@@ -69,6 +71,10 @@ class Segment:
         """Returns those of the rows from `start` to `stop` (exclusive) that are not deleted, int64, ascending."""
         stop = min(stop, len(self))
         return np.arange(start, stop) if self.deleted is None else start + np.flatnonzero(~self.deleted[start:stop])
+
+    def is_live(self, rows: np.ndarray) -> np.ndarray:
+        """Returns which of some rows are not deleted, bool [k]."""
+        return np.ones(len(rows), bool) if self.deleted is None else ~self.deleted[rows]
 
     def value(self, column: str, row: int) -> str:
         """Returns the id, text or payload of a row."""
@@ -174,6 +180,33 @@ def _live_blocks(segments) -> Iterator[tuple[int, Segment, np.ndarray]]:
             rows = segment.live_rows(start, start + _BLOCK)
             yield first, segment, rows
             first += len(rows)
+
+
+def export_segments(path: str, segments: Sequence[Segment]):
+    """Writes the rows of segments that are not deleted to a Parquet file, block by block; it replaces an existing one.
+
+    Columns: `id` and `text`; `payload`, JSON or null; `embedding`, a fixed-size list: float32 of length 1, or as in
+    `quantize_vectors`.
+
+    Args:
+        path: the file.
+        segments: at least one.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stored = segments[0].vectors
+    embedding = pa.list_(pa.from_numpy_dtype(stored.dtype), stored.shape[1])
+    schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("payload", pa.string()), ("embedding", embedding)])
+    with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
+        for _, segment, rows in _live_blocks(segments):
+            columns = [[segment.value(name, row) for row in rows] for name in COLUMNS]
+            columns[-1] = [payload or None for payload in columns[-1]]
+            vectors = pa.FixedSizeListArray.from_arrays(segment.vectors[rows].reshape(-1), embedding.list_size)
+            writer.write_table(pa.table([*columns, vectors], schema=schema))
 
 
 def _create(folder, name, dtype, shape):

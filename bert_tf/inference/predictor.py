@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import tensorflow as tf
 
@@ -45,7 +45,7 @@ class Predictor:
         ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
     """
 
-    def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT):
+    def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT) -> None:
         path = os.fspath(path)
         is_export = _is_export(path)
         if not is_export and signature != DEFAULT:
@@ -57,6 +57,12 @@ class Predictor:
                 f"`pairs` is only for Hugging Face text classifiers. {path} takes {', '.join(self.inputs)}; remove it."
             )
 
+    @overload
+    def __call__(self, texts: str | Mapping[str, Any], batch_size: int = ...) -> dict[str, Any]: ...
+    @overload
+    def __call__(self, texts: list[Any], batch_size: int = ...) -> list[dict[str, Any]]: ...
+    @overload
+    def __call__(self, texts: Any, batch_size: int = ...) -> Any: ...
     def __call__(self, texts: Any, batch_size: int = 64) -> dict[str, Any] | list[dict[str, Any]]:
         """Predicts for one example, or for several.
 

@@ -24,7 +24,7 @@ class Reranker:
         ValueError: there is no such model.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike) -> None:
         self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker")
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:

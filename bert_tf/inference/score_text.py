@@ -75,7 +75,13 @@ class TextScorer:
         ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not match.
     """
 
-    def __init__(self, path, vocab_file=None, do_lower_case=None, max_seq_length=None):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        vocab_file: str | os.PathLike | None = None,
+        do_lower_case: bool | None = None,
+        max_seq_length: int | None = None,
+    ) -> None:
         checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
         self.tokenizer, config = description.tokenizer, description.config
         self.measure = measure_of(description)

@@ -8,13 +8,22 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.inference.index_segments import EMBEDDINGS, Segment, joined, merge_segments, unpack_segment, write_segment
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, prompt_of, recipe_of
+from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
+from bert_tf.inference.index_segments import (
+    EMBEDDINGS,
+    Segment,
+    export_segments,
+    joined,
+    merge_segments,
+    unpack_segment,
+    write_segment,
+)
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors, unit_vectors
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
@@ -29,6 +38,8 @@ from bert_tf.utils.text_lists import text_list
 class Embedder:
     """Creates the function from rows of texts to their embeddings; a `table_job.Maker`.
 
+    The prompt is the model's default prompt, if no other is given; for an `Indexer`, the model's for documents.
+
     Attributes:
         path, options: as in `SentenceEncoder`.
         vector_dtype: type of the embeddings, as in `quantize_vectors`.
@@ -41,6 +52,8 @@ class Embedder:
     options: EncodeOptions = EncodeOptions()
     vector_dtype: str = "float32"
 
+    kind_of_texts: ClassVar[str | None] = None
+
     def __post_init__(self):
         check_vector_dtype(self.vector_dtype)
 
@@ -51,10 +64,19 @@ class Embedder:
     @property
     def prompt(self) -> str:
         """The prompt that is put before each text."""
-        return prompt_of(recipe_of(self.path, self.options), self.options)
+        return self.with_prompt.prompt
+
+    @property
+    def with_prompt(self) -> EncodeOptions:
+        """The options with the text of that prompt."""
+        return with_prompt(self.path, self.options, self.kind_of_texts)
+
+    def encoder(self) -> SentenceEncoder:
+        """Loads the model."""
+        return SentenceEncoder(self.path, **dataclasses.asdict(self.with_prompt))
 
     def __call__(self) -> Callable:
-        encoder = SentenceEncoder(self.path, **dataclasses.asdict(self.options))
+        encoder = self.encoder()
         return lambda rows: {EMBEDDINGS: quantize_vectors(encoder(rows.texts[0]), self.vector_dtype)}
 
 
@@ -63,25 +85,30 @@ class Indexer(Embedder):
     """Creates the columns of an index's segment: embeddings of length 1, ids, texts, and kept columns as payload."""
 
     takes_kept = True
+    kind_of_texts = "document"
 
     @functools.cached_property
     def identity(self):
         return {**super().identity, "texts": True}
 
     def __call__(self):
-        embed = super().__call__()
+        encoder = self.encoder()
 
         def answer(rows):
-            vectors = embed(rows)[EMBEDDINGS]
             payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
             return {
-                EMBEDDINGS: unit(vectors) if self.vector_dtype == "float32" else vectors,
+                EMBEDDINGS: _stored(encoder(rows.texts[0]), self.vector_dtype),
                 "ids": joined(list(map(str, rows.ids))),
                 "text": joined(rows.texts[0]),
                 "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
             }
 
         return answer
+
+
+def _stored(vectors, dtype):
+    """Returns embeddings as an index stores them: of length 1, before they are quantized."""
+    return quantize_vectors(unit(vectors), dtype)
 
 
 def _to_json(payload):
@@ -102,7 +129,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     """
     check_free(directory, parameter="index_dir")
     with whole_directory(directory) as aside:
-        options = dataclasses.asdict(dataclasses.replace(indexer.options, prompt=indexer.prompt, prompt_name=None))
+        options = dataclasses.asdict(indexer.with_prompt)
         described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
         described["vector_dtype"] = indexer.vector_dtype
         _write_description(aside, described | {"options": options, "version": 0, "segments": []})
@@ -153,18 +180,25 @@ class SearchIndex:
     Args:
         directory: directory of the index.
         model: the model that embeds texts. If None, its path when the index was created.
+        approximate: whether searches of large segments compare queries only with documents that a graph proposes, which
+            may miss some of the nearest. The first search creates the graphs; it requires USearch.
 
     Raises:
-        ValueError: there is no index, or it is damaged or of another version.
+        ValueError: there is no index, or it is damaged or of another version; or USearch is not installed.
     """
 
-    def __init__(self, directory: str | os.PathLike, model: str | os.PathLike | None = None):
+    def __init__(
+        self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
+    ) -> None:
         self.directory, self._path = os.fspath(directory), model and os.fspath(model)
+        self._approximate, self._graphs = approximate, {}
+        if approximate:
+            check_usearch()
         self._open()
 
     @classmethod
     def create(
-        cls, directory: str | os.PathLike, model: str | os.PathLike, *, vector_dtype: str = "float32", **options
+        cls, directory: str | os.PathLike, model: str | os.PathLike, *, vector_dtype: str = "float32", **options: Any
     ) -> "SearchIndex":
         """Creates an empty index in a new directory.
 
@@ -172,7 +206,8 @@ class SearchIndex:
             directory: the directory.
             model: the model that embeds texts.
             vector_dtype: type of the stored embeddings, as in `quantize_vectors`.
-            options: fields of `EncodeOptions`; a prompt is put before documents, not before queries.
+            options: fields of `EncodeOptions`; a prompt is put before documents, not before queries. If none is given,
+                it is the model's for documents, or its default prompt.
 
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
@@ -192,6 +227,8 @@ class SearchIndex:
                 self._model, self._identity = self._path or described["model"], described["identity"]
                 self._vector_dtype = described["vector_dtype"]
                 self._described, self._segments = described, list(map(self._segment, described["segments"]))
+                folders = {each.folder for each in self._segments}
+                self._graphs = {folder: graph for folder, graph in self._graphs.items() if folder in folders}
                 return
             except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
                 if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS - 1:
@@ -199,7 +236,7 @@ class SearchIndex:
                         f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
                     ) from error
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Opens the index again if it has changed; raises as the constructor."""
         path, before = os.path.join(self.directory, INDEX_FILE), self._identity
         if read_object(path, "the description of an index", _REMEDY) == self._described:
@@ -229,16 +266,14 @@ class SearchIndex:
         """Returns the encoder for queries.
 
         Args:
-            prompt, prompt_name: prompt for queries; None: the model's default prompt.
+            prompt, prompt_name: prompt for queries; None: the model's for queries, or its default prompt.
 
         Raises:
             ValueError: the model is not that of the index, or pools differently.
         """
-        return self._encoder(dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name))
-
-    def _encoder(self, options):
         self._check_model()
-        return SentenceEncoder(self._model, **vars(options))
+        given = dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name)
+        return SentenceEncoder(self._model, **vars(with_prompt(self._model, given, "query")))
 
     @functools.cached_property
     def _query_encoder(self):
@@ -246,7 +281,8 @@ class SearchIndex:
 
     @functools.cached_property
     def _document_encoder(self):
-        return self._encoder(self._options)
+        self._check_model()
+        return SentenceEncoder(self._model, **vars(self._options))
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the embeddings that the index has of texts as its documents, float32 [n, D] of length 1.
@@ -256,7 +292,7 @@ class SearchIndex:
         Raises:
             ValueError: as `encoder`.
         """
-        return unit_vectors(quantize_vectors(unit(self._document_encoder(texts)), self._vector_dtype))
+        return unit_vectors(_stored(self._document_encoder(texts), self._vector_dtype))
 
     def indexer(self) -> Indexer:
         """Returns what creates documents for `add_rows`; raises as `encoder`."""
@@ -290,6 +326,7 @@ class SearchIndex:
 
         Raises:
             ValueError: the vectors have another width than those of the index, `top_k` is below 1, or as `encoder`.
+            OSError: a graph for an approximate search cannot be written.
         """
         if top_k < 1:
             raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
@@ -314,18 +351,40 @@ class SearchIndex:
         """Returns cosines float32 [q, k], and the documents' rows over all segments, int64 [q, k]."""
         queries, first = unit(np.asarray(queries, np.float32)), 0
         best = np.zeros([len(queries), 0], np.float32), np.zeros([len(queries), 0], np.int64)
-        size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
         for segment in self._segments:
-            for start in range(0, len(segment), size):
-                live = segment.live_rows(start, start + size)
-                block = np.asarray(segment.vectors[start : start + size])
-                block = unit_vectors(block if len(live) == len(block) else block[live - start])
-                rows = np.broadcast_to(first + live, [len(queries), len(live)])
-                scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
+            for scores, rows in self._compare(segment, queries, top_k):
+                pairs = zip(best, (scores, first + rows), strict=True)
+                scores, rows = (np.concatenate(pair, 1) for pair in pairs)
                 order = _order(scores, top_k)
                 best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
             first += len(segment)
         return best
+
+    def _compare(self, segment, queries, top_k):
+        """Yields cosines and rows of a segment's documents, [q, k] each: of all, or of those that a graph proposes."""
+        if self._approximate and len(queries) and len(segment) >= LEAST_ROWS and segment.num_live:
+            if segment.folder not in self._graphs:
+                self._graphs[segment.folder] = SegmentGraph(segment)
+            if (found := self._graphs[segment.folder].nearest(segment, queries, top_k)) is not None:
+                yield found
+                return
+        size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
+        for start in range(0, len(segment), size):
+            live = segment.live_rows(start, start + size)
+            block = np.asarray(segment.vectors[start : start + size])
+            block = unit_vectors(block if len(live) == len(block) else block[live - start])
+            yield queries @ block.T, np.broadcast_to(live, [len(queries), len(live)])
+
+    def export(self, path: str | os.PathLike) -> None:
+        """Writes all documents with their embeddings to a Parquet file, as `export_segments` describes.
+
+        Raises:
+            ValueError: the index is empty.
+            OSError: the file cannot be written.
+        """
+        if not len(self):
+            raise ValueError(f"{self.directory} has no documents to export. Add some.")
+        export_segments(os.fspath(path), self._segments)
 
     # Changes. Each writes files under new names, and then one new index.json, which makes them count.
 
@@ -335,7 +394,7 @@ class SearchIndex:
         texts: Sequence[str],
         payload: Sequence[Mapping[str, Any]] | None = None,
         vectors: np.ndarray | None = None,
-    ):
+    ) -> None:
         """Adds documents; those whose id is in the index are replaced.
 
         Args:
@@ -362,10 +421,10 @@ class SearchIndex:
             raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
         if ids:
             with self._change():
-                stored = quantize_vectors(unit(vectors), self._vector_dtype)
+                stored = _stored(vectors, self._vector_dtype)
                 self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
 
-    def add_rows(self, write_rows: Callable[[str], Any]):
+    def add_rows(self, write_rows: Callable[[str], Any]) -> None:
         """Adds the documents of a table, as `add` does; argument and errors as in `make_index`."""
         with self._change():
             rows = os.path.join(self.directory, _ROWS)
@@ -373,7 +432,7 @@ class SearchIndex:
             self._add(lambda folder: unpack_segment(folder, rows))
             os.remove(rows)
 
-    def delete(self, ids: Sequence[str]):
+    def delete(self, ids: Sequence[str]) -> None:
         """Deletes documents.
 
         Raises:

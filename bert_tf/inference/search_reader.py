@@ -41,7 +41,7 @@ class SearchReader:
         ValueError: there is no such model.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike) -> None:
         self._predict = load_predictor(path, _INPUTS, "reader", "a question-answering model")
 
     def __call__(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[FoundAnswer]]:

@@ -30,6 +30,7 @@ class SearchService:
         model: the model that embeds queries. If None, its path when the index was created.
         reader: directory of a question-answering model, as in `SearchReader`. If None, nothing is read.
         reranker: directory of a reranker, as in `Reranker`. If None, documents are ordered by cosine.
+        approximate: as in `SearchIndex`.
 
     Raises:
         ValueError: there is no index, no such model, or it is not the model of the index.
@@ -41,8 +42,9 @@ class SearchService:
         model: str | os.PathLike | None = None,
         reader: str | os.PathLike | None = None,
         reranker: str | os.PathLike | None = None,
+        approximate: bool = False,
     ):
-        self._index = SearchIndex(directory, model)
+        self._index = SearchIndex(directory, model, approximate)
         self._reranker = Reranker(reranker) if reranker else None
         self._reader = SearchReader(reader) if reader else None
         self._turns = Turns(1)  # one search uses all cores

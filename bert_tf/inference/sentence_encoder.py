@@ -38,7 +38,7 @@ class EncodeOptions:
         prompt_name: the name of a prompt in the model directory.
         max_seq_length: longest sequence in tokens.
         do_lower_case: as in `bert_tf.load`.
-        dim: number of leading dimensions to keep; the shorter vector is normalized if the whole one would be.
+        dim: number of leading dimensions to keep, before the vector is normalized, if it is.
     """
 
     layers: str | None = None
@@ -77,7 +77,7 @@ class SentenceEncoder:
         ValueError: the directory has an unsupported module, or an option is not available, such as `dim` dimensions.
     """
 
-    def __init__(self, path: str | os.PathLike, **options):
+    def __init__(self, path: str | os.PathLike, **options: Any) -> None:
         options, path = EncodeOptions(**options), os.fspath(path)
         self.recipe = recipe_of(path, options)
         self.prompt = prompt_of(self.recipe, options)
@@ -95,7 +95,7 @@ class SentenceEncoder:
             self.recipe.normalize,
             longest,
             unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
-            finish=_make_finish(directory_of(path), self.recipe.steps, options.dim),
+            finish=_make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
         )
         if options.dim is not None:
             pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)
@@ -134,6 +134,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
         "poolings": pooling and ((pooling,) if isinstance(pooling, str) else tuple(pooling)),
         "normalize": options.normalize,
         "max_seq_length": options.max_seq_length,
+        "dim": options.dim,
     }
     return dataclasses.replace(recipe, **{name: value for name, value in changes.items() if value is not None})
 
@@ -147,8 +148,13 @@ def _read_task_recipe(directory):
     return recipe and dataclasses.replace(recipe, max_seq_length=trained.max_seq_length)
 
 
-def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
+def prompt_of(recipe: PoolingConfig, options: EncodeOptions, kind: str | None = None) -> str:
     """Returns the prompt for every text.
+
+    Args:
+        recipe: how the model computes embeddings.
+        options: may determine the prompt.
+        kind: as in `PoolingConfig.prompt_name_for`, for options that do not.
 
     Raises:
         ValueError: there is no prompt of that name, or both options are given.
@@ -157,7 +163,7 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
         raise ValueError("`prompt` and `prompt_name` cannot be combined. Remove one of the two.")
     if options.prompt is not None:
         return options.prompt
-    name = recipe.default_prompt if options.prompt_name is None else options.prompt_name
+    name = recipe.prompt_name_for(kind) if options.prompt_name is None else options.prompt_name
     if name is not None and name not in recipe.prompts:
         known = ", ".join(recipe.prompts) or "none"
         raise ValueError(
@@ -165,6 +171,12 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
             "it as `prompt`."
         )
     return recipe.prompts[name] if name is not None else ""
+
+
+def with_prompt(path: str, options: EncodeOptions, kind: str | None) -> EncodeOptions:
+    """Returns the options with the text of the prompt for a kind of text; arguments and errors as in `prompt_of`."""
+    prompt = prompt_of(recipe_of(path, options), options, kind)
+    return dataclasses.replace(options, prompt=prompt, prompt_name=None)
 
 
 def count_unpooled(tokenizer, prompt: str, recipe: PoolingConfig) -> int:
@@ -181,7 +193,6 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     for name in ("prompts", "default_prompt", "folder"):
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
-    values["dim"] = options.dim
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
     encoder = os.path.join(path, recipe.folder) if recipe.folder else path
     return {**hash_model(encoder, do_lower_case=options.do_lower_case), **values}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.distillation import attention_inputs
 from bert_tf.models.local_attention import layer_views, rotate
 
@@ -34,10 +35,13 @@ class Neurons(Attention):
 
     Attributes:
         query, key: float32 [L, A, S, D]; rotated, if positions are rotary; zeros for a head that was pruned.
+        positions: {term: float32 [L, A, S, S]} with the scores between contents and relative positions: "c2p" (query
+            and position) and "p2c" (key and position), as the model has them. Empty without disentangled attention.
     """
 
     query: np.ndarray
     key: np.ndarray
+    positions: Mapping[str, np.ndarray]
 
     def products(self, layer: int, head: int, place: int) -> np.ndarray:
         """Returns float32 [S, D]: the query of the token at `place`, multiplied elementwise with the key of each token.
@@ -56,15 +60,16 @@ class Neurons(Attention):
         """Returns attention scores, float32 [S, S]: `products` summed, over the root of D; softmax gives the weights.
 
         Masked tokens (in a causal model, those after a token; in local attention, those outside the window) have a
-        score here, but no weight. In disentangled attention, the weights also depend on the scores of relative
-        positions, which are not included.
+        score here, but no weight. In disentangled attention, the n terms of `positions` are added to the sum, which is
+        divided by the root of (1 + n) D.
 
         Raises:
             ValueError: there is no such layer or head.
         """
         check_place(layer, head, self.heads)
         query, key = self.query[layer, head], self.key[layer, head]
-        return query @ key.T / np.float32(np.sqrt(query.shape[-1]))
+        total = query @ key.T + sum(term[layer, head] for term in self.positions.values())
+        return total / np.float32(np.sqrt((1 + len(self.positions)) * query.shape[-1]))
 
 
 def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Attention]:
@@ -102,11 +107,28 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
         layers = range(1, encoder.config.num_hidden_layers + 1)
         both = [attention_inputs(encoder, outputs, layer)[:2] for layer in layers]
         query, key = (_split_heads(encoder.config, [each[k] for each in both]) for k in (0, 1))
-        for n, (_, view) in enumerate(layer_views(encoder.config, row.features["input_mask"])):
+        views = [view for _, view in layer_views(encoder.config, row.features["input_mask"])]
+        for n, view in enumerate(views):
             if view.turn:
                 query[n], key[n] = (rotate(each[n : n + 1], *view.turn)[0] for each in (query, key))
-        found.append(Neurons(**vars(row), **_stack_weights(encoder.config, outputs), query=query, key=key))
+        positions = _position_terms(encoder, query, key, views)
+        weights = _stack_weights(encoder.config, outputs)
+        found.append(Neurons(**vars(row), **weights, query=query, key=key, positions=positions))
     return found
+
+
+def _position_terms(encoder, query, key, views):
+    """Returns the `positions` of `Neurons`, of which each has what `position_scores` returns for it alone."""
+    kept, (*shape, S, _) = kept_heads(encoder.config), query.shape
+    terms = {kind: np.zeros([*shape, S, S], np.float32) for kind in encoder.config.pos_att_type}
+    for n, view in enumerate(views if terms else ()):
+        table, attention = encoder.relative.table(), encoder.block_of(n + 1).attention
+        position_key, position_query = attention.position_keys_queries(table, view.rows)
+        vectors = {"c2p": (position_key, None), "p2c": (None, position_query)}
+        for kind, term in terms.items():
+            of_layer = (each[n : n + 1, kept[n]] for each in (query, key))
+            term[n, kept[n]] = position_scores(*of_layer, *vectors[kind])[0]
+    return terms
 
 
 def kept_heads(config) -> np.ndarray:

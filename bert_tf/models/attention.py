@@ -35,15 +35,6 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 
-def check_head_mask(head_mask, num_layers):
-    """Raises ValueError if `head_mask`, the list for the layers of an encoder, is not None or as long as they are."""
-    if head_mask is not None and len(head_mask) != num_layers:
-        raise ValueError(
-            f"`head_mask` must have one entry for each of {num_layers} layers, with one number per head. Received: "
-            f"{len(head_mask)} entries; use ones for layers that keep all heads."
-        )
-
-
 @keras.saving.register_keras_serializable("bert_tf")
 class SelfAttention(ResidualLayer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), where each token attends to all tokens that the bias allows.
@@ -86,7 +77,7 @@ class SelfAttention(ResidualLayer):
         query, key, value = view.prepare(query, key, value) if view else (query, key, value)
         scores = tf.matmul(query, key, transpose_b=True)
         if self.pos_att_type:
-            scores += self._position_scores(query, key, relative, view.rows, training)
+            scores += position_scores(query, key, *self.position_keys_queries(relative, view.rows, training))
         scores *= tf.cast((self.width * (1 + len(self.pos_att_type))) ** -0.5, query.dtype)
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]
         probs = self.attention_dropout(probs, training=training)
@@ -103,12 +94,11 @@ class SelfAttention(ResidualLayer):
         x = self.norm(x) if self.norm_first and self.normalizes_input else x
         return self.query(x), self.key(x), self.value(x)
 
-    def _position_scores(self, query, key, relative, rows, training):
+    def position_keys_queries(self, relative, rows, training=None):
+        """Returns the keys and the queries of relative positions for `position_scores`; None for an unused term."""
         x = tf.gather(self.position_dropout(relative, training=training), rows)[tf.newaxis]  # [1, 2 S, H]
         maps = {"c2p": self.key, "p2c": self.query}
-        return position_scores(
-            query, key, *(self._split_heads(maps[kind](x)) if kind in self.pos_att_type else None for kind in maps)
-        )
+        return [self._split_heads(maps[kind](x)) if kind in self.pos_att_type else None for kind in maps]
 
     def _split_heads(self, x):
         """Splits [B, S, A D] into heads, [B, A, S, D]."""

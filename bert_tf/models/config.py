@@ -352,7 +352,7 @@ class EncoderConfig:
         extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
-    def save(self, path: str | os.PathLike):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes JSON to `path`."""
         write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 

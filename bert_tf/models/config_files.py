@@ -27,6 +27,7 @@ KEYS = {
     "max_sequence_length": "max_position_embeddings",
     "num_segments": "type_vocab_size",
 }
+_LONGEST = 2**20  # so that a damaged file cannot ask for tables of any size
 
 
 def keras_hub_keys(model_type: str) -> dict[str, str]:
@@ -55,11 +56,31 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     known = {ours: given[theirs] for theirs, ours in keras_hub_keys(model_type).items() if theirs in given}
     both = {"attention_probs_dropout_prob": known["hidden_dropout_prob"]} if "hidden_dropout_prob" in known else {}
     both |= {} if row.keras_hub.has_segments else {"type_vocab_size": 0}
+    if "position_buckets" in known:
+        _check_buckets(known["position_buckets"], known.get("max_position_embeddings"))
     length = known.get("max_position_embeddings")
     if row.pad_before_positions is not None and type(length) is int:  # theirs are counted from 0
         both["max_position_embeddings"] = length + row.pad_before_positions + 1
     # The key layer_norm_eps says, among others, that "gelu" is the exact form.
-    return {"model_type": model_type, **row.keras_hub.implied, **known, **both}
+    return {"model_type": model_type, **row.keras_hub.stated, **row.keras_hub.implied, **known, **both}
+
+
+def _check_buckets(buckets, most):
+    """Raises ValueError unless KerasHub puts each relative position into the bucket that it has in Transformers."""
+    if type(buckets) is not int or type(most) is not int or not 0 < buckets // 2 < most - 1:
+        return  # `EncoderConfig` refuses them
+    from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets  # here: it imports NumPy
+
+    if most > _LONGEST:
+        raise ValueError(f"max_sequence_length must be at most {_LONGEST:,} in a KerasHub preset. Received: {most}.")
+    ours, theirs = (compute(most, buckets, most) for compute in (position_buckets, keras_hub_buckets))
+    if (ours != theirs).any():
+        distance = int((ours != theirs).argmax())
+        raise ValueError(
+            f"A KerasHub preset must have the relative positions of Transformers. With bucket_size={buckets} and "
+            f"max_sequence_length={most}, KerasHub rounds the distance {distance} to bucket {theirs[distance]}, and "
+            f"Transformers to {ours[distance]}; use another model."
+        )
 
 
 # === Config files ===

@@ -5,11 +5,11 @@ Logarithmic buckets, and maps that contents and positions share, are those of it
 """
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.layers import ConfiguredLayer, LayerNorm, initializer
+from bert_tf.models.position_buckets import position_buckets
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -57,24 +57,10 @@ def relative_rows(config: EncoderConfig, length):
         length: S, int32 scalar.
     """
     span, distances = config.relative_span, tf.range(length - 1, -length - 1, -1)
-    buckets = _buckets(config.max_length, config.position_buckets, config.most_relative_positions)
+    buckets = position_buckets(config.max_length, config.position_buckets, config.most_relative_positions)
     # A packed sequence may be longer than the table; its far tokens do not see each other.
     bucket = tf.gather(tf.constant(buckets), tf.minimum(tf.abs(distances), len(buckets) - 1))
     return tf.clip_by_value(span + tf.where(distances < 0, -bucket, bucket), 0, 2 * span - 1)
-
-
-def _buckets(length, position_buckets, most):
-    """Returns the bucket of each distance 0, 1, ..., int32 [length].
-
-    In float32, as in Transformers, because rounding decides between two buckets.
-    """
-    distance = np.arange(length, dtype=np.float32)
-    if position_buckets is None:
-        return distance.astype(np.int32)
-    half = position_buckets // 2
-    scale = np.log(np.float32((most - 1) / half))
-    shares = np.log(np.maximum(distance, 1) / np.float32(half)) / scale * np.float32(half - 1)
-    return np.where(distance <= half, distance, np.ceil(shares) + half).astype(np.int32)
 
 
 def position_scores(query, key, position_key=None, position_query=None):

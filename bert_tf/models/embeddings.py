@@ -95,7 +95,7 @@ class Embeddings(ConfiguredLayer):
 
     def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
         if position_ids is None:
-            check_length(input_ids.shape[1], self)
+            check_static_length(input_ids.shape[1], self)
         x = tf.gather(self.word_embeddings, input_ids)
         if not self.has_positions:
             pass
@@ -130,7 +130,7 @@ class Embeddings(ConfiguredLayer):
         return (*input_shape, self.hidden_size)
 
 
-def check_length(length: int | None, config: Any):
+def check_static_length(length: int | None, config: Any):
     """Raises ValueError if a sequence has more tokens than a model has positions, whatever kind these are.
 
     Args:
@@ -143,15 +143,15 @@ def check_length(length: int | None, config: Any):
         )
 
 
-def limit_length(input_ids, config: Any):
+def ensure_length(input_ids, config: Any):
     """Returns `input_ids` int32 [..., S] unchanged; in the graph, sequences that are too long fail with a message.
 
     Without it, positions that are not rows of a table would be computed beyond those that the model has learned.
 
     Args:
-        input_ids, config: as above; raises ValueError as `check_length`.
+        input_ids, config: as above; raises ValueError as `check_static_length`.
     """
-    check_length(input_ids.shape[-1], config)
+    check_static_length(input_ids.shape[-1], config)
     length, most = tf.shape(input_ids)[-1], config.max_position_embeddings - config.first_position
     fits = tf.debugging.Assert(length <= most, [f"{_most_tokens(config)} The request has", length])
     with tf.control_dependencies([fits]):

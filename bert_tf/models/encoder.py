@@ -5,7 +5,6 @@ import contextlib
 import keras
 import tensorflow as tf
 
-from bert_tf.models.attention import check_head_mask
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.disentangled_attention import RelativePositions
@@ -49,22 +48,19 @@ class Encoder(NamedInputsModel):
     are in the compute dtype. With `norm_first`, only the last block's output is normalized.
     """
 
-    def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
+    def __init__(self, config: EncoderConfig | dict, rematerialize=False, trainable=True, embeddings=None, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.rematerialize = rematerialize
         c, policy = self.config, {"dtype": self.dtype_policy}
-
-        def linear(activation, name):
-            return Linear(c.hidden_size, activation, c.initializer_range, name=name, **policy)
-
+        linear = {"units": c.hidden_size, "initializer_range": c.initializer_range, **policy}
         self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
         self.relative = RelativePositions.of(c, **policy)
-        self.projection = linear("linear", "embedding_hidden_mapping_in") if c.has_embedding_map else None
+        self.projection = Linear(name="embedding_hidden_mapping_in", **linear) if c.has_embedding_map else None
         self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
         self.norm = LayerNorm(c.layer_norm_eps, c.norm_bias, name="LayerNorm", **policy) if c.norm_first else None
-        self.pooler = linear("tanh", "dense") if c.has_pooler else None
+        self.pooler = Linear(activation="tanh", name="dense", **linear) if c.has_pooler else None
         self.trainable = trainable  # last, because it is passed on to existing sublayers
 
     def build(self, input_shape=None):
@@ -104,7 +100,7 @@ class Encoder(NamedInputsModel):
 
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
-        check_head_mask(head_mask, self.config.num_hidden_layers)
+        self._check_head_mask(head_mask)
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
@@ -133,7 +129,14 @@ class Encoder(NamedInputsModel):
         }
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
-    def text_vector(self, x, mask):
+    def _check_head_mask(self, head_mask):
+        if head_mask is not None and len(head_mask) != (layers := self.config.num_hidden_layers):
+            raise ValueError(
+                f"`head_mask` must have one entry for each of {layers} layers, with one number per head. Received: "
+                f"{len(head_mask)} entries; use ones for layers that keep all heads."
+            )
+
+    def text_vector(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the vector of each text, float [B, H]; for a decoder, that of the last token."""
         if self.config.classifier_pooling == "mean":
             return pool("mean", x, mask)
@@ -149,11 +152,11 @@ class Encoder(NamedInputsModel):
         shares = self.config.num_blocks < self.config.num_hidden_layers
         return seed_scope(current_seed() + tf.constant([0, n])) if training and shares else contextlib.nullcontext()
 
-    def pooled(self, token, training=None):
+    def pooled(self, token: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Returns `pooled_output` for vectors that represent texts, float [..., H]: after the pooler, or unchanged."""
         return self.pooler(token, training=training) if self.pooler else token
 
-    def block_of(self, layer):
+    def block_of(self, layer: int) -> TransformerBlock:
         """Returns the block of a layer, counted from 1."""
         return self._stack()[layer - 1]
 
@@ -165,9 +168,7 @@ class Encoder(NamedInputsModel):
             return run(*tensors)
         return (recomputed(run) if self.rematerialize and training else run)(*tensors), None
 
-    def compute_output_spec(
-        self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None
-    ):
+    def compute_output_spec(self, inputs, training=None, return_attention_probs=False, **_):
         def tensor(*shape):
             return keras.KerasTensor(shape, self.compute_dtype)
 

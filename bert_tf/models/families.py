@@ -250,6 +250,7 @@ class KerasHub:
         has_segments: whether its configuration has a key for type_vocab_size; if not, that is 0.
         keys: its configuration keys for our fields, in addition to `config_files.KEYS` or overriding them.
         has_classifier: whether it has a class for text classification.
+        stated: the keys of config.json that it also implies, and that an absent key would turn off.
     """
 
     classes: str
@@ -258,6 +259,7 @@ class KerasHub:
     has_segments: bool = True
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     has_classifier: bool = True
+    stated: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -537,6 +539,15 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
         restate=_read_relative_positions,
         restated=("legacy", "conv_kernel_size", "embedding_size", "pooler_hidden_size", "attention_head_size"),
+        keras_hub=KerasHub(
+            "DebertaV3",
+            {"hidden_act": "gelu", "layer_norm_eps": 1e-7, "pos_att_type": ("c2p", "p2c")}
+            | {"position_biased_input": False},
+            _HUB_LM_ERF,
+            has_segments=False,
+            keys={"bucket_size": "position_buckets"},
+            stated={name: supported for name, (supported, _) in _DISENTANGLED.items()},
+        ),
         sizes=DEBERTA,
     ),
 }

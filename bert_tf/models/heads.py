@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear, initializer
 
-_NEVER = -1e30  # a logit whose exponential is 0, still finite under addition
+_NEVER = -65504.0  # a logit whose exponential is 0: the lowest number of float16, in which an export may store it
 
 
 class _TransformingHead(ConfiguredLayer):

@@ -40,7 +40,7 @@ class NamedInputsModel(keras.Model):
             "rematerialize": self.rematerialize,
         }
 
-    def __call__(self, inputs=None, *args, **kwargs):
+    def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(named_inputs(inputs, self.TAKES), *args, **kwargs)
 
 

@@ -130,21 +130,25 @@ class PooledFeatures(ConfiguredLayer):
     Args:
         layers, pooling: as in `join_layers` and `pool`.
         normalize: whether to divide each vector by its length.
+        dim: number of leading dimensions to keep, before that. If None, all.
 
     Inputs: the dict that the encoder returned; `input_mask` int32 [B, S]. Output: float32 [B, D]. No weights.
     """
 
-    def __init__(self, layers: Layers = "last", pooling: Pooling = "mean", normalize=False, **kwargs):
+    def __init__(
+        self, layers: Layers = "last", pooling: Pooling = "mean", normalize=False, dim: int | None = None, **kwargs
+    ):
         super().__init__(autocast=False, **kwargs)
-        self.layers, self.pooling, self.normalize = layers, pooling, normalize
+        self.layers, self.pooling, self.normalize, self.dim = layers, pooling, normalize, dim
 
     def call(self, outputs, input_mask):
         vectors = pool(self.pooling, tf.cast(join_layers(outputs, self.layers), tf.float32), input_mask)
+        vectors = vectors[:, : self.dim]
         return tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
 
     def compute_output_spec(self, outputs, input_mask):
         width = pooled_width(self.layers, self.pooling, outputs["sequence_output"].shape[-1])
-        return keras.KerasTensor((input_mask.shape[0], width), "float32")
+        return keras.KerasTensor((input_mask.shape[0], min(width, self.dim or width)), "float32")
 
 
 def pooled_width(layers: Layers, pooling: Pooling, hidden_size: int) -> int:

@@ -3,7 +3,7 @@
 modules.json                        Transformer, Pooling, then Dense and Normalize, each with its directory
 sentence_bert_config.json           max_seq_length, do_lower_case
 1_Pooling/config.json               the pooling modes
-config_sentence_transformers.json   prompts, and the default prompt; of a CrossEncoder, the activation
+config_sentence_transformers.json   prompts, the default prompt, truncate_dim; of a CrossEncoder, the activation
 """
 
 import dataclasses
@@ -22,6 +22,9 @@ TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+# Kind of text -> names of its prompt, of which the first that a model has is used, in the order of `encode_query` and
+# `encode_document` of sentence-transformers. (There every model of version 5 has a "document", if only an empty one.)
+PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _REMEDY = "copy it again from the sentence encoder"
 _LONGEST = 10**6  # a tokenizer_config.json without a maximum length has 10 ** 30
 # Theirs -> ours, in the order in which older files, which have a switch for each, concatenate the vectors.
@@ -38,8 +41,8 @@ _OF_TRANSFORMER = (
 )  # fmt: skip
 _OF_POOLING = (("pooling_mode", *SWITCHES, "include_prompt", "embedding_dimension", "word_embedding_dimension"), {})
 _OF_PROMPTS = (
-    ("prompts", "default_prompt_name", "similarity_fn_name", "__version__"),
-    {"truncate_dim": (None,), "model_type": (None, "SentenceTransformer")},
+    ("prompts", "default_prompt_name", "similarity_fn_name", "__version__", "truncate_dim"),
+    {"model_type": (None, "SentenceTransformer")},
 )
 
 
@@ -73,6 +76,7 @@ class PoolingConfig:
         include_prompt: whether the tokens of a prompt are pooled too.
         prompts: name -> the text that is prepended.
         default_prompt: name of the prompt to use by default. If None, no prompt is used.
+        dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
         steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
         folder: directory of the encoder's files.
     """
@@ -85,8 +89,22 @@ class PoolingConfig:
     include_prompt: bool = True
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     default_prompt: str | None = None
+    dim: int | None = None
     steps: tuple[Dense | None, ...] = ()
     folder: str = ""
+
+    def prompt_name_for(self, kind: str | None) -> str | None:
+        """Returns the name of the prompt for a kind of text, or None if there is none.
+
+        Args:
+            kind: a key of `PROMPT_NAMES`, whose own prompt precedes the default prompt. If None, the default prompt.
+        """
+        return next((name for name in PROMPT_NAMES.get(kind, ()) if name in self.prompts), self.default_prompt)
+
+    def prompt_for(self, kind: str | None) -> str:
+        """Returns the text of that prompt, or "" if there is none."""
+        name = self.prompt_name_for(kind)
+        return "" if name is None else self.prompts[name]
 
 
 def read_recipe(directory: str) -> PoolingConfig | None:
@@ -193,7 +211,10 @@ def _prompts(directory):
             f"{path} must have a text for each of its prompts, including {default}, the default. Received: "
             f"{brief(prompts)}; correct it."
         )
-    return {"prompts": prompts, "default_prompt": default}
+    dim = _value(path, values, "truncate_dim", int, None)
+    if dim is not None and dim < 1:
+        raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
+    return {"prompts": prompts, "default_prompt": default, "dim": dim}
 
 
 def _dense(directory, folder):

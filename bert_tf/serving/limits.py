@@ -164,24 +164,24 @@ class Limits:
     def _largest(self):
         return max(self.max_message_bytes, self.max_body_bytes)
 
-    def check_rows(self, rows: int):
+    def check_rows(self, rows: int) -> None:
         """Raises ServingError for a request of too many texts, examples or instances."""
         if rows > self.max_batch_size:
             raise invalid(f"A request may have {self.max_batch_size} rows and has {rows}; send it in parts")
 
-    def check_tokens(self, tokens: int):
+    def check_tokens(self, tokens: int) -> None:
         """Raises ServingError for a request of too many tokens."""
         if tokens > self.max_request_tokens:
             raise invalid(
                 f"A request may have {self.max_request_tokens} tokens and has about {tokens}; send it in parts"
             )
 
-    def check_text(self, size: int):
+    def check_text(self, size: int) -> None:
         """Raises ServingError for a string of too many bytes."""
         if size > self.max_text_bytes:
             raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}; shorten it")
 
-    def check_texts(self, sizes: Sequence[int]):
+    def check_texts(self, sizes: Sequence[int]) -> None:
         """Raises ServingError if one of the strings of an input has too many bytes, or all have together."""
         self.check_text(max(sizes, default=0))
         if sum(sizes) > self.max_input_text_bytes:
@@ -190,7 +190,7 @@ class Limits:
                 f"The texts of an input may have {most} bytes together and have {sum(sizes)}; send them in parts"
             )
 
-    def check_output(self, alias: str, elements: int):
+    def check_output(self, alias: str, elements: int) -> None:
         """Raises ServingError for an output too large for a message, which is written value by value."""
         if elements > self.max_output_elements:
             most = self.max_output_elements

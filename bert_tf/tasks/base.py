@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import keras
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 Tensors = Mapping[str, tf.Tensor]
-Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name
+Outputs: TypeAlias = tf.Tensor | Tensors  # of a model: one tensor, or several by name
 ReducedOutputs = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
 EncodedExamples = Tokenized | Windowed
 
@@ -76,6 +76,13 @@ class TrainableTask(BaseTask, Protocol):
     def loss_normalizers(self, batch: Tensors) -> Tensors:
         """Returns the normalizers of the losses, float32 []: sums over the batch, additive over micro-batches."""
 
+    def extra_targets(self, batch: Tensors) -> Tensors:
+        """Returns what the loss requires besides `targets`, such as a teacher's outputs: tensors [B, ...] by name.
+
+        A training step computes it for one micro-batch at a time, and adds it to the batch. By default, it is empty.
+        """
+        return {}
+
     def loss_parts(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> Tensors:
         """Returns {component: float32 []} for the names in `loss_weights`, unweighted; otherwise like `loss`."""
         raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
@@ -116,7 +123,7 @@ class ServableTask(BaseTask, Protocol):
         takes_pairs: whether an example may be a pair of texts instead of one.
     """
 
-    name: str
+    name: ClassVar[str]
     example_method: str | None
     labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
@@ -259,7 +266,7 @@ class FineTuningTask(TrainableTask, ServableTask):
     example_method = None
     uses_pooler = False
     labels: list[str] | None = None
-    architecture: ClassVar[str | None] = None
+    architecture: str | None = None
     recipe: PoolingConfig | None = None
     has_temperature: bool = True
     has_windows: bool = False
@@ -374,10 +381,10 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""
         return tf.ones_like(batch["is_real_example"])
 
-    def loss_normalizers(self, batch):
+    def loss_normalizers(self, batch: Tensors) -> Tensors:
         return {"examples": tf.reduce_sum(self.example_weights(batch) * batch["is_real_example"])}
 
-    def loss(self, outputs, batch, normalizers):
+    def loss(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> tf.Tensor:
         losses, _ = self.example_losses(outputs, batch)
         return sum_losses(losses, batch) / normalizers["examples"]
 
@@ -393,7 +400,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """
         raise AssertionError(f"{self.name} does not support distillation")
 
-    def reduce_outputs(self, outputs, batch):
+    def reduce_outputs(self, outputs: Outputs, batch: Tensors) -> Outputs:
         return outputs
 
     # The following methods are called on the task of a run, with `options`.
@@ -419,10 +426,10 @@ class FineTuningTask(TrainableTask, ServableTask):
         """
         return None
 
-    def extra_report_sections(self, page: Page, outcomes: Sequence[SplitPredictions]):
+    def extra_report_sections(self, page: Page, outcomes: Sequence[SplitPredictions]) -> None:
         """Adds sections on all evaluated files to the report page, after `error_report`; by default none."""
 
-    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
+    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = "") -> None:
         """Writes more files on the evaluation examples, besides eval_results.txt and eval_predictions.tsv.
 
         File names end in `suffix` before the extension.
@@ -433,14 +440,14 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Converts the outputs for a file to predictions, one per example."""
 
     @abc.abstractmethod
-    def write_answers(self, directory: str, outcome: SplitPredictions, answers: Any):
+    def write_answers(self, directory: str, outcome: SplitPredictions, answers: Any) -> None:
         """Writes the predictions of `decode` for a prediction file."""
 
     def score_answers(self, outcome: SplitPredictions, answers: Any) -> dict[str, float]:
         """Computes the metrics of such predictions if the prediction file has labels; otherwise {}."""
         return {}
 
-    def example_answer(self, outputs, origin=None):
+    def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         raise AssertionError(f"{self.name} has no signature on tf.Example")
 
 

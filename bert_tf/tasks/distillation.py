@@ -53,9 +53,12 @@ class DistilledTask(TrainableTask):
     def loss_normalizers(self, batch):
         return self._task.loss_normalizers(batch)
 
+    def extra_targets(self, batch):
+        return {"teacher_outputs": self._teacher(batch)}
+
     def loss_parts(self, outputs, batch, normalizers):
         """Computes the task's loss and the weighted mean of the examples' distance to the teacher."""
-        far = self._task.distillation_losses(outputs, self._teacher(batch), batch, self.temperature)
+        far = self._task.distillation_losses(outputs, batch["teacher_outputs"], batch, self.temperature)
         return {
             "label_loss": self._task.loss(outputs, batch, normalizers),
             "teacher_loss": tf.math.divide_no_nan(sum_losses(far, batch), normalizers["examples"]),

@@ -1,6 +1,7 @@
 """Sentence embeddings, trained on text pairs (Reimers and Gurevych 2019)."""
 
 import dataclasses
+import json
 import os
 from collections.abc import Mapping, Sequence
 
@@ -12,21 +13,25 @@ from absl import logging
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.lint_sample import LintSample, TableLayout
+from bert_tf.data.ranking_files import RankingExamples
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
-from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval
+from bert_tf.evaluation.error_reports.values import RankingReport, RegressionReport, RetrievalReport
+from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval, unit
+from bert_tf.evaluation.ranking import METRICS as RANKING_METRICS
+from bert_tf.evaluation.ranking import first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
-from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import PROMPT_NAMES, PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.embedding_data import evaluates_by_score, read_embedding_data
+from bert_tf.tasks.embedding_data import evaluation_by, read_embedding_data
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.ranking_data import rank_relevances
 from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
@@ -90,6 +95,11 @@ def encode_text_groups(
 # A bi-encoder trained on matching texts (Reimers and Gurevych 2019), which encodes each text separately.
 
 
+_METRICS = {
+    "spearman": ("spearman", "pearson"),
+    "retrieval": ("recall_at_1", "recall_at_10", "mrr"),
+    "ranking": RANKING_METRICS,
+}
 _TARGET = "label_values"
 _TOGETHER = "tokens of all texts"
 
@@ -106,8 +116,14 @@ class EmbeddingTask(FineTuningTask):
         loss_temperature, loss_margin: parameters of the losses that have them.
         matryoshka_dims: numbers of leading dimensions that are embeddings too: the loss is the mean over them (Kusupati
             et al. 2022, with equal weights), and metrics are also computed for each. If empty, all dimensions count.
-        by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
-            follows the loss.
+        prompts: name -> text that is prepended. The first text of an example is a query and the others are documents,
+            as in `PoolingConfig.prompt_name_for`. If None, there are none.
+        default_prompt: name of the prompt of a text that is alone, and of kinds of texts without one of their own.
+        dim: number of leading dimensions of predictions, metrics and served embeddings; the loss is of all. If None,
+            all.
+        eval_by: "spearman": evaluations correlate cosines with scores; "retrieval": they measure how well first texts
+            find their second ones; "ranking": how well queries order their documents; "auto": one of the first two,
+            by the loss.
         rematerialize: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
@@ -132,21 +148,25 @@ class EmbeddingTask(FineTuningTask):
         loss_temperature: float = 0.05,
         loss_margin: float = 0.5,
         matryoshka_dims: Sequence[int] = (),
-        by_score: bool | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
+        dim: int | None = None,
+        eval_by: str = "auto",
         rematerialize: bool = False,
         every_row: bool = False,
     ):
         check_layers(layers, config.num_hidden_layers)
         check_pooling(tuple(poolings), config.is_decoder)
         self.config, self.loss_name = config, loss
-        self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
+        of_prompts = {"prompts": dict(prompts or {}), "default_prompt": default_prompt}
+        self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize), **of_prompts, dim=dim)
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
-        self._by_score = self._loss.by_score if by_score is None else by_score
+        self._eval_by = evaluation_by(loss, eval_by)
         self._width = pooled_width(layers, tuple(poolings), config.hidden_size)
         _check_dims(matryoshka_dims, self._width)
         self.matryoshka_dims = tuple(matryoshka_dims)
-        self._metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
-        self._shorter = [dim for dim in self.matryoshka_dims if dim < self._width]
+        self._metric_names = _METRICS[self._eval_by]
+        self._shorter = [each for each in self.matryoshka_dims if each < min(self._width, dim or self._width)]
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
         self.loss_of_batch = self._loss.of_batch
@@ -174,6 +194,11 @@ class EmbeddingTask(FineTuningTask):
                 raise ValueError(
                     f"`{name}` must match the trained model's, {value}. Received: {given}; omit it."
                 )
+        if options.prompts is not None and _parse_prompts(options.prompts) != (recipe.prompts, recipe.default_prompt):
+            raise ValueError(
+                f"`prompts` must match the trained model's, {json_text(recipe.prompts)}. Received: {options.prompts}; "
+                "omit it."
+            )
         return kept
 
     @classmethod
@@ -183,6 +208,9 @@ class EmbeddingTask(FineTuningTask):
     @classmethod
     def lint_sample(cls, examples, data, options):
         more = {"target": "score", "dialect": options.dialect}
+        if isinstance(examples, RankingExamples):
+            texts = {"query": examples.queries, "documents": list(map("\n".join, examples.documents))}
+            return LintSample(examples.path, examples.where, texts, None, dialect=options.dialect)
         if not isinstance(examples, LabeledTexts):
             return LintSample(examples.path, examples.where, examples.texts, examples.labels, optional=("negatives",),
                               **more)  # fmt: skip
@@ -193,11 +221,14 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
-        of_run = {"by_score": evaluates_by_score(options), "rematerialize": options.rematerialize, "every_row": use_xla}
+        of_run = {"eval_by": options.eval_by, "rematerialize": options.rematerialize, "every_row": use_xla}
         if before and not options.do_train:
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
+        prompts, default = (
+            (start.prompts, start.default_prompt) if options.prompts is None else _parse_prompts(options.prompts)
+        )
         task = cls(
             model.config,
             options.layers or start.layers,
@@ -207,9 +238,16 @@ class EmbeddingTask(FineTuningTask):
             options.temperature,
             options.margin,
             _parse_dims(options.matryoshka_dims),
+            prompts,
+            default,
+            start.dim,
             **of_run,
         )
-        if options.do_train and task.matryoshka_dims and len(task._shorter) == len(task.matryoshka_dims):
+        shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
+        _check_pooled("init_checkpoint", options.init_checkpoint, start, any(shown.values()))
+        if any(shown.values()):
+            logging.info("Prompts: %s.", ", ".join(f"{kind} {text!r}" for kind, text in shown.items()))
+        if options.do_train and task.matryoshka_dims and task._width not in task.matryoshka_dims:
             logging.warning(
                 "`matryoshka_dims` lacks %d, the full number of dimensions, so whole embeddings are not trained. "
                 "Exports return all dimensions; add %d unless you will always use `dim`.",
@@ -223,8 +261,10 @@ class EmbeddingTask(FineTuningTask):
         if recipe is None:
             return None
         _check_recipe("model", directory, recipe, model.tokenizer)
+        _check_pooled("model", directory, recipe, bool(recipe.prompt_for(None)))
         longest = min(recipe.max_seq_length or model.config.max_length, model.config.max_length)
-        task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize)
+        given = {"prompts": recipe.prompts, "default_prompt": recipe.default_prompt, "dim": recipe.dim}
+        task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize, **given)
         return TrainedTask(task, ("text",), longest)
 
     @property
@@ -237,6 +277,7 @@ class EmbeddingTask(FineTuningTask):
             **{"layers": recipe.layers, "poolings": list(recipe.poolings), "normalize": recipe.normalize},
             **{"loss": self.loss_name, "loss_temperature": numbers.temperature, "loss_margin": numbers.margin},
             "matryoshka_dims": list(self.matryoshka_dims),
+            **{"prompts": dict(recipe.prompts), "default_prompt": recipe.default_prompt, "dim": recipe.dim},
         }
 
     def identity(self):
@@ -257,14 +298,18 @@ class EmbeddingTask(FineTuningTask):
         """Returns the model for a single text: int32 [B, S] to float32 [B, D]."""
         inputs = keras_inputs(self.features)
         encoder = next(layer for layer in model.layers if isinstance(layer, Encoder))
-        return keras.Model(inputs, self._pooled(encoder(inputs), inputs), name="one_text")
+        return keras.Model(inputs, self._pooled(encoder(inputs), inputs, self.recipe.dim), name="one_text")
 
-    def _pooled(self, outputs, sequences):
+    def _pooled(self, outputs, sequences, dim=None):
         recipe = self.recipe
-        pooled = PooledFeatures(recipe.layers, recipe.poolings, recipe.normalize, name="pooled_features")
+        pooled = PooledFeatures(recipe.layers, recipe.poolings, recipe.normalize, dim, name="pooled_features")
         return pooled(outputs, sequences["input_mask"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
+        if isinstance(examples, RankingExamples):
+            groups = [[query, *texts] for query, texts in zip(examples.queries, examples.documents, strict=True)]
+            encoded = encode_text_groups(tokenizer, self._with_prompts(groups), max_seq_length, {}, examples.path)
+            return dataclasses.replace(encoded, origin=examples)
         scores, targets = examples.labels, {}
         is_table = isinstance(examples, LabeledTexts)
         groups = list(zip(*examples.texts.values(), strict=True)) if is_table else examples.groups
@@ -273,7 +318,17 @@ class EmbeddingTask(FineTuningTask):
             scores = np.ones(len(examples))
         if with_targets and scores is not None:
             targets = {_TARGET: np.asarray(scores, np.float32)}
-        return encode_text_groups(tokenizer, groups, max_seq_length, targets, examples.path)
+        return encode_text_groups(tokenizer, self._with_prompts(groups), max_seq_length, targets, examples.path)
+
+    def _with_prompts(self, groups):
+        """Returns the texts of examples with their prompts: a query and documents, or a text that is alone."""
+        alone, query, document = (self.recipe.prompt_for(kind) for kind in (None, *PROMPT_NAMES))
+        if not (alone or query or document):
+            return groups
+        return [
+            [query + first, *(document + text for text in others)] if others else [alone + first]
+            for first, *others in groups
+        ]
 
     def loss(self, outputs, batch, normalizers):
         losses = self._losses(outputs, batch) * batch["is_real_example"]
@@ -281,10 +336,14 @@ class EmbeddingTask(FineTuningTask):
 
     def example_losses(self, outputs, batch):
         """Returns None if an example's loss depends on its batch, and thus on the batch size, or has another label."""
-        if self._loss.of_batch or self._by_score != self._loss.by_score:
+        if self._loss.of_batch or self._eval_by != evaluation_by(self.loss_name):
             return None
         losses = self._losses(outputs, batch)
         return losses, tf.ones_like(losses)
+
+    def reduce_outputs(self, outputs, batch):
+        vectors = outputs[:, :, : self.recipe.dim]
+        return tf.math.l2_normalize(vectors, -1) if self.recipe.normalize else vectors
 
     def _losses(self, outputs, batch):
         dims = self.matryoshka_dims or [outputs.shape[-1]]
@@ -298,7 +357,9 @@ class EmbeddingTask(FineTuningTask):
         return found
 
     def _scores(self, outputs, encoded):
-        if self._by_score:
+        if self._eval_by == "ranking":
+            return ranking_metrics(_rank(outputs, encoded.origin), encoded.origin.judged)
+        if self._eval_by == "spearman":
             return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self._metric_names)
         return retrieval(self._ranks(outputs, encoded))
 
@@ -315,8 +376,11 @@ class EmbeddingTask(FineTuningTask):
 
     def error_report(self, outcome):
         read, outputs = outcome.examples, outcome.outputs
-        examples = Shown(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths, _TOGETHER)
-        if not self._by_score:
+        texts = {"query": read.queries} if self._eval_by == "ranking" else read.texts
+        examples = Shown(read.path, read.ids, read.lines, texts, outcome.encoded.lengths, _TOGETHER)
+        if self._eval_by == "ranking":
+            return RankingReport(examples=examples, ranks=np.array(list(map(first_relevant, _rank(outputs, read)))))
+        if self._eval_by == "retrieval":
             return RetrievalReport(examples=examples, ranks=self._ranks(outputs, outcome.encoded))
         given = cosines(outputs[:, 0], outputs[:, 1])
         gold = outcome.encoded.targets[_TARGET]
@@ -329,10 +393,18 @@ class EmbeddingTask(FineTuningTask):
         write_embeddings(directory, outcome.examples, answers)
 
     def read(self, tokenizer, texts, max_seq_length):
+        if prompt := self.recipe.prompt_for(None):
+            texts = [tf.strings.join([prompt, text]) for text in texts]
         return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}
+
+
+def _rank(outputs, examples):
+    """Returns the relevances of each query's documents in the order of their cosines, the highest first."""
+    vectors = (unit(row[: 1 + len(documents)]) for row, documents in zip(outputs, examples.documents, strict=True))
+    return rank_relevances((each[1:] @ each[0] for each in vectors), examples)
 
 
 def _number_texts(encoded, count, most):
@@ -348,6 +420,25 @@ def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:
     if wrong := [each for each in given or () if not (each.strip().isascii() and each.strip().isdecimal())]:
         raise ValueError(f"`matryoshka_dims` must be whole numbers. Received: {wrong[0]!r}.")
     return tuple(map(int, given or ()))
+
+
+def _parse_prompts(given: str) -> tuple[dict[str, str], str | None]:
+    """Returns the prompts that the option states by name, and the name of the default prompt."""
+    if not given.lstrip().startswith("{"):
+        return ({"default": given}, "default") if given else ({}, None)
+    try:
+        prompts = json.loads(given)
+    except ValueError:
+        prompts = None
+    names = [name for names in PROMPT_NAMES.values() for name in names]
+    if not isinstance(prompts, dict) or not all(
+        name in names and isinstance(text, str) for name, text in prompts.items()
+    ):
+        raise ValueError(
+            f"`prompts` must be one text, or a JSON object of texts named query or document. Received: {given}; write "
+            """it as {"query": "query: ", "document": "passage: "}."""
+        )
+    return prompts, None
 
 
 def _check_dims(dims, width):
@@ -379,12 +470,10 @@ def _recipe_in(path, tokenizer) -> PoolingConfig:
     recipe = read_recipe(directory)
     if recipe is None:
         of_task = task_in(directory) or {}
-        ours = {"layers", "poolings", "normalize"} <= of_task.keys()
-        return (
-            PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"])
-            if ours
-            else PoolingConfig()
-        )
+        if not {"layers", "poolings", "normalize"} <= of_task.keys():
+            return PoolingConfig()
+        more = {name: of_task[name] for name in ("prompts", "default_prompt", "dim") if name in of_task}
+        return PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"], **more)
     _check_recipe("init_checkpoint", directory, recipe, tokenizer)
     return recipe
 
@@ -397,8 +486,15 @@ def _check_recipe(name, directory, recipe, tokenizer):
             f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
             "model, or its encoder directory."
         )
-    if recipe.default_prompt:
-        logging.warning("%s has a default prompt, which is not prepended to the texts here.", directory)
+
+
+def _check_pooled(name, directory, recipe, has_prompts):
+    """Raises ValueError if prompts would be prepended whose tokens are not pooled; `name` is the parameter."""
+    if has_prompts and not recipe.include_prompt:
+        raise ValueError(
+            f"`{name}` must pool the tokens of its prompts. {directory} does not (include_prompt in "
+            "1_Pooling/config.json). Train without prompts (`prompts=`), or remove default_prompt_name from its files."
+        )
 
 
 def _unused(encoder, layers):

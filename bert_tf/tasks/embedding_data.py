@@ -11,6 +11,7 @@ from bert_tf.data.table_reader import line_position, names_in
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS
 from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
+from bert_tf.tasks.ranking_data import check_run_files, read_rankings
 from bert_tf.utils.files import find_files
 
 
@@ -98,7 +99,8 @@ def _read_lists(options, kind, with_scores):
             f"{path}: {what} requires pairs with scores. Received queries with lists of texts; choose another loss, or "
             "pass `eval_by=retrieval` for an evaluation."
         )
-    if with_scores and options.given_label_column is not None and not evaluates_by_score(options):
+    by_score = evaluation_by(options.loss, options.eval_by) == "spearman"
+    if with_scores and options.given_label_column is not None and not by_score:
         raise ValueError(f"`label_column` requires a table. Received queries with lists of texts, whose `scores` give "
                          f"the margins: {path}; remove it.")  # fmt: skip
     if options.drop_empty:
@@ -114,18 +116,21 @@ def _read_lists(options, kind, with_scores):
 # Tables with a column for each text, and GLUE's.
 
 
-def evaluates_by_score(options: EmbeddingOptions) -> bool:
-    """Returns whether evaluation correlates cosines with scores; otherwise it measures retrieval of matching texts."""
-    return LOSS_FUNCTIONS[options.loss].by_score if options.eval_by == "auto" else options.eval_by == "spearman"
+def evaluation_by(loss: str, eval_by: str = "auto") -> str:
+    """Returns the kind of evaluation: `eval_by`, or the one that fits a loss if it is "auto"."""
+    return ("spearman" if LOSS_FUNCTIONS[loss].by_score else "retrieval") if eval_by == "auto" else eval_by
 
 
-def read_embedding_data(options: EmbeddingOptions, kinds: Sequence[str]) -> dict[str, LabeledTexts | TextGroups]:
+def read_embedding_data(
+    options: EmbeddingOptions, kinds: Sequence[str]
+) -> dict[str, LabeledTexts | TextGroups | RankingExamples]:
     """Reads the files of a run, or the GLUE task: {kind of split: its examples}.
 
     Raises:
         ValueError: options contradict each other, or a file is not as described.
     """
-    loss, by_score = LOSS_FUNCTIONS[options.loss], evaluates_by_score(options)
+    loss, eval_by = LOSS_FUNCTIONS[options.loss], evaluation_by(options.loss, options.eval_by)
+    by_score = eval_by == "spearman"
     _check_task(options)
     if loss.margins and not by_score and options.highest_score:
         raise ValueError(
@@ -134,7 +139,14 @@ def read_embedding_data(options: EmbeddingOptions, kinds: Sequence[str]) -> dict
         )
     scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
     read = _read_glue if options.task_name else _read_file
-    examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
+    of_lists = [kind for kind in kinds if eval_by == "ranking" and kind in ("dev", "final")]
+    if of_lists and options.task_name:
+        raise ValueError(
+            f"`eval_by=ranking` requires queries with documents. Received `task_name={options.task_name}`; remove one."
+        )
+    examples = {kind: read_rankings(options, kind) if kind in of_lists else read(options, kind, scores[kind])
+                for kind in kinds}  # fmt: skip
+    check_run_files(options, (examples[kind] for kind in of_lists))
     if "train" in examples and loss.binary:
         _check_binary(examples["train"], options.loss)
     return examples

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FLAG_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
 
 
-def option(default: Any, help_text: str, **of_flag) -> Any:
+def option(default: Any, help_text: str, **of_flag: Any) -> Any:
     """Returns a field of an options class that becomes a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
@@ -122,6 +122,18 @@ class TableOptions(TextFileOptions):
     @property
     def dialect(self) -> Dialect:
         return Dialect(self.separator, self.encoding)
+
+
+_TEXTS_BY_ID = "a .tsv file with id and text, without a header, or .jsonl or .parquet with id or _id, text and title."
+
+
+@dataclasses.dataclass(frozen=True)
+class RankingFileOptions(TableOptions):
+    """Options of tasks whose files may be TREC runs: the files that a run refers to."""
+
+    queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
+    documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
+    qrels_file: str | None = option(None, "Relevances of the documents of runs, as TREC or BEIR writes them.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,11 +243,11 @@ CLASSIFICATION_FLAGS = flags_of(ClassificationOptions)
 
 
 LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet", "margin_mse")
-EVALUATIONS = ("auto", "spearman", "retrieval")
+EVALUATIONS = ("auto", "spearman", "retrieval", "ranking")
 
 
 @dataclasses.dataclass(frozen=True)
-class EmbeddingOptions(TableOptions):
+class EmbeddingOptions(RankingFileOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
     train_file: str | None = option(
@@ -290,10 +302,17 @@ class EmbeddingOptions(TableOptions):
         "Numbers of leading dimensions to train as embeddings of their own, such as 384,256,128,64. The loss is the "
         "mean over them (Matryoshka representation learning). Default: all dimensions only.",
     )
+    prompts: str | None = option(
+        None,
+        "Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and "
+        "document, for all others; or one text for all. If empty, nothing is prepended. Default: as --init_checkpoint "
+        "says.",
+    )
     eval_by: str = option(
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "
-        "second among all; auto: the one that fits --loss.",
+        "second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an --eval_file as "
+        "for run_reranker; auto: spearman or retrieval, whichever fits --loss.",
         choices=EVALUATIONS,
     )
     layers: str | None = option(
@@ -346,19 +365,15 @@ _QUERIES = (
     "with query, positive and negative (MS MARCO triples); or a TREC run (.run, .trec), with --queries_file, "
     f"--documents_file and --qrels_file; may be gzipped (.gz). {_SEVERAL}"
 )
-_TEXTS_BY_ID = "a .tsv file with id and text, without a header, or .jsonl or .parquet with id or _id, text and title."
 
 
 @dataclasses.dataclass(frozen=True)
-class RerankingOptions(TableOptions):
+class RerankingOptions(RankingFileOptions):
     """Which documents are ranked for which queries, and what training aims at."""
 
     train_file: str | None = option(None, f"Training queries: {_QUERIES}")
     eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}")
     predict_file: str | None = option(None, f"Queries to predict for: {_QUERIES} Relevances are ignored.")
-    queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
-    documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
-    qrels_file: str | None = option(None, "Relevances of the documents of runs, as TREC or BEIR writes them.")
     loss: str = option(
         "binary_cross_entropy",
         "Training objective. binary_cross_entropy: the score of each document is the probability that it is relevant; "

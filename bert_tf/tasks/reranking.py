@@ -1,24 +1,18 @@
 """Reranking: a cross-encoder scores each document of a query, and its documents are ranked by score."""
 
 import dataclasses
-import functools
 import os
 from collections.abc import Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
-from bert_tf.data.table_reader import excerpt
-from bert_tf.data.tables import read_files
-from bert_tf.data.trec_files import RUN_EXTENSIONS, is_trec_run, read_qrels, read_texts_by_id, read_trec_run
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RankingReport
-from bert_tf.evaluation.ranking import METRICS, first_relevant, rank_documents, ranking_metrics
+from bert_tf.evaluation.ranking import METRICS, first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
@@ -27,64 +21,10 @@ from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, names_class
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import RerankingOptions
+from bert_tf.tasks.ranking_data import check_differences, check_run_files, rank_relevances, read_rankings
 from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-
-# === Files ===
-# Queries with documents that a run and its qrels name, and what training needs of any queries.
-
-
-def _check_differences(examples):
-    """Raises ValueError if a query has nothing to learn from: documents of one relevance only."""
-    alike = next((n for n, each in enumerate(examples.relevances) if not _differ(each)), None)
-    if alike is not None:
-        raise ValueError(
-            f"{examples.where(alike)}: every training query must have documents of different relevance, such as "
-            f"negatives. All {len(examples.documents[alike])} of {excerpt(examples.queries[alike])} have the same; add "
-            "some, or remove the line."
-        )
-
-
-def _read_run(path, options, kind):
-    """Reads a TREC run, with the relevances of the qrels unless `kind` is "test".
-
-    Queries without qrels are left out, as in trec_eval; in training also those that have nothing to learn from.
-    """
-    needed = ("queries_file", "documents_file", *(["qrels_file"] if kind != "test" else []))
-    for name in needed:
-        if not getattr(options, name):
-            raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
-    encoding, dialect = options.encoding, options.dialect
-    run, qrels = read_trec_run(path, encoding), read_qrels(options.qrels_file, encoding) if kind != "test" else {}
-    if kind != "test":
-        gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
-        kept = [query for query in run if query in qrels and (kind != "train" or _differ(gains[query]))]
-        logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), options.qrels_file)
-        run = {query: run[query] for query in kept}
-    if not run:
-        raise ValueError(f"{path} contains no queries, or none that `qrels_file` has relevant documents of.")
-    ids = {name for each in run.values() for name in each.documents}
-    ids |= {name for query in run for name, gain in qrels.get(query, {}).items() if gain > 0}
-    texts = read_texts_by_id(options.documents_file, ids, "documents_file", dialect)
-    queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file", dialect)
-    entries = list(run.items())
-    return RankingExamples(
-        list(run),
-        [queries[query] for query in run],
-        [[texts[name] for name in each.documents] for _, each in entries],
-        [each.documents for _, each in entries],
-        [gains[query] for query in run] if qrels else None,
-        path,
-        [each.line for _, each in entries],
-        [list(qrels[query].values()) for query in run] if qrels else None,
-    )
-
-
-def _differ(relevances):
-    """Returns whether there is something to learn from the documents of a query."""
-    return len({max(0, each) for each in relevances}) > 1
-
 
 # === Losses ===
 # Losses by name: logits float32 [B, N], relevances float32 [B, N] from 0 up, and which documents exist, bool [B, N], to
@@ -192,20 +132,10 @@ class RerankingTask(FineTuningTask):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        examples = {}
-        for kind in kinds:
-            path = options.file_of(kind, "queries")
-            if is_trec_run(path):
-                examples[kind] = read_files(path, functools.partial(_read_run, options=options, kind=kind))
-            else:
-                examples[kind] = read_ranking_file(path, kind != "test", options.dialect)
-        of_runs = [name for name in ("queries_file", "documents_file", "qrels_file") if getattr(options, name)]
-        if of_runs and not any(is_trec_run(each.path) for each in examples.values()):
-            raise ValueError(
-                f"`{of_runs[0]}` requires a run ({' or '.join(RUN_EXTENSIONS)}) among the data files. Remove it."
-            )
+        examples = {kind: read_rankings(options, kind) for kind in kinds}
+        check_run_files(options, examples.values())
         if "train" in examples:
-            _check_differences(examples["train"])
+            check_differences(examples["train"])
         return TaskData(examples, _INPUTS)
 
     @classmethod
@@ -267,7 +197,8 @@ class RerankingTask(FineTuningTask):
         return divergence(outputs, teacher_outputs, temperature)
 
     def metrics(self, outputs, encoded):
-        return ranking_metrics(_ranked(outputs, encoded.origin), encoded.origin.judged)
+        examples = encoded.origin
+        return ranking_metrics(rank_relevances(_logits(outputs, examples), examples), examples.judged)
 
     def error_report(self, outcome):
         read = outcome.examples
@@ -275,7 +206,8 @@ class RerankingTask(FineTuningTask):
             read.path, read.ids, read.lines, {"query": read.queries}, outcome.encoded.lengths,
             "tokens of all documents",
         )  # fmt: skip
-        return RankingReport(examples=shown, ranks=np.array(list(map(first_relevant, _ranked(outcome.outputs, read)))))
+        ranked = rank_relevances(_logits(outcome.outputs, read), read)
+        return RankingReport(examples=shown, ranks=np.array(list(map(first_relevant, ranked))))
 
     def decode(self, outcome) -> list[np.ndarray]:
         return _logits(outcome.outputs, outcome.examples)
@@ -322,9 +254,3 @@ class RerankingTask(FineTuningTask):
 def _logits(outputs, examples):
     """Returns the logits of each query's documents, without those of padding."""
     return [row[: len(documents)] for row, documents in zip(outputs, examples.documents, strict=True)]
-
-
-def _ranked(outputs, examples):
-    """Returns the relevances of each query's documents, the best-ranked first."""
-    rows = zip(_logits(outputs, examples), examples.document_ids, examples.relevances, strict=True)
-    return [[relevances[i] for i in rank_documents(logits, ids)] for logits, ids, relevances in rows]

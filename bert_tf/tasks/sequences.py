@@ -9,9 +9,12 @@ from absl import logging
 from bert_tf.data.dataset import Tokenized, count_truncated
 from bert_tf.data.features import splits_of
 from bert_tf.data.windowed import Windowed
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 
-def encode_served_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
+def encode_served_texts(
+    tokenizer: BaseTokenizer, texts: Sequence[tf.Tensor], max_seq_length: int
+) -> dict[str, tf.Tensor]:
     """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`, for `ServableTask.read` of most tasks.
 
     Args: as `ServableTask.read`.
@@ -25,7 +28,7 @@ def encode_served_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.T
 
 
 def pack_sequences(
-    tokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
+    tokenizer: BaseTokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
 ) -> tuple[Tokenized, np.ndarray]:
     """Packs texts into sequences, truncated like `Tokenizer.pack`; also returns the lengths without truncation.
 

@@ -218,6 +218,32 @@ _OF_CLASS = {
 }  # fmt: skip
 _TRAILING_SPACE = ("dropped", "kept", "kept_inside")
 _PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's tokenizers for ALBERT
+_REPLACED = -1  # in place of the id of a piece
+
+
+def _penalize_digit_comma(model):
+    for piece in model.pieces:
+        if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
+            piece.score -= _PENALTY
+
+
+def _place_tokens(model, front, behind):
+    """Returns (token, score) for each id, and the id of each piece of the model, int32 [pieces]."""
+    first = models.first_ordinary(model) if front else 0
+    scores = [(token, 0.0) for token in front]
+    scores += [(piece.piece, piece.score) for piece in model.pieces[first:]]
+    scores += [(token, 0.0) for token in behind]
+    ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
+    ids[:first] = _REPLACED
+    return scores, ids
+
+
+def _check_trailing_space(trailing_space):
+    if trailing_space not in _TRAILING_SPACE:
+        raise ValueError(
+            f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
+            f"{trailing_space!r}; correct it."
+        )
 
 
 class UnigramTokenizer(BaseTokenizer):
@@ -276,24 +302,17 @@ class UnigramTokenizer(BaseTokenizer):
                 the vocabulary.
         """
         model, self._data = models.read_model(vocab_file, model_data)
-        for piece in model.pieces if split_digit_comma else ():
-            if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
-                piece.score -= _PENALTY
+        if split_digit_comma:
+            _penalize_digit_comma(model)
         there = {piece.piece for piece in model.pieces}
         behind = [token for token in behind if token not in there]
-        first = models.first_ordinary(model) if front else 0
-        scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
-        scores = [(token, 0.0) for token in front] + scores + [(token, 0.0) for token in behind]
+        scores, ids = _place_tokens(model, front, behind)
         tokens = [token for token, _ in scores]
         vocabulary = TokenList(tokens, {token: i for i, token in reversed(list(enumerate(tokens)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
-        if trailing_space not in _TRAILING_SPACE:
-            raise ValueError(
-                f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
-                f"{trailing_space!r}; correct it."
-            )
+        _check_trailing_space(trailing_space)
         self.trailing_space = trailing_space
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
@@ -301,8 +320,7 @@ class UnigramTokenizer(BaseTokenizer):
         # Not as attributes, of which tf.Module would track each score.
         self._whole = functools.partial(tokenizer_json_writer.unigram_json, self, scores, blob)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
-        ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
-        ids[:first] = self.unk_id
+        ids[ids == _REPLACED] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
             self._ids, self._words = tf.constant(ids), _word_splitter(model, self.vocab_file)
         self._take_added_tokens(added_tokens)

@@ -220,7 +220,7 @@ class Tokenizer(BaseTokenizer):
         strip_accents: bool | None = None,
         max_input_chars_per_word: int | None = None,
         added_tokens: Sequence[AddedToken] = (),
-    ):
+    ) -> None:
         """Reads the vocabulary.
 
         Args:

@@ -46,8 +46,8 @@ class TrainStep:
     """One training step: computes the task's loss and updates the variables; call the instance with a batch.
 
     Args:
-        task: has `loss_normalizers(batch)`, `loss_of_batch`, and `loss(outputs, batch, normalizers)`, or
-            `loss_weights` and `loss_parts` instead; see `tasks/base.py`.
+        task: has `loss_normalizers(batch)`, `loss_of_batch`, `extra_targets(batch)`, and either
+            `loss(outputs, batch, normalizers)` or `loss_weights` and `loss_parts`; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
@@ -83,9 +83,9 @@ class TrainStep:
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
         self.guard = Guard(config.guard) if config.guard else None
         self._moving = tf.Variable(False, trainable=False, name="moving")
-        self._micro_step, self._micro_outputs, self._micro_gradients = (
+        self._micro_step, self._micro_outputs, self._micro_targets, self._micro_gradients = (
             tf.function(each, jit_compile=config.use_xla or None, autograph=False)
-            for each in (self._loss_and_gradients, self._outputs, self._gradients_of_outputs)
+            for each in (self._loss_and_gradients, self._outputs, task.extra_targets, self._gradients_of_outputs)
         )
         self._graph_of = build_graphs(self._global_step, config.fixed_shapes)
         self._is_compiled = False
@@ -159,6 +159,7 @@ class TrainStep:
     def _loss_and_gradients(self, batch, normalizers, seed, loss_scale):
         """Runs forward and backward over one micro-batch; returns its share of losses, by name, and gradients."""
         variables = [v.value for v in self.model.trainable_variables]
+        batch = {**batch, **self.task.extra_targets(batch)}
         # A tape that watched all variables would also run a backward pass through the frozen ones.
         with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
@@ -207,19 +208,12 @@ class TrainStep:
         outputs follow, and then again, with the same dropout masks, to propagate these gradients to the variables.
         """
         part = _split(batch, parts)
-        kinds = tf.nest.map_structure(lambda each: tf.TensorSpec([None] * len(each.shape), each.dtype),
-                                      self.model.output)  # fmt: skip
-        outputs = tf.map_fn(lambda index: self._micro_outputs(part(index), seed(index)), tf.range(parts),
-                            fn_output_signature=kinds, parallel_iterations=1)  # fmt: skip
-        outputs = tf.nest.map_structure(
-            lambda values, whole: tf.ensure_shape(
-                tf.reshape(values, tf.concat([[-1], tf.shape(values)[2:]], 0)), [None, *whole.shape[1:]]
-            ),
-            outputs, self.model.output,
-        )  # fmt: skip
+        outputs = _join(lambda index: self._micro_outputs(part(index), seed(index)), parts, self.model.output)
+        kinds = self._micro_targets.get_concrete_function(part(0)).structured_outputs
+        targets = _join(lambda index: self._micro_targets(part(index)), parts, kinds) if kinds else {}
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(outputs)
-            losses = self._losses(outputs, batch, normalizers)
+            losses = self._losses(outputs, {**batch, **targets}, normalizers)
             scaled = losses["loss"] * loss_scale
         by_outputs = tape.gradient(scaled, outputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         output_gradients = _split(by_outputs, parts)
@@ -279,6 +273,18 @@ def _split(values, parts):
     return lambda index: tf.nest.map_structure(
         lambda v, whole: tf.ensure_shape(v[index], [None, *whole.shape[1:]]), split, values
     )
+
+
+def _join(micro_step, parts, like):
+    """Returns the results of micro_step(index) of all `parts` micro-batches, [B, ...], in the structure of `like`."""
+    kinds = tf.nest.map_structure(lambda each: tf.TensorSpec([None] * len(each.shape), each.dtype), like)
+    found = tf.map_fn(micro_step, tf.range(parts), fn_output_signature=kinds, parallel_iterations=1)
+
+    def join(values, whole):
+        joined = tf.reshape(values, tf.concat([[-1], tf.shape(values)[2:]], 0))
+        return tf.ensure_shape(joined, [None, *whole.shape[1:]])
+
+    return tf.nest.map_structure(join, found, like)
 
 
 # === Out of memory ===

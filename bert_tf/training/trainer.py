@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import glob
 import itertools
 import os
@@ -89,7 +90,7 @@ class Trainer:
     def __post_init__(self):
         self.checkpoints = CheckpointManager(self.run.output_dir, keep=self.run.keep_checkpoints)
         self.model = self._scorer = self._average = None
-        self.global_step = 0
+        self.global_step = self._saved = 0  # the step of the result, and of the newest checkpoint
         self._latest = (None, None, None)  # the last evaluation: the `Scoring`, the step, the metrics
 
     def fit(
@@ -134,16 +135,14 @@ class Trainer:
         callbacks = [*self._callbacks(run, held_out, keep_best, early_stopping), *callbacks]
         with contextlib.ExitStack() as stack:
             state, step = first_state(self.task, run)
-            self._average = state.step.average
+            self._average, self._saved = state.step.average, step
             check_equal_on_workers(step, "first step")
             _log_if_over(step, state, run)
             finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
-            saved = step
+            begin = functools.partial(self._begin, stack, on_begin, state.model)
             with Interruption() as interruption:
                 try:
-                    stream = self._start(
-                        step, state, batches, callbacks, lambda: self._begin(stack, on_begin, state.model)
-                    )
+                    stream = self._start(step, state, batches, callbacks, begin)
                     if run.rollback and step == 0:
                         self._save(step, state, finite)  # a rollback needs a checkpoint
                     while step < run.num_train_steps and state.ended_at is None:
@@ -151,26 +150,18 @@ class Trainer:
                         if batch is None:
                             raise _too_few_batches(step, run)
                         with interruption.held():
-                            results, step = state.step(batch), step + 1
-                            state.unreported.append(results)  # before a save, which stores them
-                            if finite:
-                                finite.note(step, results)
-                            goes_back = run.rollback is not None and run.rollback.is_due(state)
-                            if goes_back:
-                                step = saved = run.rollback.go_back(step, results, state, self.checkpoints, run)
-                            elif run.saves_at(step):
-                                self._save(step, state, finite, after=results["loss"])
-                                saved = step
+                            results = state.step(batch)
+                            step, went_back = self._finish_step(step + 1, results, state, finite)
                         interruption.check()
-                        if goes_back:
+                        if went_back:
                             stream = self._start(step, state, batches, callbacks)
                             continue
                         for callback in callbacks:
                             callback(step, results, state)
-                    if saved != step:  # a callback has ended the run between two checkpoints
+                    if self._saved != step:  # a callback has ended the run between two checkpoints
                         self._save(step, state, finite)
                 except Stopped as stopped:
-                    if saved != step:
+                    if self._saved != step:
                         self._save(step, state, finite)
                     cause = stopped.cause
                     logging.warning("%s: stopped after step %d. Run the same command again to resume.", cause, step)
@@ -271,6 +262,19 @@ class Trainer:
         if self.history:
             stack.callback(self.history.write_page)  # while the directory is still locked
 
+    def _finish_step(self, step, results, state, finite):
+        """Saves a step, or goes back to an earlier one; returns the step to go on from, and whether it went back."""
+        state.unreported.append(results)  # before a save, which stores them
+        if finite:
+            finite.note(step, results)
+        rollback = self.run.rollback
+        if rollback is not None and rollback.is_due(state):
+            self._saved = rollback.go_back(step, results, state, self.checkpoints, self.run)
+            return self._saved, True
+        if self.run.saves_at(step):
+            self._save(step, state, finite, after=results["loss"])
+        return step, False
+
     def _save(self, step, state, finite, after=None):
         if finite:
             finite.check()
@@ -279,6 +283,7 @@ class Trainer:
                 self.run.rollback.protect(step, state, self.checkpoints, self.run)
             ended = step == self.run.num_train_steps and not self.run.keep_optimizer
             by_chief(self.checkpoints.save, step, state.tensors(ended))
+        self._saved = step
 
     def _take_result(self, state, keep_best):
         """Loads the run's result, its best or last model; the directory's `checkpoint` file points to it."""

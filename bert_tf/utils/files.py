@@ -153,7 +153,7 @@ def with_suffix(path: str | os.PathLike, suffix: str) -> str:
     return f"{stem}{suffix}{extension}"
 
 
-def write_text(path: str | os.PathLike, text: str):
+def write_text(path: str | os.PathLike, text: str) -> None:
     """Writes `text` to `path` as UTF-8, atomically; raises OSError on failure."""
     with atomic_open(path) as file:
         file.write(text)

@@ -12,11 +12,14 @@ import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_hub.src.models.deberta_v3.disentangled_self_attention import DisentangledSelfAttention
 
 import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models import families
+from bert_tf.models.config_files import from_keras_hub
+from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from tests import tiny
@@ -39,6 +42,7 @@ FAMILIES = {
     "albert": ("Albert", {**SEGMENTS, "embedding_dim": 8, "num_layers": 4, "num_groups": 2}),
     "roberta": ("Roberta", {}),
     "xlm-roberta": ("XLMRoberta", {}),
+    "deberta-v2": ("DebertaV3", {"bucket_size": 6, "num_layers": 2}),
 }
 # Every task of KerasHub's that computes what ours does; a backbone where there is none, and one where there is.
 CASES = [("bert", None), ("electra", None), ("electra-square", None)]
@@ -72,6 +76,8 @@ def _tokenizer(family, make):
         return make(proto=(GOLDENS / "unigram" / "spiece.model").read_bytes())
     if family == "xlm-roberta":
         return make(proto=_xlm_model())
+    if family == "deberta-v2":
+        return make(proto=(GOLDENS / "deberta" / "spm.model").read_bytes())
     return make(vocabulary=list(tiny.VOCAB), lowercase=True)
 
 
@@ -252,6 +258,9 @@ def _said(caplog, call, *given):
         ("bert", "encoder", "text_classifier", {}, "must match the model's head, None. Received: 'text_classi"),
         ("bert", "encoder", "tagger", {}, "`task` must be None, 'text_classifier' or 'masked_lm'. Received: 'tagger'"),
         ("roberta", "encoder", None, {"type_vocab_size": 2}, "This model has type_vocab_size=2"),
+        ("deberta-odd", "encoder", None, {}, "has type_vocab_size=2, .*pos_att_type=.*, position_biased_input=True"),
+        ("deberta", "encoder", None, {"position_buckets": None}, "This model has .*no position_buckets"),
+        ("deberta", "masked_lm", "masked_lm", {}, r"no equivalent class \(its DebertaV3MaskedLM has .*'gelu'"),
     ],
 )
 def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message, tmp_path):
@@ -259,6 +268,23 @@ def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message
     with pytest.raises(ValueError, match=message) as refusal:
         ours.to_keras_hub(task)
     assert 1 <= str(refusal.value).count(". ") <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [11, 20, 128, 512])
+def test_relative_positions_in_other_buckets_are_refused(length):
+    """KerasHub's own layer says which buckets it has: those of its formula here, to the last distance."""
+    for buckets in {*range(2, 2 * length - 2, 1 + length // 20), length // 2}:
+        layer = DisentangledSelfAttention(1, 8, max_position_embeddings=length, bucket_size=buckets)
+        theirs = np.asarray(layer._get_rel_pos(length))[0, 0, :, 0]
+        np.testing.assert_array_equal(keras_hub_buckets(length, buckets, length), theirs)
+        values = {"bucket_size": buckets, "max_sequence_length": length}
+        if (theirs == position_buckets(length, buckets, length)).all():
+            from_keras_hub({"class_name": "DebertaV3Backbone", "config": values})
+            continue
+        with pytest.raises(ValueError, match=f"With bucket_size={buckets} and max_sequence_length={length}, KerasHub"):
+            from_keras_hub({"class_name": "DebertaV3Backbone", "config": values})
+        assert (length, buckets) != (512, 256)  # of the releases
 
 
 def test_keras_hub_is_imported_by_functions_alone():

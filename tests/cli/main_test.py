@@ -4,14 +4,17 @@ import ast
 import functools
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
 import types
+from importlib import metadata
 
 import pytest
 from absl import app, flags
 
+import bert_tf
 from bert_tf.cli import main, program
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
 from tests.conftest import ROOT
@@ -86,17 +89,30 @@ def test_every_program_is_listed():
     assert found == set(main.PROGRAMS)
 
 
-def test_the_version(capsys):
+def test_the_version_is_shown_with_those_of_what_it_stands_on_without_importing_them():
+    code = "from bert_tf.cli.main import main; import sys; main(['--version']); print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    *lines, imported = done.stdout.splitlines()
+    names, versions = zip(*map(str.split, lines), strict=True)
+    assert names == ("bert_tf", "python", *main.STANDS_ON) and imported == "False"
+    assert versions[:3] == (bert_tf.__version__, platform.python_version(), metadata.version("tensorflow"))
+
+
+def test_the_version_says_what_is_not_installed(capsys, monkeypatch):
+    monkeypatch.setattr(main, "STANDS_ON", ("numpy", "no-such-package"))
     main.main(["--version"])
-    assert capsys.readouterr().out == "bert_tf 0.1.0\n"
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        f"numpy {metadata.version('numpy')}", "no-such-package is not installed",
+    ]  # fmt: skip
 
 
 def test_both_ways_to_start_are_one():
     script = pathlib.Path(sys.executable).with_name("bert-tf")
     assert 'bert-tf = "bert_tf.cli.main:main"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert start("--version").stdout == "bert_tf 0.1.0\n"
+    said = start("--version").stdout
+    assert said.startswith(f"bert_tf {bert_tf.__version__}\n")
     if script.exists():
-        assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == "bert_tf 0.1.0\n"
+        assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == said
 
 
 def test_flags_without_effect_are_named_once(caplog):

@@ -11,8 +11,9 @@ def _text(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_citation_has_the_version_of_the_package():
+def test_the_citation_and_the_module_of_bazel_have_the_version_of_the_package():
     assert re.search(r"^version: (\S+)$", _text("CITATION.cff"), re.MULTILINE)[1] == bert_tf.__version__
+    assert f'    version = "{bert_tf.__version__}",\n' in _text("MODULE.bazel")
 
 
 def test_pre_commit_runs_the_ruff_of_the_lock():

@@ -86,6 +86,17 @@ def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch,
 
 
 @pytest.mark.slow
+def test_float16_keeps_the_logits_of_padding(trained, exported, tmp_path):
+    half = export_trained(str(trained("questions")), str(tmp_path), ExportOptions("float16", "litert"))
+    feeds = row(LENGTH, pieces=7)
+    answers = interpreter_of(half).get_signature_runner("ids")(**feeds)
+    wanted = answers_of_saved_model(exported("questions"), feeds)
+    assert 0 < difference(answers, wanted) < TOLERANCES["float16"]
+    padding = feeds["input_mask"] == 0
+    assert padding.any() and all((answers[name][padding] == wanted[name][padding]).all() for name in wanted)
+
+
+@pytest.mark.slow
 def test_fitted_thresholds_say_which_labels_are_predicted(tmp_path):
     write_trained(tmp_path / "trained", "thresholds")
     paths = [export_trained(str(tmp_path / "trained"), str(tmp_path / form), options)

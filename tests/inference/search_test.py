@@ -5,17 +5,24 @@ import os
 import pickle
 import shutil
 import signal
+import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+import bert_tf
+from bert_tf.evaluation.metrics import cosines, unit
 from bert_tf.inference import index_segments, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
+from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
 from tests import processes, tiny
 from tests.run_cases import run_here
+from tests.sentence_folders import write
 
 TEXTS = ["good film", "", "a warm story of people — 音楽", "good film", "it is dull , cold and empty ."]
 
@@ -153,6 +160,22 @@ def test_a_new_index_grows_from_nothing(model, tmp_path):
     assert len(index) == 0 and index.search(["a film"]) == [[]] and os.listdir(index.directory) == ["index.json"]
     index.add(["a"], ["good film"])
     assert len(index) == 1
+
+
+def test_the_prompts_of_the_model_stand_before_queries_and_documents(model, tmp_path):
+    bert_tf.save(bert_tf.load(model), tmp_path / "model", "sentence_transformers")
+    path = write(tmp_path / "model", config_sentence_transformers={"prompts": {"query": "see ", "passage": "to "}})
+    index = SearchIndex.create(tmp_path / "index", path)
+    index.add(["a"], ["see good film"], vectors=None)
+    index.add(["b"], ["film"])
+    plain = SentenceEncoder(path)
+    for text, documents in (("good film", "to see good film"), ("it", "to film")):
+        [hits] = index.search([text])
+        cosine = cosines(plain([f"see {text}"]), plain([documents]))[0]
+        assert {hit.id: hit.score for hit in hits}["ab"[text == "it"]] == pytest.approx(cosine, abs=1e-5)
+    assert index.encoder(prompt="").prompt == "" and index.encoder(prompt_name="passage").prompt == "to "
+    assert Embedder(path).prompt == "" and Indexer(path).prompt == "to "
+    assert json.loads((tmp_path / "index" / "index.json").read_text())["options"]["prompt"] == "to "
 
 
 def test_an_index_of_shorter_vectors(model, tmp_path):
@@ -309,6 +332,109 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
         add(indexer)
     assert "Resuming: 1 of 2 parts exist." in caplog.text
     assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
+# === Approximate search ===
+
+
+def clusters(count, width=32, seed=0):
+    """Vectors around 50 centers, and queries around some of them."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(50, width))
+    near = centers[rng.integers(0, 50, count + 20)] + rng.normal(size=(count + 20, width)) * 0.7
+    return np.split(near.astype(np.float32), [count])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
+def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 1000)
+    stored, queries = clusters(2000)
+    names = [str(n) for n in range(2000)]
+    exact = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
+    exact.add(names, names, vectors=stored)
+    exact.add(["new"], ["new"], vectors=queries[:1])  # of a segment that is too small for a graph
+    deleted = [hit.id for hit in exact.search(queries[1:2], 30)[0]]
+    exact.delete(deleted)
+    index = SearchIndex(tmp_path / "index", approximate=True)
+    recalls = []
+    for found, expected in zip(index.search(queries, 10), exact.search(queries, 10), strict=True):
+        recalls.append(len({hit.id for hit in found} & {hit.id for hit in expected}) / 10)
+        cosines_of = {hit.id: hit.score for hit in expected}
+        assert len(found) == 10 and all(hit.score == pytest.approx(cosines_of.get(hit.id, hit.score), abs=1e-5)
+                                        for hit in found)  # fmt: skip
+        assert not set(deleted) & {hit.id for hit in found}
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    print(dtype, np.mean(recalls))
+    assert np.mean(recalls) > (0.7 if dtype == "binary" else 0.95)
+    assert index.search(queries[:1], 1)[0][0].id == "new"
+    assert len(index.search(queries[:1], 5000)[0]) == len(exact)
+    [graph] = (tmp_path / "index").glob("*/graph.usearch")
+    written = graph.stat().st_mtime_ns
+    assert SearchIndex(tmp_path / "index", approximate=True).search(queries, 3) == index.search(queries, 3)
+    assert graph.stat().st_mtime_ns == written
+    index.delete([name for name in names if name not in deleted])  # the segment and its graph are removed
+    assert [hit.id for hit in index.search(queries[:1])[0]] == ["new"] and not graph.exists()
+
+
+def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    for count in (5, 6):
+        index = SearchIndex.create(tmp_path / str(count), model)
+        index.add(list("abcdef"[:count]), list("abcdef"[:count]))
+        SearchIndex(tmp_path / str(count), approximate=True).search(["a"])
+    graphs = [tmp_path / str(count) / "segment-000001" / "graph.usearch" for count in (5, 6)]
+    shutil.copyfile(*graphs)
+    with pytest.raises(ValueError, match="graph.usearch is not the graph of its segment. Remove the file"):
+        SearchIndex(tmp_path / "6", approximate=True).search(["a"])
+
+
+def test_a_graph_needs_its_library(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    monkeypatch.delitem(sys.modules, "usearch.index", raising=False)
+    with pytest.raises(ValueError, match=r"`approximate` requires USearch: .*pip install 'bert-tf\[usearch\]'"):
+        SearchIndex(path, approximate=True)
+
+
+# === Export ===
+
+
+def exported(index, folder):
+    index.export(folder / "index.parquet")
+    return parquet.read_table(folder / "index.parquet")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
+def test_an_index_is_exported_as_parquet(dtype, model, tmp_path, vectors, monkeypatch):
+    monkeypatch.setattr(index_segments, "_BLOCK", 2)
+    index = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
+    index.add(list("abcde"), TEXTS, [{"page": n} for n in range(5)], vectors[0])
+    index.add(["f"], ["to see"], vectors=vectors[1][:1])
+    index.delete(["b", "d"])
+    table = exported(index, tmp_path)
+    stored = quantize_vectors(unit(np.concatenate([vectors[0][[0, 2, 4]], vectors[1][:1]])), dtype)
+    assert table.schema.field("embedding").type == pa.list_(pa.from_numpy_dtype(stored.dtype), stored.shape[1])
+    found = table.column("embedding").combine_chunks().flatten().to_numpy().reshape(stored.shape)
+    np.testing.assert_allclose(found, stored, atol=1e-6)
+    assert table.drop_columns("embedding").to_pydict() == {
+        "id": list("acef"), "text": [TEXTS[0], TEXTS[2], TEXTS[4], "to see"],
+        "payload": ['{"page": 0}', '{"page": 2}', '{"page": 4}', None],
+    }  # fmt: skip
+
+
+def test_what_cannot_be_exported(model, path, tmp_path):
+    with pytest.raises(ValueError, match="new has no documents to export. Add some."):
+        exported(SearchIndex.create(tmp_path / "new", model), tmp_path)
+    for words, message in (
+        (["--export_file=a.csv"], "--export_file must end in .parquet. Received: a.csv."),
+        (["--export_file=a.parquet", "good"], "--export_file cannot be combined with queries"),
+    ):
+        status, log = run("search", f"--index_dir={path}", *words)
+        assert status == 1 and message in log, log
+    status, log = run("search", f"--index_dir={path}", f"--export_file={tmp_path}/a.parquet")
+    assert status == 0 and "Wrote 5 documents with their embeddings" in log, log
+    assert parquet.read_table(tmp_path / "a.parquet").num_rows == 5
 
 
 # === Commands ===

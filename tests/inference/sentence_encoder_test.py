@@ -100,6 +100,17 @@ def test_prompts_stand_before_every_text(plain, bert, tmp_path):
         SentenceEncoder(path, prompt_name="query", prompt="x")
 
 
+def test_a_directory_may_ask_for_shorter_vectors(plain, bert, tmp_path):
+    cut = bert.features(TEXTS)[:, :9]
+    for kinds, expected in ((PLAIN, cut), ((*PLAIN, ("Normalize", "2_Normalize")), normalized(cut))):
+        path = changed(plain, tmp_path / str(len(kinds)), kinds, config_sentence_transformers={"truncate_dim": 9})
+        encoder = SentenceEncoder(path)
+        assert encoder.width == 9
+        np.testing.assert_allclose(encoder(TEXTS), expected, atol=1e-6)
+        assert SentenceEncoder(path, dim=12).width == 12
+        assert identity_of(path, EncodeOptions()) == identity_of(path, EncodeOptions(dim=9))
+
+
 def test_a_prompt_that_is_not_pooled(plain, bert, tmp_path):
     modes = {"pooling_mode": ["mean", "cls", "weightedmean", "max"], "include_prompt": False}
     values = bert.features(["see it : good film"], pooling=None)[0].values[4:]  # [CLS] see it [UNK]

@@ -10,7 +10,8 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.data import glue
-from bert_tf.evaluation.metrics import cosines, regression
+from bert_tf.evaluation.metrics import cosines, regression, unit
+from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import other_envs, tiny
 from tests.sentence_folders import PLAIN, write
@@ -89,6 +90,8 @@ FOLDERS = {
         PLAIN, {"1_Pooling__config": _pooling("mean", "cls", "max", "weightedmean", include_prompt=False)},
         {"prompt": "see it "},
     ),
+    "shorter": (PLAIN, {"config_sentence_transformers": {"truncate_dim": 7}, "1_Pooling__config": _pooling("mean")},
+                {}),
     "dense": (_DENSE_KINDS, {"1_Pooling__config": _pooling("max", "cls"), "3_Dense__config": _DENSE,
                              "sentence_bert_config": {"max_seq_length": 9, "do_lower_case": False}}, {}),
 }  # fmt: skip
@@ -117,10 +120,29 @@ def test_odd_folders_give_the_same_vectors(tmp_path):
         np.testing.assert_allclose(found, expected, atol=2e-5, err_msg=folder)
 
 
+def test_queries_and_documents_have_the_prompts_that_they_have_there(tmp_path):
+    bert_tf.save(bert_tf.load(tiny.checkpoint(tmp_path / "tf1")), tmp_path / "model", "sentence_transformers")
+    path = write(tmp_path / "model", config_sentence_transformers={"prompts": {"query": "see ", "document": "to it "}},
+                 **{"1_Pooling__config": _pooling("mean")})  # fmt: skip
+    code = _ENCODE.replace("SentenceTransformer(model, device=\"cpu\").encode(",
+                           "getattr(SentenceTransformer(model, device=\"cpu\"), options.pop(\"kind\"))(")  # fmt: skip
+    (tmp_path / "texts.json").write_text(json.dumps(TEXTS), encoding="utf-8")
+    jobs = [(path, {"kind": f"encode_{kind}"}, str(tmp_path / f"{kind}.npy")) for kind in ("query", "document")]
+    python = other_envs.sentence_transformers_python()
+    other_envs.run(python, code, tmp_path / "texts.json", json.dumps(jobs))
+    index = SearchIndex.create(tmp_path / "index", path)
+    expected = [np.load(file) for *_, file in jobs]
+    np.testing.assert_allclose(index.encoder()(TEXTS), expected[0], atol=2e-5)
+    np.testing.assert_allclose(index.embed(TEXTS), unit(expected[1]), atol=2e-5)
+
+
 def test_what_we_trained_is_read_there(tmp_path):
     tiny.write_tsv(tmp_path / "train.tsv", pairs(16), "text_a\ttext_b")
     run(init_checkpoint=str(tiny.checkpoint(tmp_path / "tf1")), output_dir=str(tmp_path / "out"), do_train=True,
         train_file=str(tmp_path / "train.tsv"), train_batch_size=8, num_train_epochs=1.0, max_seq_length=8,
-        pooling=["mean_max", "cls"], normalize=True, save_format=["sentence_transformers"])  # fmt: skip
-    (expected,) = theirs(tmp_path, TEXTS, (tmp_path / "out" / "sentence_transformers", {}))
-    np.testing.assert_allclose(SentenceEncoder(tmp_path / "out")(TEXTS), expected, atol=1e-5)
+        pooling=["mean_max", "cls"], normalize=True, save_format=["sentence_transformers"],
+        prompts='{"query": "see it ", "document": "the "}')  # fmt: skip
+    model = tmp_path / "out" / "sentence_transformers"
+    names = [{}, {"prompt_name": "query"}, {"prompt_name": "document"}]
+    for options, expected in zip(names, theirs(tmp_path, TEXTS, *((model, each) for each in names)), strict=True):
+        np.testing.assert_allclose(SentenceEncoder(tmp_path / "out", **options)(TEXTS), expected, atol=1e-5)

@@ -9,14 +9,20 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf import inspect
 from bert_tf.checkpoints import adapters, surgery
 from bert_tf.checkpoints.heads import MASKED_LM_LAYERS
 from bert_tf.checkpoints.writers import ModelArrays, write_model
+from bert_tf.inference.fill_mask import Filler
+from bert_tf.inference.score_text import TextScorer
+from bert_tf.interpret.lens import masked_lm_head
+from bert_tf.interpret.page.contents import PageOptions, gather
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.families import family
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
+from tests.run_cases import run_here
 from tests.scripts import run_programs
 
 WORDS = ("the", "old", "keeper", "counted", "ships", "gulls", "and", "waves", "caf\u00e9", "cafe\u0301")
@@ -82,6 +88,46 @@ def test_the_model_is_read_written_and_asked_again(start, tmp_path):
     assert one[1:] == other[1:] and json.loads(one[0]).items() <= json.loads(other[0]).items()
     filler = bert_tf.load(tmp_path / "again").features(["Hello caf\u00e9"])
     np.testing.assert_allclose(filler, bert.features(["Hello cafe\u0301"]), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
+    bert, filler, scorer = bert_tf.load(start), Filler(start, top_k=5), TextScorer(start)
+    head, table = masked_lm_head(bert), tf.convert_to_tensor(bert.encoder.embeddings.word_embeddings)
+
+    def shares(ids, place):
+        """Returns the probabilities of all tokens at a masked place, float32 [V], without any of the readers."""
+        ids = np.where(np.arange(len(ids)) == place, bert.tokenizer.mask_id, ids)[np.newaxis]
+        states = bert.encoder({"input_ids": tf.constant(ids, tf.int32)})["sequence_output"]
+        return tf.nn.softmax(head(states, table, tf.constant([[place]])))[0, 0].numpy()
+
+    text = f"the old {filler.reader.mask} counted ships"
+    [answer], [said] = filler([text]), inspect.masked_words(bert, [text], top_k=5)
+    place = said.ids.tolist().index(bert.tokenizer.mask_id)
+    assert answer["token"] == said.top_tokens[-1, place].tolist()
+    expected = np.sort(shares(said.ids, place)[: bert.tokenizer.vocab_size])[:-6:-1]
+    np.testing.assert_allclose(answer["probability"], expected, atol=1e-6)
+    np.testing.assert_allclose(said.probabilities[-1, place], expected, atol=1e-6)
+
+    texts = ["the old keeper", "gulls and waves and gulls counted"]
+    for score, each in zip(scorer(texts), texts, strict=True):
+        rows = {name: values.numpy()[0] for name, values in bert.tokenizer([each], max_seq_length=LENGTH).items()}
+        ids = rows["input_ids"][rows["input_mask"] > 0]
+        logs = [np.log(shares(ids, place)[ids[place]]) for place in range(1, len(ids) - 1)]
+        np.testing.assert_allclose(score.log_probabilities, logs, atol=1e-5)
+
+    views = ["heads", "model", "neurons", "inputs", "masked_words", "layers"]
+    page = [f"--model={start}", f"--views={','.join(views)}", f"--output={tmp_path}/page.html", text, "gulls"]
+    seen = run_here("see", page)
+    assert not seen["status"] and (tmp_path / "page.html").stat().st_size, seen["log"]
+    found = gather(bert, [text, "gulls"], PageOptions(views))
+    [row] = inspect.neurons(bert, [(text, "gulls")], masks=True)
+    assert found.facts["views"] == [{"name": name, "missing": None} for name in views]
+    layers, heads = row.heads.shape
+    scores = np.array([[row.scores(layer, head) for head in range(heads)] for layer in range(layers)])
+    unseen = row.weights == 0  # outside of the window
+    weights = np.exp(scores - scores.max(-1, keepdims=True)) * ~unseen
+    np.testing.assert_allclose(weights / weights.sum(-1, keepdims=True), row.weights, atol=1e-5)
 
 
 _ADAPTED = """

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import bert_tf
 from bert_tf import inspect
@@ -82,6 +83,20 @@ def test_neurons_give_the_weights(bert):
     scores = row.scores(0, 1)
     np.testing.assert_allclose(np.exp(scores) / np.exp(scores).sum(-1, keepdims=True), row.weights[0, 1], atol=1e-5)
     np.testing.assert_allclose(row.products(0, 1, 2).sum(-1) / np.sqrt(16), scores[2], atol=1e-5)
+
+
+@pytest.mark.parametrize("terms", [("c2p", "p2c"), ("p2c",)])
+def test_scores_with_relative_positions_are_those_of_the_layer(terms, monkeypatch):
+    settings = {"pos_att_type": terms, "position_buckets": 4, "position_biased_input": False}
+    bert = with_words(num_hidden_layers=2, num_attention_heads=4, pruned_heads={0: (1,)}, **settings)
+    computed, softmax = [], tf.nn.softmax
+    monkeypatch.setattr(tf.nn, "softmax", lambda scores: computed.append(scores.numpy()[0]) or softmax(scores))
+    [row] = inspect.neurons(bert, [TEXT])
+    for layer, scores in enumerate(computed):
+        kept = np.flatnonzero(row.heads[layer])
+        np.testing.assert_allclose([row.scores(layer, head) for head in kept], scores, atol=1e-5)
+    assert len(computed) == 2 and list(row.positions) == [*terms] and not row.positions["p2c"][0, 1].any()
+    assert all(np.abs(term[1]).max() > 1e-3 for term in row.positions.values())
 
 
 def test_rotary_positions_and_local_attention():

@@ -22,12 +22,26 @@ def test_modules_in_their_order(package, tmp_path):
 
 
 def test_settings_of_length_case_and_prompts(tmp_path):
-    prompts = {"prompts": {"query": "ask: ", "document": None}, "default_prompt_name": "query"}
+    prompts = {"prompts": {"query": "ask: ", "document": None}, "default_prompt_name": "query", "truncate_dim": 9}
     path = write(tmp_path, sentence_bert_config={"max_seq_length": 77, "do_lower_case": True},
                  config_sentence_transformers=prompts, **{"1_Pooling__config": {"include_prompt": False}})  # fmt: skip
     assert read_recipe(path) == PoolingConfig(
-        max_seq_length=77, lower=True, include_prompt=False, prompts={"query": "ask: "}, default_prompt="query"
+        max_seq_length=77, lower=True, include_prompt=False, prompts={"query": "ask: "}, default_prompt="query", dim=9
     )
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "expected"),
+    [
+        ({}, None, ("", "", "")),
+        ({"query": "q: ", "corpus": "c: ", "passage": "p: "}, None, ("", "q: ", "p: ")),
+        ({"query": "q: ", "STS": "s: "}, "STS", ("s: ", "q: ", "s: ")),
+        ({"query": "", "document": "d: ", "passage": "p: "}, "passage", ("p: ", "", "d: ")),
+    ],
+)
+def test_the_prompt_of_each_kind_of_text(prompts, default, expected):
+    recipe = PoolingConfig(prompts=prompts, default_prompt=default)
+    assert tuple(map(recipe.prompt_for, (None, "query", "document"))) == expected
 
 
 def test_what_sentence_transformers_5_writes(tmp_path):
@@ -44,7 +58,7 @@ def test_what_sentence_transformers_5_writes(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"config_sentence_transformers": {"truncate_dim": 8}}, "truncate_dim in .* must be absent .* Received: 8"),
+        ({"config_sentence_transformers": {"truncate_dim": 0}}, "truncate_dim in .* must be 1 or more. Received: 0"),
         ({"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "model_type in .* Received: 'SparseEnc"),
         ({"sentence_bert_config": {"module_output_name": "sentence"}}, "module_output_name in .* 'token_embeddings'"),
         ({"sentence_bert_config": {"processing_kwargs": {"text": {}}}}, "processing_kwargs in .* must be absent"),

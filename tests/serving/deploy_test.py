@@ -1,13 +1,17 @@
 """docs/deploy/: files that parse, name each other rightly, and use flags and files that there are."""
 
+import json
 import os
 import re
 import subprocess
 
 import pytest
 from google.protobuf import text_format
+from packaging.specifiers import SpecifierSet
 from tensorflow_serving.config import model_server_config_pb2
 
+from bert_tf.cli import serve
+from bert_tf.cli.program import parse_flags
 from bert_tf.export.saved_model import BATCHING, MODELS, MONITORING
 from tests.conftest import ROOT
 
@@ -19,6 +23,12 @@ MODEL_SERVER_FLAGS = {  # of tensorflow_model_server, of those in use here
     "rest_api_port",
 }  # fmt: skip
 SERVERS = ("Dockerfile", "compose.yaml", "kubernetes.yaml")
+
+
+def instructions(name):
+    """Returns the (instruction, argument) pairs of a Dockerfile."""
+    text = re.sub(r"^#.*\n", "", (FOLDER / name).read_text(encoding="utf-8"), flags=re.M).replace("\\\n", " ")
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
 
 
 def documents(name):
@@ -101,8 +111,28 @@ def test_ready_is_a_model_with_a_version_that_can_be_asked(film):
     assert not ready(1, "film")
 
 
+def test_the_image_of_bert_tf_starts_commands_that_there_are():
+    found = instructions("Dockerfile.bert_tf")
+    stages = [argument for instruction, argument in found if instruction == "FROM"]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    supported = SpecifierSet(re.search(r'^requires-python = "(.*)"$', project, re.M)[1])
+    python = re.fullmatch(r"python:(3\.\d+)-slim-\w+ AS train", stages[0])[1]
+    assert supported.contains(python) and stages[1:] == ["train AS serve"]
+    started = [json.loads(argument) for instruction, argument in found if instruction in ("ENTRYPOINT", "CMD")]
+    assert started[:2] == [["bert-tf"], ["--help"]]
+    program, *flags = started[2]
+    settings = parse_flags(program, serve.FLAGS, flags)
+    assert settings.host == "0.0.0.0" and settings.model_base_path == f"/models/{settings.model_name}"
+    assert dict(found)["ENV"] == f"MODEL_NAME={settings.model_name}"
+    assert dict(found)["EXPOSE"] == f"{settings.port} {settings.rest_api_port}"
+    assert dict(found)["COPY"] == "--from=deploy ready.sh /config/ready.sh"
+    assert dict(found)["HEALTHCHECK"].endswith('CMD ["bash", "/config/ready.sh"]')
+    order = [instruction for instruction, _ in found]
+    assert order.index("RUN") < order.index("USER") < order.index("ENTRYPOINT") and dict(found)["USER"] == "1000"
+
+
 def test_the_page_names_every_file():
     text = (ROOT / "docs" / "guides" / "deployment.md").read_text(encoding="utf-8")
     linked = set(re.findall(r"\(\.\./deploy/([\w.]+)\)", text))
     assert linked <= {path.name for path in FOLDER.iterdir()}
-    assert {*SERVERS, "ready.sh", "models.config", "canary.config", "prometheus.yml"} <= linked
+    assert {*SERVERS, "Dockerfile.bert_tf", "ready.sh", "models.config", "canary.config", "prometheus.yml"} <= linked

@@ -31,8 +31,12 @@ class ServerProcess:
         self._log = log
         with open(log, "wb") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT)
-        found = wait_for(lambda: re.search(r"gRPC on [^ ]+:(\d+), REST on \w+://[^ ]+:(\d+)/", self.log()), 120)
+        found = wait_for(self._listens, 600)  # XLA may compile for minutes
         self.port, self.rest_port = int(found[1]), int(found[2])
+
+    def _listens(self):
+        assert self.alive(), f"the server has ended: {self.log()[-2000:]}"
+        return re.search(r"gRPC on [^ ]+:(\d+), REST on \w+://[^ ]+:(\d+)/", self.log())
 
     def alive(self) -> bool:
         return self.process.poll() is None

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models.training_ops import seed_scope
+from bert_tf.tasks.distillation import DistilledTask
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW
@@ -49,6 +50,34 @@ def test_a_step_is_that_of_the_whole_batch(kind, parts):
             assert float(found[name]) == pytest.approx(float(expected[name]), rel=1e-5)
     for one, other in zip(whole.model.variables, cached.model.variables, strict=True):
         np.testing.assert_allclose(other.numpy(), one.numpy(), atol=1e-5, err_msg=one.path)
+
+
+class _Taught(SHALLOW):
+    """Vectors that are to be near a teacher's, besides those of their partners."""
+
+    def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
+        return tf.reduce_sum(tf.square(outputs - teacher_outputs["vectors"]), [1, 2])
+
+
+def test_a_teacher_reads_one_micro_batch_at_a_time():
+    most_rows = tf.Variable(0)
+
+    def teacher(batch):
+        ids = batch["input_ids"]
+        most_rows.assign(tf.maximum(most_rows, tf.shape(ids)[0]))
+        return {"vectors": tf.sin(tf.cast(ids[..., :1], tf.float32) + tf.range(32.0))}
+
+    def taught(*args, **more):
+        return DistilledTask(_Taught(*args, **more), teacher)
+
+    whole, cached = (_make(taught, accumulation=parts) for parts in (1, 4))
+    expected = {name: float(value) for name, value in whole(_batch()).items()}
+    assert most_rows.numpy() == ROWS and expected["teacher_loss"] > 0
+    most_rows.assign(0)
+    found = cached(_batch())
+    assert most_rows.numpy() == ROWS // 4
+    for name in ("loss", "label_loss", "teacher_loss", "gradient_norm"):
+        assert float(found[name]) == pytest.approx(expected[name], rel=1e-5)
 
 
 @pytest.mark.slow

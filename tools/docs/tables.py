@@ -92,7 +92,7 @@ def find(name: str) -> Home:
     if (module := _module(outer)) and last in _given_on(module):
         return find(f"{_given_on(module)[last]}.{last}")
     around = find(outer)
-    for node in around.node.body:
+    for node in reversed(around.node.body):  # of a function with several signatures, the last has its docstring
         if getattr(node, "name", None) == last or last in _targets(node):
             return Home(around.path, f"{around.name}.{last}", node)
     for base in _bases(around):

@@ -17,7 +17,7 @@ import tensorflow as tf
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
 from bert_tf.models.disentangled_attention import position_scores
-from bert_tf.models.embeddings import check_length
+from bert_tf.models.embeddings import check_static_length
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.local_attention import layer_views
 
@@ -42,7 +42,7 @@ class FastEncoder:
 
     def __call__(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor | list[tf.Tensor]]:
         mask = features["input_mask"]
-        check_length(mask.shape[1], self.config)
+        check_static_length(mask.shape[1], self.config)
         rows = lay_out(features)
         found = rows.features
         seen = (found[name] for name in ("input_mask", "sentence_ids", "position_ids"))

@@ -9,7 +9,7 @@ from bert_tf.checkpoints import heads, loading
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.litert import quiet
-from bert_tf.models.embeddings import limit_length
+from bert_tf.models.embeddings import ensure_length
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 from bert_tf.models.training_ops import seed_scope
@@ -214,7 +214,7 @@ _INPUTS = tuple(INPUTS.values())
 
 def _encode(encoder, inputs, training):
     features = {ours: inputs[theirs] for ours, theirs in INPUTS.items()}
-    features["input_ids"] = limit_length(features["input_ids"], encoder.config)
+    features["input_ids"] = ensure_length(features["input_ids"], encoder.config)
     outputs = encoder(features, training=training)
     return {name: outputs[name] for name in ("pooled_output", "sequence_output", "encoder_outputs")}
 

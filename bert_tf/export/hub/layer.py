@@ -186,8 +186,8 @@ class HubLayer(keras.layers.Layer):
         part: str | None = None,
         arguments: Mapping[str, Any] | None = None,
         trainable: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         files = _files_in(os.fspath(path))
         described = described_variables(graph_check.read_graph(files.folder), part)
         self._begin(part, arguments, trainable, files.fingerprint, described, {}, **kwargs)

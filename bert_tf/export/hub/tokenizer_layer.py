@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -125,8 +126,8 @@ class TokenizerLayer(keras.layers.Layer):
         tokenizer: BaseTokenizer | str | os.PathLike,
         max_seq_length: int = 128,
         fixed_length: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         self._begin(max_seq_length, fixed_length, **kwargs)
         if not isinstance(tokenizer, BaseTokenizer):
             tokenizer = load_description([os.fspath(tokenizer)]).tokenizer
@@ -147,7 +148,7 @@ class TokenizerLayer(keras.layers.Layer):
         self.supports_jit = False  # XLA does not support strings
         self.built = True
 
-    def __call__(self, texts, *args, **kwargs):
+    def __call__(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(_columns(texts), *args, **kwargs)
 
     def call(self, texts):

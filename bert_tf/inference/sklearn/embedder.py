@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,6 +16,7 @@ from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sentence_encoder import EncodeOptions, count_unpooled, prompt_of, recipe_of
 from bert_tf.inference.sklearn.fitted_model import precision_of
 from bert_tf.inference.sklearn.inputs import as_texts, with_string_input
+from bert_tf.models.pooling import Layers, Pooling
 
 
 @dataclasses.dataclass
@@ -65,15 +67,15 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def __init__(
         self,
-        model,
-        layers="last",
-        pooling="mean",
-        normalize=False,
-        max_seq_length=None,
-        precision="float32",
-        prompt=None,
-        prompt_name=None,
-    ):
+        model: str | os.PathLike,
+        layers: Layers = "last",
+        pooling: Pooling = "mean",
+        normalize: bool = False,
+        max_seq_length: int | None = None,
+        precision: str = "float32",
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+    ) -> None:
         self.model = model
         self.layers = layers
         self.pooling = pooling
@@ -83,7 +85,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.prompt = prompt
         self.prompt_name = prompt_name
 
-    def fit(self, X: Sequence[str], y=None):
+    def fit(self, X: Sequence[str], y: Any = None) -> "BertEmbedder":
         """Loads the encoder; the texts are only validated.
 
         Args:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -35,6 +35,8 @@ from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import USE_XLA
+
+_Fitted = TypeVar("_Fitted", bound="FineTunedEstimator")
 
 # Parameter -> its lowest and highest value, both allowed; None: no bound.
 BOUNDS = {
@@ -115,7 +117,9 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
     seed: int = 0
     predict_batch_size: int = 8
 
-    def fit(self, X: Sequence, y: Sequence, sample_weight: Sequence | None = None, eval_set: tuple | None = None):
+    def fit(
+        self: _Fitted, X: Sequence, y: Sequence, sample_weight: Sequence | None = None, eval_set: tuple | None = None
+    ) -> _Fitted:
         """Fine-tunes on n examples.
 
         Args:
@@ -166,7 +170,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         page.keep("eval", render_errors(judged))
         return page.html()
 
-    def save(self, output_dir: str | os.PathLike):
+    def save(self, output_dir: str | os.PathLike) -> None:
         """Saves the fine-tuned model in the format of the commands, to be exported, served or loaded.
 
         Args:

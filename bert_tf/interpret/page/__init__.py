@@ -85,7 +85,7 @@ class Visualization:
         page: HTML, the whole file.
     """
 
-    def __init__(self, page: str):
+    def __init__(self, page: str) -> None:
         self.page = page
 
     def _repr_html_(self) -> str:

@@ -327,6 +327,9 @@ def _add_attention(found, model, given, layers, wanted):
     if "neurons" in wanted:
         found.facts["causal"] = bool(model.config.is_decoder)
         found.arrays["query"], found.arrays["key"] = pack_array(row.query[layers]), pack_array(row.key[layers])
+        found.facts["position_terms"] = len(row.positions)
+        if row.positions:
+            found.arrays["positions"] = pack_array(sum(row.positions.values())[layers])
 
 
 def pack_weights(weights: np.ndarray) -> Packed:

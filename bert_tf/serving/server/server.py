@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
+from typing import Any
 
 from absl import logging
 
@@ -85,7 +86,7 @@ def pages(registry) -> dict[str, Callable[[], StaticPage]]:
 # === Server ===
 
 
-def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
+def serve(model_base_path: str | None = None, model_name: str = "default", **options: Any) -> "Server":
     """Loads models and serves them over gRPC and REST until `stop` is called.
 
     Args:

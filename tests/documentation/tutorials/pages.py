@@ -1,7 +1,11 @@
-"""The tutorials in Python, cut into cells: to be run, and to be written as notebooks (`make notebooks`).
+"""The tutorials, cut into cells: those in Python to be run, and all in `NOTEBOOKS` to be written as notebooks.
 
-A page is Markdown; those of docs/tutorials that have Python are meant, the others are for the shell (commands.py). A
-block of ```python is a cell of code, and a block of ```text right after it is what it printed; all else is prose.
+A page is Markdown; those of docs/tutorials that have Python are meant, and of those for the shell (commands.py) the
+ones that a notebook can run. A block of ```python or ```bash is a cell of code; a block of ```text right after it is
+what it printed; all else is prose.
+
+A notebook needs no checkout (`make notebooks` writes it): its first cell installs bert_tf where it is missing, and one
+for the shell begins with the weights, and has the files of docs/tutorials/data that its page copies.
 """
 
 import contextlib
@@ -12,7 +16,33 @@ import re
 from typing import NamedTuple
 
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "docs" / "tutorials"
-_CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(
+    r"^(?:<!-- ([^\n]*) -->\n+)?```(python|bash)\n(.*?)^```\n(?:\n(?:<!-- [^\n]* -->\n+)?```text\n(.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+_COPY = re.compile(r"cp -r docs/tutorials/data/(\w+) \.\n")
+_BASH = "%%bash -e\n"  # a cell for the shell; it ends at the first command that fails
+SHELL_NOTEBOOKS = ("embeddings_and_search", "first_fine_tuning", "tagging")
+INSTALL = """\
+# Install bert_tf if it is missing, as on Colab: from a wheel next to this notebook, or else from the package index.
+import importlib.util
+import pathlib
+
+if importlib.util.find_spec("bert_tf") is None:
+    package = max(map(str, pathlib.Path().glob("bert_tf-*.whl")), default="bert-tf")
+    %pip install --quiet {package}"""
+SETUP = """\
+# Download the weights of MiniLM, unless they exist, and put the command `bert-tf` on the PATH.
+import os
+import pathlib
+import sysconfig
+
+from bert_tf.experiments.demo.data import prepare_weights
+
+weights = pathlib.Path("demo/weights/minilm")
+if not weights.exists():
+    prepare_weights(weights)
+os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])"""
 
 
 class Cell(NamedTuple):
@@ -28,12 +58,20 @@ def pages(language: str = "python") -> list[pathlib.Path]:
     return [page for page in sorted(FOLDER.glob("*.md")) if f"```{language}\n" in page.read_text(encoding="utf-8")]
 
 
+def notebook_pages() -> list[pathlib.Path]:
+    """Returns the pages that are notebooks, too, sorted."""
+    return sorted([*pages(), *(FOLDER / f"{name}.md" for name in SHELL_NOTEBOOKS)])
+
+
 def cells(page: pathlib.Path) -> list[Cell]:
-    """Returns a page's cells, in order; prose between two of code is one."""
+    """Returns a page's cells, in order; prose between two of code is one. Code that is not run counts as prose."""
     text, found, end = page.read_text(encoding="utf-8"), [], 0
     for match in _CODE.finditer(text):
-        found += [Cell(text[end : match.start()], False), Cell(match[1], True, match[2] or "")]
-        end = match.end()
+        mark, language, code, output = match.groups()
+        if not (mark or "").startswith("not run"):
+            code = _BASH + code if language == "bash" else code
+            found += [Cell(text[end : match.start()], False), Cell(code, True, output or "")]
+            end = match.end()
     found.append(Cell(text[end:], False))
     return [cell._replace(text=cell.text.strip("\n")) for cell in found if cell.text.strip()]
 
@@ -52,11 +90,30 @@ def run(page: pathlib.Path) -> tuple[list[str], dict]:
     return printed, names
 
 
+def notebook_cells(page: pathlib.Path) -> list[Cell]:
+    """Returns the cells of a page's notebook: those that prepare it, and the page's."""
+    found = [Cell(INSTALL, True)] + [Cell(SETUP, True)] * (page.stem in SHELL_NOTEBOOKS)
+    for cell in cells(page):
+        if cell.is_code and (copied := _COPY.search(cell.text)):
+            found += _data_cells(copied[1])
+            cell = cell._replace(text=_COPY.sub("", cell.text))
+        found.append(cell)
+    return found
+
+
+def _data_cells(folder):
+    """Returns cells that write the files of a folder of docs/tutorials/data."""
+    files = sorted((FOLDER / "data" / folder).iterdir())
+    make = Cell(f'pathlib.Path("{folder}").mkdir(exist_ok=True)', True)
+    texts = {f"{folder}/{file.name}": file.read_text(encoding="utf-8").removesuffix("\n") for file in files}
+    return [make, *(Cell(f"%%writefile {path}\n{text}", True) for path, text in texts.items())]
+
+
 def notebook(page: pathlib.Path) -> str:
     """Returns a page as a notebook: JSON of nbformat 4.5."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     content = {
-        "cells": [_in_notebook(number, cell) for number, cell in enumerate(cells(page))],
+        "cells": [_in_notebook(number, cell) for number, cell in enumerate(notebook_cells(page))],
         "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -75,7 +132,7 @@ def _in_notebook(number, cell):
 
 def main():
     """Writes the notebook of each page beside it."""
-    for page in pages():
+    for page in notebook_pages():
         page.with_suffix(".ipynb").write_text(notebook(page), encoding="utf-8")
 
 

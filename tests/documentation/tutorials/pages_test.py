@@ -6,9 +6,10 @@ import re
 import pytest
 
 from tests import tiny
-from tests.documentation.tutorials import pages
+from tests.documentation.tutorials import commands, pages
 
 PAGES = {page.stem: page for page in pages.pages()}
+NOTEBOOKS = {page.stem: page for page in pages.notebook_pages()}
 _NUMBER = re.compile(r"-?\d+\.\d*")
 
 
@@ -47,20 +48,35 @@ def test_input_is_what_the_encoder_calculates(place, monkeypatch):
     assert "True\n" in printed
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_the_notebook_is_the_page(name):
-    committed = PAGES[name].with_suffix(".ipynb").read_text(encoding="utf-8")
-    assert committed == pages.notebook(PAGES[name]), "`make notebooks` writes it anew"
+    committed = NOTEBOOKS[name].with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert committed == pages.notebook(NOTEBOOKS[name]), "`make notebooks` writes it anew"
     content = json.loads(committed)
-    code = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
-    assert code == [cell.text for cell in pages.cells(PAGES[name]) if cell.is_code] != []
+    first, *code = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert first == pages.INSTALL and content["cells"][0]["cell_type"] == "code"
+    assert f"[notebook]({name}.ipynb)" in NOTEBOOKS[name].read_text(encoding="utf-8")
+    if name in PAGES:
+        assert code == [cell.text for cell in pages.cells(PAGES[name]) if cell.is_code] != []
 
 
-def test_no_block_of_code_is_left_out():
-    for page in PAGES.values():
-        text = page.read_text(encoding="utf-8")
-        assert text.count("```python\n") == sum(cell.is_code for cell in pages.cells(page))
-        assert text.count("```text\n") == sum(bool(cell.output) for cell in pages.cells(page))
+def test_a_notebook_for_the_shell_needs_no_checkout():
+    """Its commands are the page's, and what the page copies from the checkout is in it."""
+    for name in pages.SHELL_NOTEBOOKS:
+        _, setup, *code = [cell.text for cell in pages.notebook_cells(NOTEBOOKS[name]) if cell.is_code]
+        run = [block.text for block in commands.blocks(NOTEBOOKS[name].read_text("utf-8")) if not block.not_run]
+        assert setup == pages.SETUP and len(run) == sum(text.startswith("%%bash") for text in code) > 3
+        assert "docs/tutorials" not in "".join(code)
+        for path, text in (each.removeprefix("%%writefile ").split("\n", 1) for each in code if "%%writefile" in each):
+            assert text + "\n" == (pages.FOLDER / "data" / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_no_block_of_code_is_left_out(name):
+    text, cells = NOTEBOOKS[name].read_text(encoding="utf-8"), pages.cells(NOTEBOOKS[name])
+    blocks = text.count("```python\n") + text.count("```bash\n") - text.count("<!-- not run: ")
+    assert blocks == sum(cell.is_code for cell in cells)
+    assert text.count("```text\n") == sum(bool(cell.output) or "```text" in cell.text for cell in cells)
 
 
 def alike(printed, said):

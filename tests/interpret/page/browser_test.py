@@ -34,10 +34,16 @@ def page(bert, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def headless(tmp_path_factory):
-    """The page of a model that has neither head, of a single text."""
+def disentangled():
+    """A model that has neither head, and scores of relative positions."""
+    return with_words(pos_att_type=("c2p", "p2c"), position_buckets=4, position_biased_input=False)
+
+
+@pytest.fixture(scope="module")
+def headless(disentangled, tmp_path_factory):
+    """Its page, of a single text."""
     path = tmp_path_factory.mktemp("headless") / "page.html"
-    path.write_text(build_html(gather(with_words(), ["a film"]), "tiny"), encoding="utf-8")
+    path.write_text(build_html(gather(disentangled, ["a film"]), "tiny"), encoding="utf-8")
     return path
 
 
@@ -74,7 +80,7 @@ async def _arrow(browser, key):
 
 
 @pytest.mark.slow
-def test_a_visit(bert, page, headless):
+def test_a_visit(bert, page, disentangled, headless):
     """One start of a browser, as it is slow: view after view."""
 
     async def visit():
@@ -98,6 +104,7 @@ def test_a_visit(bert, page, headless):
                     await _open(browser, name)
                     assert await browser.evaluate(CONTRAST) >= 4.5, (scheme, name)
             await _look_for_what_is_missing(browser, headless)
+            await _look_at_relative_positions(browser, disentangled)
             return browser.requested, browser.errors
 
     requested, errors = asyncio.run(visit())
@@ -221,6 +228,18 @@ async def _look_for_what_is_missing(browser, headless):
     assert "Attributions require a head for labels, tags or answers;" in await _text(browser, ".missing")
     await _open(browser, "heads")
     assert (await _text(browser, ".readout")).startswith("Layer 0, head 0: the ")
+
+
+async def _look_at_relative_positions(browser, bert):
+    [row] = inspect.neurons(bert, ["a film"])
+    await _open(browser, "neurons")
+    await browser.until("document.querySelector('.query').textContent.includes('a')")
+    cells = np.array(await _texts(browser, ".neurons tbody td")).reshape(len(row), 6)
+    positions, scores = ([float(text.replace("\u2212", "-")) for text in column] for column in cells.T[3:5])
+    place = row.tokens.index("a")
+    expected = sum(term[0, 0, place] for term in row.positions.values())
+    np.testing.assert_allclose(positions, expected, atol=0.03)
+    np.testing.assert_allclose(scores, row.scores(0, 0)[place], atol=0.03)
 
 
 @pytest.mark.slow

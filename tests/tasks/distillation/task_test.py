@@ -88,6 +88,7 @@ def test_the_loss_is_that_of_the_labels_and_that_of_the_teacher(home, taught):
     outputs, answers = model(inputs), teacher(inputs)
     batch["is_real_example"] = tf.constant([1, 1, 1, 0, 1, 1, 1, 1], tf.float32)
     far = task.distillation_losses(outputs, answers, batch, 2.0).numpy()
+    batch |= taught.extra_targets(batch)
     parts = taught.loss_parts(outputs, batch, taught.loss_normalizers(batch))
     own = task.loss(outputs, batch, task.loss_normalizers(batch))
     assert float(parts["label_loss"]) == pytest.approx(float(own), rel=1e-6)
@@ -100,7 +101,10 @@ def test_the_loss_is_that_of_the_labels_and_that_of_the_teacher(home, taught):
 def test_labels_are_known_by_their_names(home, taught):
     batch, (task, one, identity), (_, other, others) = _batch(), taught, _taught(home, "swapped")
     outputs, denominators = task.build_model()({name: batch[name] for name in FEATURES}), task.loss_normalizers(batch)
-    parts = [float(each.loss_parts(outputs, batch, denominators)["teacher_loss"]) for each in (one, other)]
+    parts = [
+        float(each.loss_parts(outputs, batch | each.extra_targets(batch), denominators)["teacher_loss"])
+        for each in (one, other)
+    ]
     assert parts[0] == pytest.approx(parts[1], rel=1e-5) and identity["teacher"] != others["teacher"]
 
 

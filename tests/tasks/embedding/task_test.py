@@ -1,5 +1,6 @@
 """Embedding: each loss by hand, the files of a run, and from pairs to a model with the same vectors everywhere."""
 
+import dataclasses
 import json
 import types
 
@@ -13,12 +14,14 @@ from bert_tf.data.example_checks import check_samples
 from bert_tf.data.features import keras_inputs
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.metrics import higher_is_better
+from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
-from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.distillation import DistilledTask
 from bert_tf.tasks.embedding import EmbeddingTask, encode_text_groups
+from bert_tf.tasks.embedding_data import TextGroups
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task, save_task
@@ -28,7 +31,7 @@ from tests import tiny
 from tests.sentence_folders import PLAIN, write
 from tests.tasks.embedding.support import pairs, run
 from tests.tasks.reranking.support import queries, write_jsonl
-from tests.tasks.support import options
+from tests.tasks.support import labeled_texts, options
 
 # === Losses ===
 
@@ -297,7 +300,7 @@ def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_
     pairs_alone = tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c")
     encoded = task.encode_examples(tokenizer, read(["dev"], eval_file=str(pairs_alone))["dev"], 8, True)
     assert not encoded.targets
-    by_score = EmbeddingTask(tiny.config(), loss=loss, by_score=True)
+    by_score = EmbeddingTask(tiny.config(), loss=loss, eval_by="spearman")
     assert by_score.example_losses(tf.ones([2, 2, 4]), {"label_values": tf.ones(2)}) is None
 
 
@@ -312,6 +315,132 @@ def test_what_lists_cannot_do(given, message, tmp_path):
     none = str(write_jsonl(tmp_path / "none.jsonl", LISTS[1:]))
     with pytest.raises(ValueError, match="none.jsonl: `loss=triplet` requires negatives. No query has any"):
         read(["train"], train_file=none, loss="triplet")
+
+
+RANKINGS = [("a", ["film", "bad", "good"], [0, 1, 2]), ("b", ["music", "people"], [1, 0])]
+RANKED_VECTORS = np.zeros([2, 4, 4], np.float32)
+RANKED_VECTORS[0, :, :2] = [(1, 0), (0.9, 0.1), (0.1, 0.9), (0.5, 0.5)]  # film, good, bad
+RANKED_VECTORS[1, :3, :2] = [(0, 3), (0.1, 0.9), (0.9, 0.1)]
+
+
+def test_the_order_of_documents_is_scored_as_that_of_a_reranker(tmp_path):
+    path = write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances"))
+    given = options(EmbeddingOptions, eval_file=str(path), train_file=str(path), eval_by="ranking")
+    data = EmbeddingTask.read_data(given, ["train", "dev"], None).examples
+    assert [len(each) for each in data.values()] == [3, 2]  # a training example per relevant document
+    assert not check_samples({kind: EmbeddingTask.lint_sample(each, None, given) for kind, each in data.items()})
+    task = EmbeddingTask.create(described(), None, given, None)
+    encoded = task.encode_examples(Tokenizer(tiny.VOCAB), data["dev"], 8, True)
+    assert encoded.row_counts.tolist() == [4, 3] and not encoded.targets
+    found = task.metrics(RANKED_VECTORS, encoded)
+    assert found == ranking_metrics([[0, 2, 1], [1, 0]]) and tuple(found) == task.metric_names
+    assert task.example_losses(tf.constant(RANKED_VECTORS), {}) is None
+    report = task.error_report(SplitPredictions("dev", data["dev"], encoded, RANKED_VECTORS, None))
+    assert report.ranks.tolist() == [2, 1]
+    short = EmbeddingTask(tiny.config(), eval_by="ranking", matryoshka_dims=(32, 1))
+    assert short.metrics(RANKED_VECTORS, encoded).keys() == set(short.metric_names)
+    assert higher_is_better("ndcg_at_10_dim_1")
+
+
+def test_a_run_is_ranked_with_its_qrels(tmp_path):
+    files = {"eval_file": ("a.run", "q d1 1\nq d2 2\n"), "qrels_file": ("qrels", "q 0 d2 1\nq 0 d3 1\n"),
+             "queries_file": ("queries.tsv", "q\tgood\n"),
+             "documents_file": ("documents.tsv", "d1\tfilm\nd2\tmusic\nd3\tpeople\n")}  # fmt: skip
+    for name, text in files.values():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    given = {flag: str(tmp_path / name) for flag, (name, _) in files.items()} | {"eval_by": "ranking"}
+    [examples] = read(["dev"], **given).values()
+    assert (examples.documents, examples.relevances, examples.judged) == ([["film", "music"]], [[0, 1]], [[1, 1]])
+    path = str(write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances")))
+    with pytest.raises(ValueError, match=r"`queries_file` requires a run \(.run or .trec\) among the data files"):
+        read(["dev"], **given | {"eval_file": path})
+    with pytest.raises(ValueError, match="`eval_by=ranking` requires queries with documents. Received `task_name=sts"):
+        read(["dev"], task_name="sts-b", data_dir="x", eval_by="ranking")
+
+
+# === Prompts ===
+
+
+PROMPTS = '{"query": "see it : ", "passage": "story "}'
+
+
+def described(config=None):
+    return types.SimpleNamespace(config=config or tiny.config(), tokenizer=Tokenizer(tiny.VOCAB))
+
+
+def created(**given):
+    return EmbeddingTask.create(described(), None, options(EmbeddingOptions, **given), None)
+
+
+def ids_of(task, groups):
+    lists = dataclasses.replace(TextGroups([], [], [], [], "file", []), ids=list(map(str, groups)))
+    for query, positive, *negatives in groups:
+        lists.queries.append(query)
+        lists.positives.append(positive)
+        lists.negatives.append(negatives)
+    return task.encode_examples(Tokenizer(tiny.VOCAB), lists, 9, False).rows.features["input_ids"].tolist()
+
+
+def test_each_text_is_encoded_with_its_prompt():
+    task, plain = created(prompts=PROMPTS), EmbeddingTask(tiny.config())
+    groups = [["good film", "a good film", "it"], ["music", "people and music to see"]]
+    prompted = [[f"see it : {first}", *(f"story {text}" for text in others)] for first, *others in groups]
+    assert ids_of(task, groups) == ids_of(plain, prompted) != ids_of(plain, groups)
+    single = labeled_texts(("good film", None))
+    for prompts, text in ((PROMPTS, "good film"), ("the ", "the good film")):
+        of_run, tokenizer = created(prompts=prompts), Tokenizer(tiny.VOCAB)
+        expected = plain.encode_examples(tokenizer, labeled_texts((text, None)), 9, False).rows.features["input_ids"]
+        found = of_run.encode_examples(tokenizer, single, 9, False).rows.features["input_ids"]
+        served, _ = of_run.read(tokenizer, [tf.constant(["good film"])], 9)
+        assert found.tolist() == expected.tolist() == served["input_ids"][0].numpy().tolist()
+
+
+def test_prompts_are_kept_and_taken_from_the_start(tmp_path):
+    task = created(prompts=PROMPTS)
+    tiny.checkpoint(tmp_path)
+    save_task(tmp_path, TrainedTask(task, ("text",), 16))
+    assert read_task(str(tmp_path), tiny.config()).task.recipe == task.recipe
+    assert [SentenceEncoder(str(tmp_path), prompt_name=name).prompt for name in ("query", "passage", None)] == [
+        "see it : ", "story ", "",
+    ]  # fmt: skip
+    again = created(init_checkpoint=str(tmp_path))
+    assert again.recipe == task.recipe
+    assert created(init_checkpoint=str(tmp_path), prompts="").recipe == PoolingConfig()
+    write(tmp_path, config_sentence_transformers={"prompts": {"query": "x "}, "truncate_dim": 8})
+    assert created(init_checkpoint=str(tmp_path)).recipe == PoolingConfig(prompts={"query": "x "}, dim=8)
+    kept = TrainedTask(task, ("text",), 16)
+    same = EmbeddingTask.with_trained_defaults(options(EmbeddingOptions, prompts=PROMPTS), kept)
+    assert EmbeddingTask.create(described(), None, same, kept).recipe == task.recipe
+    with pytest.raises(ValueError, match="`prompts` must match the trained model's, {.*}. Received: ; omit it."):
+        EmbeddingTask.with_trained_defaults(options(EmbeddingOptions, prompts=""), kept)
+
+
+@pytest.mark.parametrize("prompts", ['{"query": 1}', '{"query": ', '{"text_a": "x"}'])
+def test_what_is_no_prompt(prompts):
+    with pytest.raises(ValueError, match="`prompts` must be one text, or a JSON object of texts named query or doc"):
+        created(prompts=prompts)
+
+
+def test_prompts_that_would_not_be_pooled(tmp_path):
+    files = {"1_Pooling__config": {"include_prompt": False},
+             "config_sentence_transformers": {"prompts": {"query": "x "}, "default_prompt_name": "query"}}  # fmt: skip
+    start = write(tmp_path, **files)
+    with pytest.raises(ValueError, match="`init_checkpoint` must pool the tokens of its prompts. .* does not"):
+        created(init_checkpoint=start, do_train=True)
+    assert not created(init_checkpoint=start, prompts="").recipe.prompts
+    with pytest.raises(ValueError, match="`model` must pool the tokens of its prompts"):
+        EmbeddingTask.from_foreign_model(start, described())
+
+
+def test_shorter_vectors_of_the_start_are_scored_and_served():
+    """The loss is of all dimensions; metrics, predictions and served vectors have the first ones alone."""
+    task, vectors = EmbeddingTask(tiny.config(), normalize=True, dim=8), unit_vectors(4, 2, 32)
+    found = task.reduce_outputs(tf.constant(vectors), {}).numpy()
+    expected = vectors[:, :, :8] / np.linalg.norm(vectors[:, :, :8], axis=-1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    model = task.build_model()
+    assert model.output_shape[-1] == 32 and task.for_serving(model).output_shape == (None, 8)
+    assert EmbeddingTask(tiny.config(), **task.to_dict()).recipe == task.recipe
 
 
 # === Task ===
@@ -434,6 +563,10 @@ def test_it_learns_from_lists_of_any_length(trained, tmp_path):
     run(**given, output_dir=str(tmp_path / "before"))
     run(**given, output_dir=str(tmp_path / "out"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
         train_batch_size=8, num_train_epochs=6.0, learning_rate=1e-3)  # fmt: skip
+    run(**given, output_dir=str(tmp_path / "kept"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
+        train_batch_size=8, num_train_epochs=2.0, learning_rate=1e-3, eval_by="ranking", keep_best="ndcg_at_10",
+        save_checkpoints_steps=4)  # fmt: skip
+    assert scores(tmp_path / "kept").keys() == {"eval_mrr_at_10", "eval_ndcg_at_10", "eval_map", "global_step"}
     before, after = scores(tmp_path / "before"), scores(tmp_path / "out")
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.02
 

@@ -3,25 +3,31 @@
 const S = facts.tokens.length;
 const [, , D] = facts.arrays.query.shape;
 const WIDTH = Math.min(256, Math.max(96, 3 * D));
+const TERMS = facts.position_terms; // scores of relative positions, which are added to the sum of products
+const SCALE = Math.sqrt((1 + TERMS) * D);
+const DIVISOR = TERMS ? `\u221a(${1 + TERMS} \u00d7 ${D})` : `\u221a${D}`;
 
-view("neurons", "Neurons", `The query of a token, ${D} dimensions, is multiplied elementwise with the key of each token. The ` +
-  `sum of the products divided by \u221a${D} is the score, and the softmax of the scores gives the weights. Bars point ` +
-  "up for positive values and down for negative ones; the largest 2 % are clipped.", show);
+view("neurons", "Neurons", `The query of a token, ${D} dimensions, is multiplied elementwise with the key of each token. ` +
+  `The sum of the products${TERMS ? " and of the scores of relative positions," : ""} divided by ${DIVISOR} is the ` +
+  "score, and the softmax of the scores gives the weights. Bars point up for positive values and down for negative " +
+  "ones; the largest 2 % are clipped.", show);
 
 async function show(box) {
   const found = element("div");
   const update = async () => {
-    const [weights, query, key] = await Promise.all(["weights", "query", "key"].map((each) => numbers(each, state.layer)));
+    const names = ["weights", "query", "key", ...(TERMS ? ["positions"] : [])];
+    const [weights, query, key, positions] = await Promise.all(names.map((each) => numbers(each, state.layer)));
     const cut = (values, token) => values.subarray((state.head * S + token) * D, (state.head * S + token + 1) * D);
     const start = (state.head * S + state.token) * S;
-    fill(found, cut(query, state.token), facts.tokens.map((_, n) => cut(key, n)), weights.subarray(start, start + S));
+    fill(found, cut(query, state.token), facts.tokens.map((_, n) => cut(key, n)), weights.subarray(start, start + S),
+      positions?.subarray(start, start + S));
   };
   box.append(element("div", { class: "controls" }, pickLayer(update), pickHead(update)),
     pieceChips("Query of token", update), found);
   await update();
 }
 
-function fill(found, query, keys, weights) {
+function fill(found, query, keys, weights, positions) {
   if (!facts.kept[state.layer][state.head]) {
     found.replaceChildren(element("p", {}, "This head was pruned: it has no queries and keys."));
     return;
@@ -34,8 +40,9 @@ function fill(found, query, keys, weights) {
   drawBars(own, query, usual(query), WIDTH);
   const detail = element("div");
   const choose = (n) => detail.replaceChildren(...pairOf(n, query, keys[n], products[n], dots[n], weights[n]));
-  const rows = keys.map((_, n) => rowOf(n, dots[n], most.dot, weights[n], choose));
-  const names = ["Key of", "key", "query \u00d7 key", "sum", `score, sum / \u221a${D}`, "weight"];
+  const rows = keys.map((_, n) => rowOf(n, dots[n], most.dot, weights[n], positions?.[n], choose));
+  const score = TERMS ? ["positions", `score, (sum + positions) / ${DIVISOR}`] : [`score, sum / ${DIVISOR}`];
+  const names = ["Key of", "key", "query \u00d7 key", "sum", ...score, "weight"];
   const head = element("tr", {}, names.map((name) => element("th", { scope: "col" }, name)));
   const body = element("tbody", {}, rows);
   const scroller = scrolling("Keys", arrows(element("table", { class: "neurons" }, element("thead", {}, head), body)));
@@ -51,7 +58,7 @@ function fill(found, query, keys, weights) {
   choose([...weights.keys()].reduce((a, b) => (weights[b] > weights[a] ? b : a)));
 }
 
-function rowOf(n, dot, most, weight, choose) {
+function rowOf(n, dot, most, weight, position, choose) {
   const hidden = facts.causal && n > state.token;
   const [key, product] = [`Key of ${quoted(n)}`, `Query times key of ${quoted(n)}`].map(barCanvas);
   [key, product].forEach((canvas) => (canvas.width = canvas.height = 0));
@@ -59,7 +66,8 @@ function rowOf(n, dot, most, weight, choose) {
     click: () => choose(n) }, facts.tokens[n]);
   return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "drawn" }, key),
     element("td", { class: "drawn" }, product), bar(plain(dot), Math.abs(dot) / most, Math.sign(dot)),
-    element("td", {}, plain(dot / Math.sqrt(D))), bar(hidden ? "hidden" : weightText(weight), weight));
+    ...(TERMS ? [element("td", {}, plain(position))] : []), element("td", {}, plain((dot + (position ?? 0)) / SCALE)),
+    bar(hidden ? "hidden" : weightText(weight), weight));
 }
 
 function pairOf(n, query, key, product, dot, weight) {

@@ -1,0 +1,261 @@
+"""Whether everything works on an accelerator, and how fast: a table while it runs, then results.json and results.md.
+
+    make prove-gpu                                        the GPUs of this machine, within 20 minutes
+    make prove-gpu ARGS=--rehearse                        the same steps on the CPU, small, with two virtual devices
+    make prove-gpu ARGS=--tpu                             a TPU VM: the steps that TPUStrategy can make
+    python benchmarks/prove_accelerator.py [--steps=product,memory] [--budget_minutes=20] [--again] [--dry_run]
+
+The steps are in order of worth. Each is a process with its own time limit and log, in a folder of --output_dir: one
+that fails or hangs does not end the others. The same command continues where it was stopped: steps that have passed on
+these devices and versions are kept, with the revision of the code that they ran, unless --again repeats them. The exit
+status is 1 if a step did not pass.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import glob
+import json
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from peers import ROOT, gpus
+
+sys.path.insert(0, str(ROOT))
+from bert_tf.utils import resources
+from bert_tf.utils.files import write_text
+from tools.docs import accelerators
+
+# A rehearsal may share its few cores with other work.
+_BUDGET_MINUTES = {"gpu": 20, "tpu": 20, "rehearsal": 60}
+_PATIENCE = {"gpu": 1, "tpu": 1, "rehearsal": 3}
+_SHORTEST_S = 10  # of the budget: less is not worth a start
+_OUTCOME, _FIGURES = "outcome.json", "figures.json"
+_TPUS = ("/dev/accel*", "/dev/vfio/[0-9]*")  # the chips of a TPU VM
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step: its name in accelerator_steps.py, what it shows, its time limit, and whether a TPU makes it, too."""
+
+    name: str
+    what: str
+    limit_s: int
+    on_tpu: bool = False
+
+
+STEPS = (
+    Step("product", "the device is used; its matrix product", 120, True),
+    Step("precisions", "float32, bfloat16 and float16, with and without XLA", 240, True),
+    Step("fine_tuning", "throughput of fine-tuning", 240, True),
+    Step("pretraining", "throughput of pretraining with LAMB", 300, True),
+    Step("inference", "throughput of inference", 180),
+    Step("resume", "stopped and resumed with --deterministic", 240, True),
+    Step("memory", "planned and actual memory", 180),
+    Step("mirrored", "MirroredStrategy on several devices", 180),
+    Step("exports", "exports served with and without XLA", 300),
+    Step("tests", "fast tests of what runs on a device", 300),
+    Step("bench", "make bench, short", 300),
+)
+
+
+def main():
+    options = _options()
+    mode = "rehearsal" if options.rehearse else "tpu" if options.tpu else "gpu"
+    steps = [step for step in STEPS if step.name in options.steps and (mode != "tpu" or step.on_tpu)]
+    if options.dry_run:
+        print("\n".join(f"{step.name:<12} at most {step.limit_s:>3} s  {step.what}" for step in steps))
+        return
+    steps = [dataclasses.replace(step, limit_s=_PATIENCE[mode] * step.limit_s) for step in steps]
+    if missing := _missing_device(mode):
+        sys.exit(missing)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the running step is ended, too
+    folder = pathlib.Path(options.output_dir or ROOT / "build" / "proof" / mode).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    results, machine = pathlib.Path(options.results or folder / "results.json"), describe_machine(mode)
+    revision = find_revision()
+    print(f"{', '.join(machine['devices'])}; TensorFlow {machine['tensorflow']}; revision {revision}")
+    begin, budget = time.monotonic(), options.budget_minutes or _BUDGET_MINUTES[mode]
+
+    def command(step, place):
+        return [sys.executable, str(ROOT / "benchmarks" / "accelerator_steps.py"), step.name, mode, str(place)]
+
+    for _ in prove(steps, command, folder, machine, revision, 60 * budget, options.again):
+        report = make_report(folder, machine, revision, budget, time.monotonic() - begin)
+        write_text(results, json.dumps(report, indent=1) + "\n")
+        write_text(results.with_suffix(".md"), accelerators.page(report))
+    print(f"{results}\n{results.with_suffix('.md')}")
+    sys.exit(any(report["steps"][step.name]["status"] != "passed" for step in steps))
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    device = parser.add_mutually_exclusive_group()
+    device.add_argument("--rehearse", action="store_true", help="on the CPU, small, with two virtual devices")
+    device.add_argument("--tpu", action="store_true", help="on the TPU of this machine")
+    parser.add_argument("--steps", default=",".join(step.name for step in STEPS), help="default: all")
+    parser.add_argument("--budget_minutes", type=float, help="time for all steps; default: 20, rehearsing 60")
+    parser.add_argument("--output_dir", help="folder of logs; default: build/proof/gpu, tpu or rehearsal")
+    parser.add_argument("--results", help="a file of JSON, with a page of Markdown next to it")
+    parser.add_argument("--again", action="store_true", help="repeat steps that have passed")
+    parser.add_argument("--dry_run", action="store_true", help="only list the steps")
+    options = parser.parse_args()
+    options.steps = options.steps.split(",")
+    known = [step.name for step in STEPS]
+    if unknown := [name for name in options.steps if name not in known]:
+        parser.error(f"--steps must be among {', '.join(known)}; got {', '.join(unknown)}")
+    return options
+
+
+def _missing_device(mode):
+    """Returns what to do about a device that is not there, or None."""
+    if mode == "gpu" and not gpus():
+        return (
+            "No GPU found: nvidia-smi lists none. ARGS=--rehearse runs the same steps on the CPU, with small models "
+            "and two virtual devices."
+        )
+    if mode == "tpu" and not any(map(glob.glob, _TPUS)):
+        return f"No TPU found: this machine has none of {', '.join(_TPUS)}. Run --tpu on a TPU VM."
+    return None
+
+
+def describe_machine(mode: str) -> dict:
+    """Returns what decides whether an earlier step counts: the devices and the versions."""
+    devices, processor = [], f"{resources.name()}, {resources.cores()} cores"
+    if mode == "gpu":
+        fields = "name,memory.total,compute_cap,driver_version"
+        command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        devices = ["{}, {}, compute capability {}, driver {}".format(*line.split(", ")) for line in lines]
+    elif mode == "tpu":
+        kind = os.environ.get("TPU_ACCELERATOR_TYPE", "TPU")
+        devices = [f"{kind} {path}" for pattern in _TPUS for path in sorted(glob.glob(pattern))]
+    versions = resources.package_versions(("tensorflow", "keras"))
+    return {"mode": mode, "devices": devices or [processor], "processor": processor, "system": platform.platform(),
+            **versions}  # fmt: skip
+
+
+def find_revision() -> str:
+    """Returns the revision of the checkout, marked if files differ from it, or "unknown" outside a repository."""
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    revision = shutil.which("git") and git("rev-parse", "--short=12", "HEAD")
+    return f"{revision}{'-dirty' if git('status', '--porcelain') else ''}" if revision else "unknown"
+
+
+def prove(
+    steps: Iterable[Step],
+    command: Callable[[Step, pathlib.Path], Sequence[str]],
+    folder: pathlib.Path,
+    machine: dict,
+    revision: str,
+    budget_s: float,
+    again: bool = False,
+):
+    """Runs the steps one after the other, prints a line for each, and yields its outcome.
+
+    Args:
+        steps: what to run.
+        command: returns the command of a step, which writes its figures into the folder that it is given.
+        folder: with a folder for each step.
+        machine: of `describe_machine`; a step that has passed on the same one is kept.
+        revision: of the code.
+        budget_s: seconds for all steps.
+        again: run those, too.
+    """
+    end, is_terminal = time.monotonic() + budget_s, sys.stdout.isatty()
+    print(f"{'left':>6}  {'step':<12} {'result':<8} {'time':>6}")
+    for step in steps:
+        place = folder / step.name
+        outcome = None if again else _kept(place, machine)
+        if not outcome:
+            if is_terminal:
+                print(f"{end - time.monotonic():>4.0f} s  {step.name:<12} {step.what} ...", end="\r", flush=True)
+            outcome = run_step(step, command(step, place), place, end - time.monotonic(), machine["mode"])
+            outcome |= {"revision": revision, "machine": machine}
+            write_text(place / _OUTCOME, json.dumps(outcome, indent=1) + "\n")
+            said = outcome["message"] or _figures(place).get("summary", "")
+        else:
+            said = f"kept, of revision {outcome['revision']}; --again repeats it"
+        left = f"{max(0, end - time.monotonic()):>4.0f} s  {step.name:<12} {outcome['status']:<8}"
+        print(f"{left} {outcome['seconds']:>4.0f} s  {said}", flush=True)
+        yield outcome
+
+
+def run_step(step: Step, command: Sequence[str], place: pathlib.Path, left_s: float, mode: str) -> dict:
+    """Runs a step within its limit and the seconds that are left; returns its status, its seconds, and a message."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    if left_s < min(_SHORTEST_S, step.limit_s):
+        return {"status": "not run", "seconds": 0.0, "message": "the time budget was used up"}
+    # Several processes of a step share a GPU; a rehearsal takes none.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+    environment["PYTHONUNBUFFERED"] = "1"  # so that the last line of the log is the last one written
+    environment |= {"CUDA_VISIBLE_DEVICES": "-1"} if mode == "rehearsal" else {}
+    limit, begin, message = min(step.limit_s, left_s), time.monotonic(), ""
+    with open(place / "log", "wb") as log:
+        child = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                 start_new_session=True)  # fmt: skip
+        try:
+            if child.wait(limit):
+                message = _last_line(place / "log") or f"status {child.returncode}"
+        except subprocess.TimeoutExpired:
+            message = f"stopped after {limit:.0f} s; last line: {_last_line(place / 'log')}"
+        finally:  # with all that it has started
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    status = "failed" if message else "passed"
+    return {"status": status, "seconds": round(time.monotonic() - begin, 1), "message": message}
+
+
+def _last_line(path):
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+
+def _kept(place, machine):
+    """Returns the outcome of a step that has passed before on the same machine, or None."""
+    outcome = _read(place / _OUTCOME)
+    return outcome if outcome.get("status") == "passed" and outcome.get("machine") == machine else None
+
+
+def _figures(place):
+    return _read(place / _FIGURES)
+
+
+def _read(path):
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def make_report(folder: pathlib.Path, machine: dict, revision: str, budget_minutes: float, seconds: float) -> dict:
+    """Returns the results of all steps on this machine, run or not, for results.json and the page."""
+    steps = {}
+    for step in STEPS:
+        outcome, figures = _read(folder / step.name / _OUTCOME), _figures(folder / step.name)
+        if outcome.pop("machine", None) != machine:
+            outcome, figures = {"status": "not run", "seconds": 0.0, "message": "", "revision": revision}, {}
+        if machine["mode"] != "tpu" or step.on_tpu:
+            steps[step.name] = {"what": step.what, **outcome, "figures": figures}
+    best = steps.get("product", {}).get("figures", {}).get("tflops", {})
+    for step in steps.values():
+        for speed in step["figures"].get("speeds", []):
+            if peak := best.get(speed["precision"].removeprefix("mixed_")):
+                speed["share_of_product"] = speed["tflops"] / peak
+    day = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    report = {**machine, "revision": revision, "date": day, "budget_minutes": budget_minutes}
+    return {**report, "seconds": round(seconds, 1), "anchors": accelerators.ANCHORS, "steps": steps}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""What type checkers and editors read instead of __init__.py, which imports each name when it is first used."""
+
+from bert_tf import interpret as inspect
+from bert_tf.checkpoints.loading import load
+from bert_tf.export.conversion.convert import save
+from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
+from bert_tf.inference import sklearn
+from bert_tf.inference.predictor import Predictor
+from bert_tf.inference.sentence_encoder import SentenceEncoder
+from bert_tf.interpret.page import visualize
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.serving.client.client import Client
+from bert_tf.tokenization.wordpiece import Tokenizer
+
+__version__: str
+__all__ = [
+    "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
+    "inspect", "load", "save", "sklearn", "visualize",
+]  # fmt: skip

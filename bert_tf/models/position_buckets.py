@@ -1,0 +1,42 @@
+"""Buckets of relative positions: which distances share an embedding (DeBERTa, version 2).
+
+In float32, because rounding decides between two buckets.
+"""
+
+import numpy as np
+
+_VECTOR = 16  # at least as many numbers as TensorFlow computes at a time
+
+
+def position_buckets(length: int, buckets: int | None, most: int) -> np.ndarray:
+    """Returns the bucket of each distance 0, 1, ..., int32 [length], computed as in Transformers.
+
+    Args:
+        length: number of distances.
+        buckets: `EncoderConfig.position_buckets`. If None, each distance has a bucket of its own.
+        most: `EncoderConfig.most_relative_positions`.
+    """
+    distance = np.arange(length, dtype=np.float32)
+    if buckets is None:
+        return distance.astype(np.int32)
+    half = buckets // 2
+    scale = np.log(np.float32((most - 1) / half))
+    return _join(distance, half, np.log(np.maximum(distance, 1) / np.float32(half)) / scale * np.float32(half - 1))
+
+
+def keras_hub_buckets(length: int, buckets: int, most: int) -> np.ndarray:
+    """Returns the same as computed in KerasHub, which multiplies before it divides.
+
+    The logarithms are TensorFlow's, as there: its own for vectors, and another for single numbers.
+    """
+    import tensorflow as tf  # here, because configurations of other models are read without it
+
+    half = np.float32(buckets // 2)
+    distance = np.arange(-(-length // _VECTOR) * _VECTOR, dtype=np.float32)
+    scale = tf.math.log(np.float32(most - 1) / half).numpy()
+    shares = tf.math.log(np.maximum(distance, 1) / half).numpy() * (half - 1) / scale
+    return _join(distance, half, shares)[:length]
+
+
+def _join(distance, half, shares):
+    return np.where(distance <= half, distance, np.ceil(shares) + half).astype(np.int32)

@@ -1,0 +1,91 @@
+"""Queries with documents and relevances, from the files of a run: lists, triples, or a TREC run with its qrels."""
+
+import functools
+from collections.abc import Iterable, Sequence
+
+from absl import logging
+
+from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
+from bert_tf.data.table_reader import excerpt
+from bert_tf.data.tables import read_files
+from bert_tf.data.trec_files import RUN_EXTENSIONS, is_trec_run, read_qrels, read_texts_by_id, read_trec_run
+from bert_tf.evaluation.ranking import rank_documents
+from bert_tf.tasks.options import RankingFileOptions
+
+
+def read_rankings(options: RankingFileOptions, kind: str) -> RankingExamples:
+    """Reads the file of a kind of split; relevances are not read for "test".
+
+    Raises:
+        ValueError: the file was not given or is invalid, or a run lacks a file that it refers to.
+    """
+    path = options.file_of(kind, "queries")
+    if is_trec_run(path):
+        return read_files(path, functools.partial(_read_run, options=options, kind=kind))
+    return read_ranking_file(path, kind != "test", options.dialect)
+
+
+def check_run_files(options: RankingFileOptions, examples: Iterable):
+    """Raises ValueError if files for runs were given, but no file of examples is a run."""
+    of_runs = [name for name in ("queries_file", "documents_file", "qrels_file") if getattr(options, name)]
+    if of_runs and not any(is_trec_run(each.path) for each in examples):
+        raise ValueError(
+            f"`{of_runs[0]}` requires a run ({' or '.join(RUN_EXTENSIONS)}) among the data files. Remove it."
+        )
+
+
+def check_differences(examples: RankingExamples):
+    """Raises ValueError if a query has nothing to learn from: documents of one relevance only."""
+    alike = next((n for n, each in enumerate(examples.relevances) if not _differ(each)), None)
+    if alike is not None:
+        raise ValueError(
+            f"{examples.where(alike)}: every training query must have documents of different relevance, such as "
+            f"negatives. All {len(examples.documents[alike])} of {excerpt(examples.queries[alike])} have the same; add "
+            "some, or remove the line."
+        )
+
+
+def rank_relevances(scores: Iterable[Sequence[float]], examples: RankingExamples) -> list[list[int]]:
+    """Returns the relevances of each query's documents, the best-ranked first; `scores`: one per document."""
+    rows = zip(scores, examples.document_ids, examples.relevances, strict=True)
+    return [[relevances[i] for i in rank_documents(own, ids)] for own, ids, relevances in rows]
+
+
+def _read_run(path, options, kind):
+    """Reads a TREC run, with the relevances of the qrels unless `kind` is "test".
+
+    Queries without qrels are left out, as in trec_eval; in training also those that have nothing to learn from.
+    """
+    needed = ("queries_file", "documents_file", *(["qrels_file"] if kind != "test" else []))
+    for name in needed:
+        if not getattr(options, name):
+            raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
+    encoding, dialect = options.encoding, options.dialect
+    run, qrels = read_trec_run(path, encoding), read_qrels(options.qrels_file, encoding) if kind != "test" else {}
+    if kind != "test":
+        gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
+        kept = [query for query in run if query in qrels and (kind != "train" or _differ(gains[query]))]
+        logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), options.qrels_file)
+        run = {query: run[query] for query in kept}
+    if not run:
+        raise ValueError(f"{path} contains no queries, or none that `qrels_file` has relevant documents of.")
+    ids = {name for each in run.values() for name in each.documents}
+    ids |= {name for query in run for name, gain in qrels.get(query, {}).items() if gain > 0}
+    texts = read_texts_by_id(options.documents_file, ids, "documents_file", dialect)
+    queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file", dialect)
+    entries = list(run.items())
+    return RankingExamples(
+        list(run),
+        [queries[query] for query in run],
+        [[texts[name] for name in each.documents] for _, each in entries],
+        [each.documents for _, each in entries],
+        [gains[query] for query in run] if qrels else None,
+        path,
+        [each.line for _, each in entries],
+        [list(qrels[query].values()) for query in run] if qrels else None,
+    )
+
+
+def _differ(relevances):
+    """Returns whether there is something to learn from the documents of a query."""
+    return len({max(0, each) for each in relevances}) > 1

@@ -1,0 +1,138 @@
+"""`make prove-gpu`: each step is a process of its own, and one that fails or hangs leaves the others their results."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+from tools.docs import accelerators
+
+MACHINE = {"mode": "rehearsal", "devices": ["a CPU"], "tensorflow": "2", "keras": "3", "python": "3"}
+PASSES = """
+import json, pathlib, sys
+speed = {"what": "training", "size": "2 x 128", "rows": 8, "length": 32, "precision": "mixed_bfloat16", "xla": True,
+         "sequences_per_second": 1234.5, "tflops": 0.5}
+figures = {"summary": "a | b", "tflops": {"bfloat16": 2.0}, "speeds": [speed]}
+pathlib.Path(sys.argv[1], "figures.json").write_text(json.dumps(figures))
+"""
+FAILS = "print('measured'); raise SystemExit('the losses differ')"
+HANGS = "import time; print('begun', flush=True); time.sleep(3600)"
+
+
+@pytest.fixture
+def prove(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import prove_accelerator
+
+    return prove_accelerator
+
+
+def _run(prove, folder, programs, budget_s=600, machine=MACHINE, revision="abc"):
+    """Runs steps of these Python programs, each with the limit behind it; returns their outcomes."""
+    steps = [prove.Step(name, f"shows {name}", limit) for name, (_, limit) in programs.items()]
+
+    def command(step, place):
+        return [sys.executable, "-S", "-c", programs[step.name][0], str(place)]
+
+    return dict(zip(programs, prove.prove(steps, command, folder, machine, revision, budget_s), strict=True))
+
+
+def test_a_step_that_fails_or_hangs_keeps_the_others(prove, tmp_path, capsys):
+    programs = {"resume": (FAILS, 300), "memory": (HANGS, 2), "product": (PASSES, 300)}
+    outcomes = _run(prove, tmp_path, programs)
+    assert {name: each["status"] for name, each in outcomes.items()} == {
+        "resume": "failed", "memory": "failed", "product": "passed",
+    }  # fmt: skip
+    assert outcomes["resume"]["message"] == "the losses differ"
+    assert outcomes["memory"]["message"].startswith("stopped after 2 s; last line: ")
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].split() == ["left", "step", "result", "time"] and len(said) == 4
+    assert all(line.split()[1] == "s" and int(line.split()[0]) <= 600 for line in said[1:])
+    assert said[1].endswith("the losses differ") and said[3].endswith("a | b")
+    report = prove.make_report(tmp_path, MACHINE, "def", 10, 3.0)
+    assert list(report["steps"]) == [step.name for step in prove.STEPS]
+    assert report["steps"]["tests"]["status"] == "not run"
+    (speed,) = report["steps"]["product"]["figures"]["speeds"]
+    assert speed["share_of_product"] == 0.25
+    text = accelerators.page(report)
+    assert "| `resume`: stopped and resumed with --deterministic | failed |" in text
+    assert "| a \\| b; revision abc |" in text and "| 8 x 32 | mixed_bfloat16 | on | 1,234.5 | 0.5 | 25% |" in text
+    assert "Rehearsal on a CPU" in text and "1,786 for inference, BERT-base, 8 x 128" in text
+
+
+def test_what_has_passed_on_the_same_machine_is_kept(prove, tmp_path, capsys):
+    first = {"product": (PASSES, 300), "resume": (FAILS, 300)}
+    _run(prove, tmp_path, first)
+    again = {"product": (FAILS, 300), "resume": (PASSES, 300)}
+    outcomes = _run(prove, tmp_path, again, revision="def").values()
+    assert [(each["status"], each["revision"]) for each in outcomes] == [("passed", "abc"), ("passed", "def")]
+    assert "kept, of revision abc; --again repeats it" in capsys.readouterr().out
+    other = MACHINE | {"tensorflow": "3"}
+    assert [each["status"] for each in _run(prove, tmp_path, again, machine=other).values()] == ["failed", "passed"]
+
+
+def test_without_time_no_step_is_begun(prove, tmp_path):
+    outcomes = _run(prove, tmp_path, {"product": (PASSES, 300)}, budget_s=0)
+    assert outcomes["product"]["status"] == "not run"
+    assert outcomes["product"]["message"] == "the time budget was used up"
+
+
+def _command_line(prove, monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["prove_accelerator.py", *words])
+    prove.main()
+
+
+def test_the_steps_are_listed(prove, monkeypatch, capsys):
+    _command_line(prove, monkeypatch, "--dry_run")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [each.name for each in prove.STEPS]
+    _command_line(prove, monkeypatch, "--dry_run", "--tpu", "--steps=product,memory")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["product"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "No GPU found: nvidia-smi lists none. ARGS=--rehearse runs the same steps on the CPU"),
+        (("--tpu",), "No TPU found: this machine has none of /dev/accel"),
+    ],
+)
+def test_a_missing_device_is_one_sentence(prove, monkeypatch, words, message):
+    monkeypatch.setattr(prove, "gpus", list)
+    monkeypatch.setattr(prove.glob, "glob", lambda pattern: [])
+    with pytest.raises(SystemExit, match=message):
+        _command_line(prove, monkeypatch, *words)
+
+
+@pytest.mark.parametrize("words", [("--tpu", "--rehearse"), ("--steps=product,speed",)])
+def test_wrong_options_are_refused(prove, monkeypatch, capsys, words):
+    with pytest.raises(SystemExit):
+        _command_line(prove, monkeypatch, *words)
+    assert "not allowed with" in (said := capsys.readouterr().err) or "must be among product, " in said
+
+
+def test_every_step_is_there(prove, monkeypatch):
+    import accelerator_commands
+    import accelerator_steps
+
+    for step in prove.STEPS:
+        function = getattr(accelerator_steps, step.name, None) or getattr(accelerator_commands, step.name)
+        assert function.__doc__, step.name
+    missing = [path for path in accelerator_commands.TESTS if not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_the_guide_shows_the_results_of_the_rehearsal():
+    text = accelerators.PAGE.read_text(encoding="utf-8")
+    assert text == accelerators.filled(text), "`python -m tools.docs.accelerators` writes them"
+    (path,) = accelerators.RESULTS.glob("accelerator-*.json")
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert f"<!-- {path.name} -->" in text
+    assert "failed" not in {step["status"] for step in report["steps"].values()}
+
+
+def test_make_installs_from_a_folder_alone():
+    command = ["make", "--dry-run", "-W", "requirements.lock", "setup", "UV=/x/uv", "WHEELS=wheels"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "tools/install.py requirements.lock" in done.stdout and "/x/uv" not in done.stdout

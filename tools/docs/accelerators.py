@@ -1,0 +1,93 @@
+"""The page of results of benchmarks/prove_accelerator.py, and its tables in docs/guides/gpu.md.
+
+    .venv/bin/python -m tools.docs.accelerators      # writes the tables of docs/guides/gpu.md
+
+Each pair of comments `<!-- accelerator-NAME.json -->` and `<!-- end -->` of the page holds the tables of that file of
+benchmarks/results.
+"""
+
+import json
+import re
+
+from tools.docs.navigation import ROOT
+
+PAGE = ROOT / "docs" / "guides" / "gpu.md"
+RESULTS = ROOT / "benchmarks" / "results"
+_PART = re.compile(r"(<!-- (accelerator-[\w-]+\.json) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+_NVIDIA = "NVIDIA DeepLearningExamples, TensorFlow2/LanguageModeling/BERT, TensorFlow 21.02 container"
+ANCHORS = (
+    {
+        "what": "inference, BERT-base, 8 x 128, float16, one A100 80GB",
+        "sequences_per_second": 1786.25,
+        "source": _NVIDIA,
+    },
+    {
+        "what": "pretraining of BERT-large, phase 1 (128 tokens), LAMB, mixed precision, 312 rows, one A100 80GB",
+        "sequences_per_second": 485.59,
+        "source": _NVIDIA,
+    },
+)
+
+
+def page(report: dict) -> str:
+    """Returns the results as a page of Markdown."""
+    return f"# Results on {', '.join(report['devices'])}\n\n{tables(report)}"
+
+
+def tables(report: dict) -> str:
+    """Returns what was run on, the steps, the speeds, and published speeds for comparison."""
+    versions = f"TensorFlow {report['tensorflow']}, Keras {report['keras']}, Python {report['python']}"
+    kind = "Rehearsal on a CPU with small models" if report["mode"] == "rehearsal" else "Measured"
+    lines = [
+        f"{kind} on {report['date']}: {', '.join(report['devices'])}; {versions}; revision {report['revision']}.",
+        "",
+        *_table(("Step", "Result", "Time", "Details"), _step_rows(report["steps"], report["revision"])),
+    ]
+    speeds = [speed for step in report["steps"].values() for speed in step["figures"].get("speeds", [])]
+    if speeds:
+        titles = ("Throughput", "Layers x width", "Batch", "Precision", "XLA", "Sequences per second", "TFLOP/s",
+                  "Share of the matrix product")  # fmt: skip
+        lines += ["", *_table(titles, map(_speed_row, speeds))]
+    published = "; ".join(f"{each['sequences_per_second']:,.0f} for {each['what']}" for each in report["anchors"])
+    sources = ", ".join(dict.fromkeys(each["source"] for each in report["anchors"]))
+    return "\n".join([*lines, "", f"Published sequences per second: {published} ({sources}).", ""])
+
+
+def _step_rows(steps, revision):
+    for name, step in steps.items():
+        other = f"revision {step['revision']}" if step["revision"] != revision else ""
+        details = "; ".join(filter(None, (step["message"], step["figures"].get("summary", ""), other)))
+        yield f"`{name}`: {step['what']}", step["status"], f"{step['seconds']:.0f} s", details.replace("|", "\\|")
+
+
+def _speed_row(speed):
+    share = speed.get("share_of_product")
+    return (
+        *(speed["what"], speed["size"], f"{speed['rows']} x {speed['length']}", speed["precision"]),
+        "on" if speed["xla"] else "off",
+        *(f"{speed['sequences_per_second']:,.1f}", f"{speed['tflops']:.3g}", f"{share:.0%}" if share else ""),
+    )
+
+
+def _table(titles, rows):
+    return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]
+
+
+def filled(text: str) -> str:
+    """Returns a page with the tables as they should be."""
+
+    def fill(match):
+        report = json.loads((RESULTS / match[2]).read_text(encoding="utf-8"))
+        return f"{match[1]}\n{tables(report)}\n{match[3]}"
+
+    return _PART.sub(fill, text)
+
+
+def main():
+    """Writes the page again."""
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
