@@ -2,7 +2,7 @@
 
     .venv/bin/python -m tools.versions                                    # all of them: `make test-versions`
     .venv/bin/python -m tools.versions --only=tensorflow-2.19 --python=3.10=/opt/python3.10/bin/python3
-    .venv/bin/python -m tools.versions --tests=tests/export               # results of some tests are not kept
+    .venv/bin/python -m tools.versions --tests="tests/export -x"          # only some tests
 
 An environment is .venv-versions/NAME and is made once. What was run is kept in benchmarks/results/versions.json, from
 which `python -m tools.docs.tables` writes the table of docs/reference/versions_and_hardware.md. About 10 minutes of two
@@ -32,6 +32,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "versions.json"
 ENVIRONMENTS = ROOT / ".venv-versions"
 PACKAGES = ("tensorflow", "tensorflow-text", "tensorflow-serving-api", "keras", "keras-nlp", "protobuf", "numpy",
             "tensorboard", "apache-beam")  # fmt: skip
+ALL = "all fast tests"
 TOLERANCE = 1e-5  # of a probability of an export, between the environment that wrote it and another
 _TESTS = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not slow", "-q")
 _VERSIONS = """
@@ -184,9 +185,15 @@ def exchange(pythons: Mapping[str, str], folder: pathlib.Path) -> dict[str, dict
 
 
 def keep(entries: Iterable[Mapping[str, Any]], path: pathlib.Path = RESULTS):
-    """Puts the entries into the file of results, in the place of older ones of the same names."""
+    """Puts the entries into the file of results, in the place of older ones of the same names.
+
+    What some of the tests found does not take the place of what all of them did.
+    """
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    both = {entry["name"]: entry for entry in (*before, *entries)}
+    both = {entry["name"]: entry for entry in before}
+    for entry in entries:
+        if entry["tests"] == ALL or both.get(entry["name"], {}).get("tests") != ALL:
+            both[entry["name"]] = entry
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".new")
     aside.write_text(json.dumps([both[name] for name in sorted(both)], indent=1) + "\n", encoding="utf-8")
@@ -221,7 +228,7 @@ def main(words: Sequence[str] | None = None) -> int:
             ended["not run"] += 1
             continue
         try:
-            entries.append(run_combination(combination, interpreter, shlex.split(options.tests)))
+            entries.append(run_combination(combination, interpreter, options.tests))
             ended["run"] += 1
         except RuntimeError as error:  # of one environment: the others are run all the same
             print(f"{combination.name}: {error}")
@@ -231,20 +238,21 @@ def main(words: Sequence[str] | None = None) -> int:
     for entry in entries:
         entry["exports"] = differences[entry["name"]]
         print(summary(entry))
-    if entries and not options.tests:
+    if entries:
         keep(entries)
     print(f"Combinations: {', '.join(f'{number} {what}' for what, number in ended.items())}.")
     return int(not entries or bool(ended["failed"]) or any(map(is_faulty, entries)))
 
 
-def run_combination(combination: Combination, interpreter: str, arguments: Sequence[str]) -> dict[str, Any]:
+def run_combination(combination: Combination, interpreter: str, arguments: str) -> dict[str, Any]:
     """Returns what the file of results has of a combination, but for its exports."""
     python, moved = make_environment(combination, interpreter) if combination.pins else (interpreter, [])
     versions = json.loads(run(python, "-c", _VERSIONS, *PACKAGES))
     print(f"{combination.name}: {', '.join(f'{name} {version}' for name, version in versions.items())}", flush=True)
     today = datetime.date.today().isoformat()
-    tests = run_tests(python, arguments)
-    return {"name": combination.name, "date": today, "versions": versions, "moved": moved, **tests}
+    counts = run_tests(python, shlex.split(arguments))
+    known = {"name": combination.name, "date": today, "versions": versions, "moved": moved}
+    return {**known, "tests": arguments or ALL, **counts}
 
 
 def is_faulty(entry: Mapping[str, Any]) -> bool:
@@ -255,7 +263,8 @@ def is_faulty(entry: Mapping[str, Any]) -> bool:
 def summary(entry: Mapping[str, Any]) -> str:
     """Returns the lines that tell what an entry found."""
     counts = f"{entry['passed']} passed, {len(entry['failed'])} failed, {sum(entry['skipped'].values())} skipped"
-    lines = [f"{entry['name']}: {counts}, {entry['seconds']} s", *(f"  failed: {name}" for name in entry["failed"])]
+    lines = [f"{entry['name']}, {entry['tests']}: {counts}, {entry['seconds']} s"]
+    lines += [f"  failed: {name}" for name in entry["failed"]]
     lines += [f"  export of {name}: differs by {value:.1g}" for name, value in entry["exports"].items()]
     lines += [f"  installing the package would install {each}" for each in entry["moved"]]
     return "\n".join(lines)

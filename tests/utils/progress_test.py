@@ -34,7 +34,7 @@ def use(monkeypatch):
     monkeypatch.setattr(progress, "_on_terminal", False)
     monkeypatch.setattr(progress, "_drawn", False)
     monkeypatch.setattr(progress.atexit, "register", lambda function: None)
-    monkeypatch.setattr(progress.shutil, "get_terminal_size", lambda: types.SimpleNamespace(columns=60))
+    monkeypatch.setattr(progress.shutil, "get_terminal_size", lambda **_: types.SimpleNamespace(columns=60))
 
     def use(stream, term="xterm"):
         monkeypatch.setenv("TERM", term)

@@ -4,7 +4,7 @@
 
 In docs/reference/python_api.md a row begins with a name between backticks: `bert_tf.load`. Its second cell is filled in
 here. Sources are read and not imported. In docs/reference/versions_and_hardware.md the table whose first column is
-`Tests run with` is made from what `make test-versions` wrote to benchmarks/results/versions.json.
+`Run with` is made from what `make test-versions` wrote to benchmarks/results/versions.json.
 """
 
 import ast
@@ -142,20 +142,21 @@ def _row(name):
 
 _COLUMNS = {"tensorflow": "TensorFlow", "tensorflow-text": "tensorflow-text", "keras": "Keras", "protobuf": "protobuf",
             "numpy": "NumPy"}  # fmt: skip
-_RUNS = re.compile(r"^\| Tests run with \|.*\n(?:\|.*\n)+", re.MULTILINE)
+_RUNS = re.compile(r"^\| Run with \|.*\n(?:\|.*\n)+", re.MULTILINE)
 
 
 def runs_table(entries: Iterable[Mapping[str, Any]]) -> str:
     """Returns the table of what `tools.versions` ran, one line for each entry of its file."""
-    heads = ["Tests run with", *_COLUMNS.values(), "Passed", "Failed", "Skipped", "Exports of the others", "Date"]
+    heads = ["Run with", *_COLUMNS.values(), "Tests", "Passed", "Failed", "Skipped", "Exports of the others", "Date"]
     lines = [heads, ["---"] * len(heads)]
     for entry in sorted(entries, key=lambda each: each["name"]):
         found = entry["versions"]
         worst = max(entry["exports"].values())
         exports = "same answers" if worst <= versions.TOLERANCE else f"differ by {worst:.1g}"
+        tests = "all fast ones" if entry["tests"] == versions.ALL else "some"
         counts = [entry["passed"], len(entry["failed"]), sum(entry["skipped"].values())]
         lines.append(
-            [f"Python {found['python']}", *(found[name] for name in _COLUMNS), *counts, exports, entry["date"]]
+            [f"Python {found['python']}", *(found[name] for name in _COLUMNS), tests, *counts, exports, entry["date"]]
         )
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 

@@ -146,7 +146,7 @@ def _tensors_below(message):
         for field, value in message.ListFields():
             if field.message_type is None:
                 continue
-            values = value if field.is_repeated else [value]
+            values = [value] if isinstance(value, Message) else value  # as protobuf 5 and 6 both have it
             if field.message_type.GetOptions().map_entry:
                 values = [each for each in value.values() if isinstance(each, Message)]
             open_ += values
