@@ -10,7 +10,7 @@ all variants share them. The ideas:
     multi_sample  mean loss over five dropout masks of the head (Inoue 2019)
     free_lb       two steps of adversarial noise on the word embeddings (Zhu et al. 2020)
     layerwise     --layerwise_lr_decay=0.9
-    held_out      a tenth of the examples, drawn automatically, chooses the best of ten checkpoints
+    held_out      a tenth of the examples, drawn automatically, chooses the best of ten or more checkpoints
     lora          LoRA of rank 8 with a learning rate of 1e-3
     lora_plus     the same with a ratio of 16 between the learning rates of B and A (Hayou et al. 2024), which have
                   LoRA's as their geometric mean
@@ -399,7 +399,7 @@ def difference_cell(name, values, base):
     if len(pairs) < 2:
         return ""
     mean, error = statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))
-    mark = "**" if abs(mean) > 2 * error else ""
+    mark = "**" if len(pairs) >= 5 and abs(mean) > 2 * error else ""  # fewer runs say little about the error itself
     return f"{mark}{mean:+.2f} ({error:.2f}){mark}"
 
 
