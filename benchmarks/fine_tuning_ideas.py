@@ -372,6 +372,8 @@ def rows_of(found):
     """Returns {row: (variant that it is compared with, {(set, seed): score})}."""
     rows = {}
     for (name, variant, seed), line in found.items():
+        if str(seed) not in FLAGS.seeds:
+            continue
         for weights, value in line["scores"].items():
             row = f"{variant}, {weights}" if VARIANTS[variant].held_out else variant
             rows.setdefault(row, (VARIANTS[variant].base, {}))[1][name, seed] = value
