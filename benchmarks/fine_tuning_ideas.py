@@ -1,0 +1,447 @@
+"""Ideas for fine-tuning on small data, each compared with the standard recipe on the same examples and seeds.
+
+    python benchmarks/fine_tuning_ideas.py --model=MINILM --glue_dir=glue --sst_dir=sst2-tutorial --results=ideas.jsonl
+
+RTE, CoLA, STS-B and SST-2 (train.tsv and test.tsv of --sst_dir: text and label, without a header) with --examples
+training examples each. A seed draws these examples, their order, the weights of the new head and the dropout masks;
+all variants share them. The ideas:
+
+    r_drop        two passes with different dropout masks, and their symmetric divergence (Liang et al. 2021)
+    multi_sample  mean loss over five dropout masks of the head (Inoue 2019)
+    free_lb       two steps of adversarial noise on the word embeddings (Zhu et al. 2020)
+    layerwise     --layerwise_lr_decay=0.9
+    held_out      a tenth of the examples, drawn automatically, chooses the best of ten or more checkpoints
+    lora          LoRA of rank 8 with a learning rate of 1e-3
+    lora_plus     the same with a ratio of 16 between the learning rates of B and A (Hayou et al. 2024), which have
+                  LoRA's as their geometric mean
+    longer        twice the epochs: as much time as r_drop and free_lb take
+
+The word embeddings are frozen in all variants, because their update takes a fifth of a step's time on a CPU.
+Everything runs in one process, with the graphs of a variant shared by its runs. Each run adds a line to --results, and
+the same command continues where it was stopped. --only_report prints the tables of the runs that are there. The
+published table comes from --examples=320 --eval_examples=600 --max_seq_length=64 --sets=sst-2 --seeds=1,2,3
+--variants=standard,r_drop,multi_sample,held_out.
+"""
+
+import dataclasses
+import functools
+import json
+import math
+import os
+import pathlib
+import statistics
+import sys
+import time
+import zlib
+from collections.abc import Callable
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import app, flags, logging
+
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.data.dataset import Tokenized, build_batches, scoring_order, training_order
+from bert_tf.models.lora import Lora, is_adapter
+from bert_tf.models.training_ops import seed_scope
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification_data import make_source, tokenize_examples
+from bert_tf.tasks.losses import sum_losses
+from bert_tf.training.learning_rate import LayerRates, WarmupLinearDecay, WordRate
+from bert_tf.training.optimizers import AdamConfig, make_optimizer
+from bert_tf.training.scoring import Scorer, Scoring
+from bert_tf.training.step import StepConfig, TrainStep
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("model", None, "The encoder to start from.", required=True)
+flags.DEFINE_string("glue_dir", None, "GLUE's folders, with RTE, CoLA and STS-B.", required=True)
+flags.DEFINE_string("sst_dir", None, "The folder with SST-2 as text and label.", required=True)
+flags.DEFINE_string("results", None, "File with one JSON line per run.", required=True)
+flags.DEFINE_list("seeds", ["1", "2", "3", "4", "5"], "Runs of each variant on each set.")
+flags.DEFINE_list("sets", ["rte", "cola", "sts-b", "sst-2"], "Some of the sets.")
+flags.DEFINE_list("variants", None, "Some of the variants. Default: all.")
+flags.DEFINE_integer("examples", 1000, "Training examples of each run.")
+flags.DEFINE_integer("eval_examples", 2000, "At most so many examples of the evaluation file, the same for all runs.")
+flags.DEFINE_float("num_train_epochs", 3.0, "Of each run.")
+flags.DEFINE_float("learning_rate", 5e-5, "Of each run without adapters.")
+flags.DEFINE_integer("train_batch_size", 32, "Of each run.")
+flags.DEFINE_integer("max_seq_length", 128, "Of each run.")
+flags.DEFINE_string("precision", "mixed_bfloat16", "Of each run.")
+flags.DEFINE_bool("only_report", False, "Make no run.")
+
+RECIPE = (
+    "examples", "eval_examples", "num_train_epochs", "learning_rate", "train_batch_size", "max_seq_length", "precision",
+)  # fmt: skip
+SCORES = {"rte": ("accuracy",), "cola": ("matthews",), "sts-b": ("pearson", "spearman"), "sst-2": ("accuracy",)}
+LORA_RATE = 1e-3
+NOISE_STEPS, NOISE_STEP, NOISE_START = 2, 0.1, 0.1  # norms of a text's noise, all tokens together
+HEAD_SAMPLES = 5
+HELD_OUT, CHECKPOINTS = 0.1, 10
+
+# === Ideas ===
+# Each takes (step, batch, normalizers, dropout seed) and returns the loss and its gradients.
+
+
+def differentiate(step, loss_of: Callable, *more):
+    """Returns loss_of() and its gradients, dense: of the model's trainable variables, then of the tensors `more`."""
+    watched = [*(v.value for v in step.model.trainable_variables), *more]
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(watched)
+        loss = loss_of()
+    return loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, watched)]
+
+
+def pool(step, batch, seed, noise=None):
+    """Returns pooled outputs [B, H] with the dropout masks of `seed`; `noise` [B, S, E] is added to the words."""
+    encoder = step.model.get_layer("bert")
+    features = {name: batch[name] for name in step.task.features}
+    with seed_scope(seed):
+        vectors = None if noise is None else embed(encoder.embeddings, features, noise)
+        return encoder(features, training=True, input_vectors=vectors)["pooled_output"]
+
+
+def embed(embeddings, features, noise):
+    """Computes what `Embeddings` does, with `noise` added to the word embeddings before the sum is normalized."""
+    ids, segments = features["input_ids"], features["segment_ids"]
+    x = tf.gather(embeddings.word_embeddings, ids) + noise + embeddings.position_embeddings[: tf.shape(ids)[1]]
+    table = tf.convert_to_tensor(embeddings.token_type_embeddings)
+    x += tf.einsum("bst,th->bsh", tf.one_hot(segments, embeddings.type_vocab_size), table)
+    return embeddings.dropout(embeddings.norm(x), training=True)
+
+
+def classify(step, pooled, seed):
+    """Returns the head's logits, float32 [B, L], with the dropout mask of `seed`."""
+    with seed_scope(seed):
+        return step.model.get_layer("classifier")(pooled, training=True)
+
+
+def standard(step, batch, normalizers, seed):
+    return differentiate(
+        step, lambda: step.task.loss(classify(step, pool(step, batch, seed), seed), batch, normalizers)
+    )
+
+
+def r_drop(step, batch, normalizers, seed):
+    twice = {name: tf.concat([values, values], 0) for name, values in batch.items()}  # each half has its own masks
+    distance = step.task.problem.distillation_losses
+
+    def loss():
+        a, b = tf.split(classify(step, pool(step, twice, seed), seed), 2)
+        own = (step.task.loss(a, batch, normalizers) + step.task.loss(b, batch, normalizers)) / 2
+        return own + sum_losses((distance(a, b, 1.0) + distance(b, a, 1.0)) / 2, batch) / normalizers["examples"]
+
+    return differentiate(step, loss)
+
+
+def multi_sample(step, batch, normalizers, seed):
+    def loss():
+        pooled = pool(step, batch, seed)
+        seeds = [seed + tf.constant([7919 * sample, 0]) for sample in range(HEAD_SAMPLES)]
+        losses = [step.task.loss(classify(step, pooled, each), batch, normalizers) for each in seeds]
+        return tf.add_n(losses) / HEAD_SAMPLES
+
+    return differentiate(step, loss)
+
+
+def free_lb(step, batch, normalizers, seed):
+    mask = tf.cast(batch["input_mask"], tf.float32)[:, :, tf.newaxis]
+    width = step.task.config.hidden_size
+    shape = tf.concat([tf.shape(batch["input_ids"]), [width]], 0)
+    size = tf.sqrt(tf.reduce_sum(mask, 1, keepdims=True) * width)
+    noise = tf.random.stateless_uniform(shape, seed, -1.0, 1.0) * mask * NOISE_START / size
+    total, sums = 0.0, None
+    for _ in range(NOISE_STEPS):  # with the same dropout masks, as in the paper
+        at = tf.stop_gradient(noise)
+
+        def loss(at=at):
+            return step.task.loss(classify(step, pool(step, batch, seed, at), seed), batch, normalizers)
+
+        found, (*gradients, uphill) = differentiate(step, loss, at)
+        length = tf.sqrt(tf.reduce_sum(uphill**2, [1, 2], keepdims=True))
+        noise = at + NOISE_STEP * tf.math.divide_no_nan(uphill, length)
+        total += found / NOISE_STEPS
+        gradients = [g / NOISE_STEPS for g in gradients]
+        sums = [a + b for a, b in zip(sums, gradients, strict=True)] if sums else gradients
+    return total, sums
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """What differs from the standard recipe; `base` is the variant that it is compared with, `epochs` a factor."""
+
+    idea: Callable = standard
+    lora: bool = False
+    rules: tuple = ()
+    held_out: bool = False
+    base: str = "standard"
+    epochs: float = 1.0
+
+
+LAYERS = 6  # of MiniLM
+VARIANTS = {
+    "standard": Variant(),
+    "r_drop": Variant(r_drop),
+    "multi_sample": Variant(multi_sample),
+    "free_lb": Variant(free_lb),
+    "layerwise": Variant(rules=LayerRates(LAYERS, layerwise_lr_decay=0.9).rules()),
+    "held_out": Variant(held_out=True),
+    "lora": Variant(lora=True),
+    "lora_plus": Variant(lora=True, rules=((".*/lora_A", 0.25, 0), (".*/lora_B", 4.0, 0)), base="lora"),
+    "longer": Variant(epochs=2.0),
+}
+
+
+class IdeaStep(TrainStep):
+    """Training step of an idea; the seed of its dropout masks is a variable, so that one graph serves all seeds."""
+
+    def __init__(self, idea, task, model, optimizer):
+        self.idea, self.run_seed = idea, tf.Variable(0, trainable=False)
+        super().__init__(task, model, optimizer, StepConfig())
+
+    def _loss_and_gradients(self, batch, normalizers, seed, loss_scale):
+        loss, gradients = self.idea(self, batch, normalizers, seed + tf.stack([self.run_seed, 0]))
+        return {"loss": loss}, self._unscaled(gradients, loss_scale)
+
+
+# === Data ===
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSet:
+    """A set's examples, all tokenized once, and its kind: (number of outputs, problem)."""
+
+    train: Tokenized
+    dev: Tokenized
+    kind: tuple[int, str]
+
+
+@functools.cache
+def data_set(name, tokenizer) -> DataSet:
+    if name == "sst-2":
+        files = {"train": f"{FLAGS.sst_dir}/train.tsv", "dev": f"{FLAGS.sst_dir}/test.tsv"}
+        source = make_source(None, None, files, header=False, text_columns=(0,), label_column=1)
+    else:
+        folder = {"rte": "RTE", "cola": "CoLA", "sts-b": "STS-B"}[name]
+        source = make_source(name, os.path.join(FLAGS.glue_dir, folder), {})
+    texts = source.read(["train", "dev"])
+    labels = source.labels(texts)
+    tokens = [tokenize_examples(tokenizer, texts[split], FLAGS.max_seq_length, labels, source.problem)
+              for split in ("train", "dev")]  # fmt: skip
+    drawn = np.random.default_rng(46).permutation(len(tokens[1]))[: FLAGS.eval_examples]  # STS-B's file is sorted
+    return DataSet(tokens[0], take(tokens[1], drawn), (len(labels) if labels else 1, source.problem))
+
+
+def take(examples: Tokenized, chosen) -> Tokenized:
+    """Returns some of the examples, in the order of their indices `chosen`."""
+    spans = [np.arange(examples.splits[i], examples.splits[i + 1]) for i in chosen]
+    tokens = np.concatenate(spans)
+    return dataclasses.replace(
+        examples,
+        features={name: values[tokens] for name, values in examples.features.items()},
+        splits=np.cumsum([0, *map(len, spans)]),
+        targets={name: values[chosen] for name, values in examples.targets.items()},
+        truncation=None,
+    )
+
+
+def scoring(examples: Tokenized) -> Scoring:
+    order = scoring_order(examples.lengths, 64)
+    return Scoring(lambda: build_batches(examples, order, FLAGS.max_seq_length), order, examples)
+
+
+# === Runs ===
+
+
+class Network:
+    """A model for one kind of target, with or without adapters, and the steps and optimizers that train it.
+
+    Its weights are set back before each run, which saves the time to build the graphs again.
+    """
+
+    def __init__(self, kind, config, lora):
+        config = dataclasses.replace(config, lora=Lora(8, 8.0) if lora else None)
+        metrics = ("accuracy", "matthews") if kind[1] == "single_label" else ("pearson", "spearman")
+        self.task = ClassificationTask(config, *kind, metric_names=metrics)
+        self.model = self.task.build_model()
+        WordRate(0.0).freeze_in(self.model.variables)
+        self.scorer = Scorer(self.task, self.model)
+        checkpoint = open_checkpoint(FLAGS.model, config.model_type)
+        old = [v for v in self.model.variables if not is_adapter(v.path)]
+        loaded = set(assign_weights(checkpoint, old, (*heads.fresh(self.task), *heads.unused(self.task))).loaded)
+        self.start = {v.path: v.numpy() for v in self.model.variables if v.path in loaded}
+        self.optimizers, self.steps = {}, {}
+
+    def step(self, idea, rules):
+        """Returns the step of an idea with the learning-rate rules, compiled the first time on a tiny batch."""
+        if (idea, rules) not in self.steps:
+            if rules not in self.optimizers:
+                self.optimizers[rules] = make_optimizer("adamw", 0.0, AdamConfig(), rules)
+                self.optimizers[rules].build(self.model.trainable_variables)
+            self.steps[idea, rules] = IdeaStep(idea, self.task, self.model, self.optimizers[rules])
+        return self.steps[idea, rules]
+
+    def set_back(self, step, seed):
+        """Assigns the checkpoint's weights, new ones of the head and adapters, and an optimizer without moments."""
+        for variable in self.model.variables:
+            variable.assign(self.start[variable.path] if variable.path in self.start else new_weights(variable, seed))
+        for slot in step.optimizer.slots(self.model.trainable_variables).values():
+            slot.assign(tf.zeros(slot.shape))
+        step.optimizer.iterations.assign(0)
+        step.run_seed.assign(seed)
+
+
+def new_weights(variable, seed):
+    """Returns initial weights as the layers define them, a function of the path and the seed."""
+    shape, own = variable.shape, zlib.crc32(variable.path.encode()) % 2**20 + seed
+    if variable.path.endswith("output_weights"):
+        return keras.initializers.TruncatedNormal(stddev=0.02, seed=own)(shape)
+    if variable.path.endswith("lora_A"):
+        return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=own)(shape)
+    assert variable.path.endswith(("lora_B", "output_bias")), variable.path
+    return np.zeros(shape, np.float32)
+
+
+def run(name, data: DataSet, network: Network, variant: Variant, seed):
+    """Trains and evaluates; returns {"scores": {which weights: score}, "cpu_seconds" of training, "steps"}."""
+    step = network.step(variant.idea, variant.rules)
+    drawn = np.random.default_rng([seed, 46]).permutation(len(data.train))[: FLAGS.examples]
+    held = drawn[: int(len(drawn) * HELD_OUT)] if variant.held_out else drawn[:0]
+    train, chooser = take(data.train, drawn[len(held) :]), scoring(take(data.train, held)) if len(held) else None
+    size = FLAGS.train_batch_size
+    steps = int(len(train) / size * FLAGS.num_train_epochs * variant.epochs)
+    order = training_order(train.lengths, size, steps, seed)
+    rate = LORA_RATE if variant.lora else FLAGS.learning_rate
+    schedule = WarmupLinearDecay(rate, steps, steps // 10)
+    rates = [float(schedule(n)) for n in range(steps)]
+    if not step.has_moved():  # compile it before the time counts
+        step(next(iter(build_batches(train, order[:1], FLAGS.max_seq_length))))
+    network.set_back(step, seed)
+    best = {}
+    begin = time.process_time()
+    for n, batch in enumerate(build_batches(train, order, FLAGS.max_seq_length), 1):
+        step.optimizer.learning_rate = rates[n - 1]
+        results = step(batch)
+        if chooser and (n % (steps // CHECKPOINTS) == 0 or n == steps):
+            keep_better(best, score(name, network, chooser), network.model)
+    seconds = time.process_time() - begin
+    assert math.isfinite(float(results["loss"]))
+    dev = scoring(data.dev)
+    scores = {"last": score(name, network, dev)["score"]}
+    for criterion, (_, weights) in best.items():
+        for variable, value in zip(network.model.variables, weights, strict=True):
+            variable.assign(value)
+        scores[f"best_{criterion}"] = score(name, network, dev)["score"]
+    return {"scores": scores, "cpu_seconds": seconds, "steps": steps}
+
+
+def score(name, network, examples: Scoring):
+    """Returns {"score": mean of the set's metrics, in percent, "loss": mean loss}."""
+    found = network.scorer.scores(examples)
+    return {"score": 100 * statistics.fmean(found[metric] for metric in SCORES[name]), "loss": found["loss"]}
+
+
+def keep_better(best, found, model):
+    """Stores the weights in `best` under each criterion by which they are better than those before."""
+    values = {"score": found["score"], "loss": -found["loss"]}
+    better = [key for key, value in values.items() if key not in best or value > best[key][0]]
+    weights = [v.numpy() for v in model.variables] if better else None
+    best.update({key: (values[key], weights) for key in better})
+
+
+# === Report ===
+
+
+def read_results():
+    """Returns the lines of --results: {(set, variant, seed): line}."""
+    path, recipe = pathlib.Path(FLAGS.results), {name: FLAGS[name].value for name in RECIPE}
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
+    found = {(line["set"], line["variant"], line["seed"]): line for line in lines}
+    for line in found.values():
+        if line["recipe"] != recipe:
+            raise app.UsageError(f"{path} has runs of another recipe, {line['recipe']}. Pass it, or another --results.")
+    return found
+
+
+def rows_of(found):
+    """Returns {row: (variant that it is compared with, {(set, seed): score})}."""
+    rows = {}
+    for (name, variant, seed), line in found.items():
+        if str(seed) not in FLAGS.seeds:
+            continue
+        for weights, value in line["scores"].items():
+            row = f"{variant}, {weights}" if VARIANTS[variant].held_out else variant
+            rows.setdefault(row, (VARIANTS[variant].base, {}))[1][name, seed] = value
+    return rows
+
+
+def report(found):
+    """Prints the means with standard deviations, and the paired differences with standard errors."""
+    rows = rows_of(found)
+    ratios = {row: cost(found, row.partition(",")[0]) for row in rows}
+    for cell in (mean_cell, difference_cell):
+        print(f"\n| | {' | '.join(FLAGS.sets)} | CPU time |\n|---|{'---|' * (len(FLAGS.sets) + 1)}")
+        for row, (base, values) in rows.items():
+            if cell is difference_cell and row == "standard":
+                continue
+            cells = [cell(name, values, rows[base][1]) for name in FLAGS.sets]
+            print(f"| {row} | {' | '.join(cells)} | {ratios[row]:.2f} |")
+
+
+def mean_cell(name, values, _):
+    own = [value for (each, _), value in values.items() if each == name]
+    return f"{statistics.fmean(own):.1f} ({statistics.stdev(own):.1f})" if len(own) > 1 else ""
+
+
+def difference_cell(name, values, base):
+    pairs = [value - base[key] for key, value in values.items() if key[0] == name and key in base]
+    if len(pairs) < 2:
+        return ""
+    mean, error = statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))
+    mark = "**" if len(pairs) >= 5 and abs(mean) > 2 * error else ""  # fewer runs say little about the error itself
+    return f"{mark}{mean:+.2f} ({error:.2f}){mark}"
+
+
+def cost(found, variant):
+    """Returns the CPU time of a variant's training, divided by that of the standard recipe in the same cells."""
+    own = {(name, seed): line for (name, each, seed), line in found.items() if each == variant}
+    both = [(line, found[name, "standard", seed]) for (name, seed), line in own.items() if
+            (name, "standard", seed) in found]  # fmt: skip
+    return sum(a["cpu_seconds"] for a, _ in both) / sum(b["cpu_seconds"] for _, b in both) if both else math.nan
+
+
+def main(_):
+    found = read_results()
+    if not FLAGS.only_report:
+        keras.config.set_dtype_policy(FLAGS.precision)
+        logging.set_verbosity(logging.WARNING)
+        described, networks = load_description([FLAGS.model]), {}
+        if described.config.num_hidden_layers != LAYERS:
+            raise app.UsageError(f"--model must have {LAYERS} layers. Received: {described.config.num_hidden_layers}.")
+        for seed in map(int, FLAGS.seeds):
+            for name in FLAGS.sets:
+                data = data_set(name, described.tokenizer)
+                for key in FLAGS.variants or VARIANTS:
+                    if (name, key, seed) in found:
+                        continue
+                    variant = VARIANTS[key]
+                    which = data.kind, variant.lora
+                    networks[which] = networks.get(which) or Network(data.kind, described.config, variant.lora)
+                    line = {"set": name, "variant": key, "seed": seed}
+                    line |= run(name, data, networks[which], variant, seed)
+                    line["recipe"] = {each: FLAGS[each].value for each in RECIPE}
+                    found[name, key, seed] = line
+                    with open(FLAGS.results, "a", encoding="utf-8") as file:
+                        file.write(json.dumps(line) + "\n")
+                    print(f"{time.strftime('%H:%M:%S')} {name} {key} {seed} {line['scores']} "
+                          f"{line['cpu_seconds']:.1f} s", flush=True)  # fmt: skip
+    report(found)
+
+
+if __name__ == "__main__":
+    app.run(main)
