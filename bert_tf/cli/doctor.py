@@ -31,7 +31,7 @@ OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
 PYTHONS = ((3, 10), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 _TENSORFLOWS = {*DISTRIBUTIONS, "tf-nightly"}
-# Versions in which no security hole is known, of packages that bert_tf accepts in older ones, too.
+# Versions without known vulnerabilities, for packages of which bert_tf also accepts older versions.
 WITHOUT_HOLES = {
     "keras": (">=3.14.0",),
     "protobuf": (">=6.33.5", ">=5.29.6,<6"),
@@ -100,7 +100,7 @@ def plain_name(distribution: str) -> str:
 def requirements_of(name: str) -> list[str]:
     """Returns what a distribution needs, such as "numpy>=1.26"; a checkout of bert-tf itself by its pyproject.toml."""
     if name == "bert-tf" and _PROJECT.exists():
-        # An array of strings is written alike in TOML and in Python, and Python 3.10 has no reader of TOML.
+        # An array of strings looks the same in TOML and in Python, and Python 3.10 cannot read TOML.
         text = _PROJECT.read_text(encoding="utf-8")
         return ast.literal_eval(re.search(r"^dependencies = (\[.*?^\])", text, re.MULTILINE | re.DOTALL)[1])
     try:
@@ -178,7 +178,7 @@ def examine_machine(instructions: Collection[str], free: int, limits: Collection
 
 def examine_tensorflow(environment: Mapping[str, str], has_gpu: bool, patience: int = 600) -> Iterator[Finding]:
     """Yields what a child process finds, in which TensorFlow may be missing, crash, or hang for `patience` seconds."""
-    # As with -P, which Python 3.10 does not have: nothing is imported from the folder that this is called in.
+    # Like -P, which Python 3.10 does not have: nothing is imported from the current directory.
     code = "import sys\nsys.path = [each for each in sys.path if each]\nimport importlib, json, signal\n"
     code += f"{inspect.getsource(_probe)}\n_probe({patience})"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, errors="replace")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from bert_tf.cli import commands
 from bert_tf.cli.commands import PROGRAMS as PROGRAMS
 
-# What decides how bert_tf behaves, by the names of the distributions: --version and reports of problems name them.
+# Distributions whose versions determine how bert_tf behaves; --version and problem reports list them.
 STANDS_ON = ("tensorflow", "keras", "tensorflow-text", "keras-hub", "numpy", "protobuf")
 
 # === Closed output ===
@@ -90,7 +90,7 @@ def _start_or_list(words):
 
 def version_list() -> str:
     """Returns the versions of bert_tf, Python and `STANDS_ON`, one per line, without importing any of them."""
-    from bert_tf.utils.resources import package_versions  # here: the list of commands does without
+    from bert_tf.utils.resources import package_versions  # here, because the list of commands does not need it
 
     versions = package_versions(STANDS_ON)
     return "\n".join(f"{name} {versions.get(name, 'is not installed')}" for name in ("bert_tf", "python", *STANDS_ON))
@@ -100,7 +100,7 @@ def _help_asked_for(words):
     """Returns what `usage.asked_for` does, of words that name no command: they begin with a flag."""
     if not words[0].startswith("-"):
         return ""
-    from bert_tf.cli import usage  # here: the list of commands does without
+    from bert_tf.cli import usage  # here, because the list of commands does not need it
 
     return usage.asked_for(words)
 

@@ -18,11 +18,11 @@ from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 
-LEAST_ROWS = 10_000  # of a segment with a graph: fewer are compared as fast
+LEAST_ROWS = 10_000  # of a segment with a graph; fewer are compared just as fast without one
 GRAPH_FILE = "graph.usearch"
 _BLOCK = 2**14  # rows added at a time
-_EXPANSION = 128  # candidates that a search keeps; more find more of the nearest, and take longer
-# Stored type -> metric and type of the graph's vectors, and proposals for each document to find: bits order them least.
+_EXPANSION = 128  # candidates that a search keeps; more of them find more of the nearest documents, but take longer
+# Stored type -> metric and type of the graph's vectors, and proposals per document to find: bits rank them worst.
 _KINDS = {"float32": ("cos", "f16", 2), "int8": ("cos", "i8", 2), "uint8": ("hamming", "b1", 10)}
 
 
@@ -41,7 +41,7 @@ class SegmentGraph:
         segment: a segment with at least one row. Its graph is created if it does not exist.
 
     Raises:
-        ValueError: USearch is not installed, or the graph is not one of this segment.
+        ValueError: USearch is not installed, or the graph does not belong to the segment.
         OSError: the graph cannot be written.
     """
 
@@ -69,7 +69,7 @@ class SegmentGraph:
 
         Returns:
             Cosines float32 [q, k] and rows int64 [q, k] in no particular order, where k is `top_k` or the number of
-            documents, if there are fewer. None if the graph does not lead to as many.
+            documents, if there are fewer. None if the graph finds fewer.
         """
         stored = segment.vectors.dtype.name
         factor, count = _KINDS[stored][2], min(top_k, segment.num_live)

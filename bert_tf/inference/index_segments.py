@@ -185,8 +185,8 @@ def _live_blocks(segments) -> Iterator[tuple[int, Segment, np.ndarray]]:
 def export_segments(path: str, segments: Sequence[Segment]):
     """Writes the rows of segments that are not deleted to a Parquet file, block by block; it replaces an existing one.
 
-    Columns: `id` and `text`; `payload`, JSON or null; `embedding`, a fixed-size list: float32 of length 1, or as in
-    `quantize_vectors`.
+    Columns: `id` and `text`; `payload`, JSON or null; `embedding`, a fixed-size list: float32, normalized to length 1,
+    or as in `quantize_vectors`.
 
     Args:
         path: the file.

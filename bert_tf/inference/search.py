@@ -206,7 +206,7 @@ class SearchIndex:
             directory: the directory.
             model: the model that embeds texts.
             vector_dtype: type of the stored embeddings, as in `quantize_vectors`.
-            options: fields of `EncodeOptions`; a prompt is put before documents, not before queries. If none is given,
+            options: fields of `EncodeOptions`; a prompt is added to documents, not to queries. If none is given,
                 it is the model's for documents, or its default prompt.
 
         Raises:

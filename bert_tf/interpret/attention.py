@@ -118,7 +118,7 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
 
 
 def _position_terms(encoder, query, key, views):
-    """Returns the `positions` of `Neurons`, of which each has what `position_scores` returns for it alone."""
+    """Returns the `positions` of `Neurons`: for each term alone, what `position_scores` returns."""
     kept, (*shape, S, _) = kept_heads(encoder.config), query.shape
     terms = {kind: np.zeros([*shape, S, S], np.float32) for kind in encoder.config.pos_att_type}
     for n, view in enumerate(views if terms else ()):

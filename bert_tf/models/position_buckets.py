@@ -1,6 +1,6 @@
 """Buckets of relative positions: which distances share an embedding (DeBERTa, version 2).
 
-In float32, because rounding decides between two buckets.
+Computed in float32, because rounding can decide between two buckets.
 """
 
 import numpy as np
@@ -25,11 +25,11 @@ def position_buckets(length: int, buckets: int | None, most: int) -> np.ndarray:
 
 
 def keras_hub_buckets(length: int, buckets: int, most: int) -> np.ndarray:
-    """Returns the same as computed in KerasHub, which multiplies before it divides.
+    """Returns the same, computed as in KerasHub, which multiplies before it divides.
 
-    The logarithms are TensorFlow's, as there: its own for vectors, and another for single numbers.
+    As there, logarithms are those of TensorFlow, which computes them differently for vectors and for single numbers.
     """
-    import tensorflow as tf  # here, because configurations of other models are read without it
+    import tensorflow as tf  # here, because other models' configurations are read without it
 
     half = np.float32(buckets // 2)
     distance = np.arange(-(-length // _VECTOR) * _VECTOR, dtype=np.float32)

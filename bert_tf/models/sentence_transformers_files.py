@@ -22,8 +22,8 @@ TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-# Kind of text -> names of its prompt, of which the first that a model has is used, in the order of `encode_query` and
-# `encode_document` of sentence-transformers. (There every model of version 5 has a "document", if only an empty one.)
+# Kind of text -> names of its prompt. The first that a model has is used, in the order of `encode_query` and
+# `encode_document` of sentence-transformers. (In its version 5, every model has a "document", which may be empty.)
 PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _REMEDY = "copy it again from the sentence encoder"
 _LONGEST = 10**6  # a tokenizer_config.json without a maximum length has 10 ** 30

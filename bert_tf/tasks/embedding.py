@@ -118,12 +118,12 @@ class EmbeddingTask(FineTuningTask):
             et al. 2022, with equal weights), and metrics are also computed for each. If empty, all dimensions count.
         prompts: name -> text that is prepended. The first text of an example is a query and the others are documents,
             as in `PoolingConfig.prompt_name_for`. If None, there are none.
-        default_prompt: name of the prompt of a text that is alone, and of kinds of texts without one of their own.
-        dim: number of leading dimensions of predictions, metrics and served embeddings; the loss is of all. If None,
+        default_prompt: name of the prompt for single texts, and for kinds of texts without a prompt of their own.
+        dim: number of leading dimensions of predictions, metrics and served embeddings; the loss uses all. If None,
             all.
         eval_by: "spearman": evaluations correlate cosines with scores; "retrieval": they measure how well first texts
             find their second ones; "ranking": how well queries order their documents; "auto": one of the first two,
-            by the loss.
+            depending on the loss.
         rematerialize: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
@@ -321,7 +321,7 @@ class EmbeddingTask(FineTuningTask):
         return encode_text_groups(tokenizer, self._with_prompts(groups), max_seq_length, targets, examples.path)
 
     def _with_prompts(self, groups):
-        """Returns the texts of examples with their prompts: a query and documents, or a text that is alone."""
+        """Returns the texts of examples with their prompts: a query and documents, or a single text."""
         alone, query, document = (self.recipe.prompt_for(kind) for kind in (None, *PROMPT_NAMES))
         if not (alone or query or document):
             return groups
@@ -489,7 +489,7 @@ def _check_recipe(name, directory, recipe, tokenizer):
 
 
 def _check_pooled(name, directory, recipe, has_prompts):
-    """Raises ValueError if prompts would be prepended whose tokens are not pooled; `name` is the parameter."""
+    """Raises ValueError if there are prompts, but their tokens are not pooled; `name` is the parameter."""
     if has_prompts and not recipe.include_prompt:
         raise ValueError(
             f"`{name}` must pool the tokens of its prompts. {directory} does not (include_prompt in "

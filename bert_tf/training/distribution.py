@@ -46,7 +46,7 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
 
 
 def warn_of_unused_gpu():
-    """Logs a warning where the machine has an NVIDIA GPU that TensorFlow does not use, as without CUDA's libraries.
+    """Logs a warning if the machine has an NVIDIA GPU that TensorFlow does not use, as without CUDA's libraries.
 
     Call it after `make_strategy`, which must be the first to use TensorFlow.
     """

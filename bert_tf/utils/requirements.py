@@ -1,7 +1,7 @@
-"""Whether TensorFlow, tensorflow-text and the CPU fit, and each other too; imports none of them.
+"""Checks that TensorFlow, tensorflow-text and the CPU are compatible, without importing any of them.
 
-Where they do not, an import ends in an undefined symbol, in a missing operation, or in the end of the process. A check
-of a millisecond says what is wrong, and what to do, before that.
+If they are not, an import ends in an undefined symbol, a missing operation or the end of the process. This check takes
+about a millisecond, and says what is wrong and what to do before that happens.
 """
 
 import platform
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-# TensorFlow's minor version: the tensorflow-text that goes with it. 2.21.0 of the latter does not import.
+# TensorFlow's minor version: the matching tensorflow-text, of which 2.21.0 cannot be imported.
 TEXT = {"2.19": "tensorflow-text==2.19.*", "2.20": "tensorflow-text==2.20.*", "2.21": "tensorflow-text>=2.21.1,<2.22"}
 _BROKEN_TEXT = {"2.21.0"}
 # Other builds of the same sources: the first that is installed is TensorFlow.
@@ -26,7 +26,7 @@ class Misfit(NamedTuple):
 
 
 def find_misfit(versions: Mapping[str, str]) -> Misfit | None:
-    """Returns what is wrong with TensorFlow or tensorflow-text in {package: version}; None where neither is."""
+    """Returns what is wrong with TensorFlow or tensorflow-text in {package: version}; None if nothing is."""
     name = next((each for each in DISTRIBUTIONS if each in versions), None)
     if name is None:
         return None  # the import says that it is missing
@@ -51,12 +51,12 @@ def pip_install(*requirements: str) -> str:
 
 
 def lacks(instructions: str, sets: Collection[str]) -> bool:
-    """Returns whether an x86 CPU lacks an instruction set; False where the system does not report them."""
+    """Returns whether an x86 CPU lacks an instruction set; False if the system does not report them."""
     return platform.machine() in ("x86_64", "AMD64") and bool(sets) and instructions not in sets
 
 
 def check():
-    """Raises ValueError with what to do where TensorFlow, tensorflow-text or the CPU does not fit."""
+    """Raises ValueError, which says what to do, if TensorFlow, tensorflow-text or the CPU is incompatible."""
     from bert_tf.utils import resources
 
     if misfit := find_misfit(_installed()):
@@ -69,7 +69,7 @@ def check():
 
 def _installed():
     """Returns {package: version} of TensorFlow, under any name, and tensorflow-text."""
-    from importlib import metadata  # here: it imports much else, which `--help` does without
+    from importlib import metadata  # here, because it imports much that `--help` does not need
 
     found = {}
     for name in (*DISTRIBUTIONS, "tensorflow-text"):

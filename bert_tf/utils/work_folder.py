@@ -30,8 +30,8 @@ class WorkFolder:
     Args:
         path: of the directory; nobody else can read it.
         manifest: all that determines the bytes of a part; JSON values.
-        is_part: takes a name in the directory; whether it is finished work. What else is there when a job resumes is
-            removed.
+        is_part: returns whether a name in the directory is finished work. Everything else is removed when a job
+            resumes.
         remedy: how to discard the parts of another job, for the message.
         overwrite: discard the parts of another manifest.
 

@@ -43,7 +43,7 @@ from bert_tf.utils.workers import WorkerDied, Workers
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time
 _COPIED_BYTES = 1 << 26
-_MOST_RUNS = 512  # that a range is read from; more are merged first
+_MOST_RUNS = 512  # from which a range is read; more are merged first
 _MERGED = 32  # runs at a time
 
 # === Stages ===
@@ -219,7 +219,7 @@ def _tokenize(job, directory, workers) -> tuple[Counter, int]:
 
 
 def _merge(kind, number, directory, workers) -> int:
-    """Merges runs until there are few enough for a range to be read from all of them; returns the level of these.
+    """Merges runs until there are few enough for a range to be read from all of them; returns their level.
 
     The time to read all ranges of a corpus would otherwise grow with the square of its size.
     """
@@ -229,7 +229,7 @@ def _merge(kind, number, directory, workers) -> int:
         groups = [range(first, min(first + _MERGED, number)) for first in range(0, number, _MERGED)]
         stage = TaskTotal(os.path.join(directory, f"{kind}-{level}-merged.json"))
         with Countdown(f"Merging {kind}", "runs", len(groups) - stage.done) as progress:
-            _remove_runs(directory, kind, level, groups[: stage.done])  # a killed run may not have come to do so
+            _remove_runs(directory, kind, level, groups[: stage.done])  # a killed run may not have done so
             for _ in stage.run(workers, "merge", [(kind, level, n, group) for n, group in enumerate(groups)]):
                 _remove_runs(directory, kind, level, [groups[stage.done - 1]])
                 progress.advance()
@@ -271,7 +271,7 @@ def _write_parts(job, directory, workers, size, level) -> list[list[str]]:
 
 
 def _publish(paths, parts, describe):
-    """Joins the parts next to the output files, and renames these when all of them are complete.
+    """Joins the parts next to the output files, and renames them when all are complete.
 
     Also writes the text files that `describe` returns for {path: bytes}: {path: text}.
     """

@@ -88,7 +88,7 @@ class Statistics:
 
     @classmethod
     def of_values(cls, values: dict) -> "Statistics":
-        """Returns the statistics of `to_values`. Others may be able to write its file: this runs no code of it."""
+        """Returns the statistics of `to_values`. Others may be able to write the file, so no code in it is run."""
         kinds = {list: lambda values: np.array(values, np.int64), dict: Counter, int: int}
         return cls(**{name: kinds[type(value)](value) for name, value in values.items()})
 

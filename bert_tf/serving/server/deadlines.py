@@ -1,4 +1,4 @@
-"""Deadlines of asyncio code that can be moved while it runs: asyncio's own, and the same for Python 3.10."""
+"""Deadlines of asyncio code that can be moved while it runs: asyncio's own, or an equivalent on Python 3.10."""
 
 import asyncio
 import sys
@@ -11,7 +11,7 @@ else:
     class Timeout:
         """Async context manager that cancels the code inside at a time of the loop's clock.
 
-        Raises asyncio.TimeoutError where it did. `async_timeout` is no substitute: when another task moves its
+        Raises asyncio.TimeoutError if it did. `async_timeout` is no substitute: when another task moves its
         deadline, it cancels that task.
         """
 
@@ -29,7 +29,7 @@ else:
                 raise asyncio.TimeoutError from error
 
         def reschedule(self, when: float):
-            """Moves the deadline; one that has passed cancels the code at its next chance."""
+            """Moves the deadline; if it has passed, the code is canceled at the next opportunity."""
             self._handle.cancel()
             self._schedule(when)
 

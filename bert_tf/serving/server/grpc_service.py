@@ -222,8 +222,8 @@ class Health(health.HealthServicer):
 
 
 def _full_name(module: str, service: str) -> str:
-    """Returns a service's name in full, once what describes it is registered, as reflection requires."""
-    # Before 2.21, these modules of tensorflow-serving-api fail, after that, in what the new protobuf does not allow.
+    """Registers the description of a service, as reflection requires, and returns its full name."""
+    # Before 2.21, these modules of tensorflow-serving-api then fail, in code that newer versions of protobuf reject.
     with contextlib.suppress(AttributeError):
         importlib.import_module(f"tensorflow_serving.apis.{module}")
     return descriptor_pool.Default().FindServiceByName(f"tensorflow.serving.{service}").full_name
