@@ -115,9 +115,10 @@ def _export(settings, texts):
     """Writes the Parquet file."""
     from bert_tf.inference.search import SearchIndex
 
-    path, others = settings.export_file, ("queries_file", "qrels_file", "rerank", "reader")
-    if given := [*texts, *(name for name in others if settings.get(name))]:
-        raise ValueError(f"`export_file` cannot be combined with queries or models. Received: {given[0]}; remove it.")
+    path, taken = settings.export_file, ("export_file", "index_dir", "model")
+    if given := [*texts, *(each.name for each in FLAGS if each.name in settings.given and each.name not in taken)]:
+        raise ValueError(f"`export_file` cannot be combined with queries and their flags. Received: {given[0]}; "
+                         "remove it.")  # fmt: skip
     if not path.lower().endswith(".parquet"):
         raise ValueError(f"`export_file` must end in .parquet. Received: {path}.")
     index = SearchIndex(settings.index_dir, settings.model)

@@ -52,7 +52,10 @@ class SegmentGraph:
         path = os.path.join(segment.folder, GRAPH_FILE)
         if not os.path.exists(path):
             _write_graph(segment, path)
-        found = Index.restore(path, view=True)
+        try:
+            found = Index.restore(path, view=True)
+        except RuntimeError as error:  # of a damaged file
+            raise ValueError(f"{path} cannot be read: {error}. Remove the file, to create it again.") from error
         if found is None or (len(found), found.ndim) != (len(segment), segment.width):
             raise ValueError(f"{path} is not the graph of its segment. Remove the file, to create it again.")
         self._graph = found
@@ -117,5 +120,8 @@ def _write_graph(segment, path):
             graph.add(np.arange(start, start + len(block)), block, threads=cores())
             progress.advance(len(block))
     with temporary_path(path) as temporary:
-        graph.save(temporary)
+        try:
+            graph.save(temporary)
+        except RuntimeError as error:  # of a full disk, for example
+            raise OSError(f"{path} cannot be written: {error}") from error
         os.replace(temporary, path)

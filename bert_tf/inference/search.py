@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from absl import logging
 
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
@@ -326,7 +327,6 @@ class SearchIndex:
 
         Raises:
             ValueError: the vectors have another width than those of the index, `top_k` is below 1, or as `encoder`.
-            OSError: a graph for an approximate search cannot be written.
         """
         if top_k < 1:
             raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
@@ -363,9 +363,8 @@ class SearchIndex:
     def _compare(self, segment, queries, top_k):
         """Yields cosines and rows of a segment's documents, [q, k] each: of all, or of those that a graph proposes."""
         if self._approximate and len(queries) and len(segment) >= LEAST_ROWS and segment.num_live:
-            if segment.folder not in self._graphs:
-                self._graphs[segment.folder] = SegmentGraph(segment)
-            if (found := self._graphs[segment.folder].nearest(segment, queries, top_k)) is not None:
+            graph = self._graph(segment)
+            if graph and (found := graph.nearest(segment, queries, top_k)) is not None:
                 yield found
                 return
         size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
@@ -374,6 +373,16 @@ class SearchIndex:
             block = np.asarray(segment.vectors[start : start + size])
             block = unit_vectors(block if len(live) == len(block) else block[live - start])
             yield queries @ block.T, np.broadcast_to(live, [len(queries), len(live)])
+
+    def _graph(self, segment):
+        """Returns the graph of a segment; None if it cannot be written, as in an index that is mounted read-only."""
+        if segment.folder not in self._graphs:
+            try:
+                self._graphs[segment.folder] = SegmentGraph(segment)
+            except OSError as error:
+                logging.warning("%s is searched without a graph, which cannot be written: %s", segment.folder, error)
+                self._graphs[segment.folder] = None
+        return self._graphs[segment.folder]
 
     def export(self, path: str | os.PathLike) -> None:
         """Writes all documents with their embeddings to a Parquet file, as `export_segments` describes.

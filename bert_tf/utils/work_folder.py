@@ -28,27 +28,35 @@ class WorkFolder:
     """A work directory, new or existing; removed at the end of a `with` block, unless an error leaves parts in it.
 
     Args:
-        path: of the directory; nobody else can read it.
+        path: of the directory.
         manifest: all that determines the bytes of a part; JSON values.
         is_part: returns whether a name in the directory is finished work. Everything else is removed when a job
             resumes.
         remedy: how to discard the parts of another job, for the message.
         overwrite: discard the parts of another manifest.
+        is_private: whether only the owner can read the directory.
 
     Attributes:
         path: the directory.
     """
 
     def __init__(
-        self, path: str, manifest: dict, is_part: Callable[[str], bool], remedy: str, overwrite: bool = False
+        self,
+        path: str,
+        manifest: dict,
+        is_part: Callable[[str], bool],
+        remedy: str,
+        overwrite: bool = False,
+        is_private: bool = False,
     ):
         self.path = os.path.realpath(path)
         self._manifest = json.loads(json.dumps({"version": bert_tf.__version__, **manifest}))
         self._is_part, self._remedy, self._overwrite = is_part, remedy, overwrite
+        self._is_private = is_private
 
     def __enter__(self):
         """Raises ValueError if the directory belongs to another job, is in use, or was not created by bert_tf."""
-        os.makedirs(self.path, 0o700, exist_ok=True)
+        os.makedirs(self.path, 0o700 if self._is_private else 0o777, exist_ok=True)
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone_in(self.path, "output_file"))
             try:
@@ -61,13 +69,12 @@ class WorkFolder:
         return self
 
     def __exit__(self, error, *more):
-        parts = self._parts()
-        if error is None or not parts:
-            self.discard()
-            shutil.rmtree(self.path)
-        else:
-            logging.warning("Finished parts are kept in %s. Run the same command again to resume.", self.path)
-        self._lock.close()
+        with self._lock:
+            if error is None or not self._parts():
+                self.discard()
+                shutil.rmtree(self.path)
+            else:
+                logging.warning("Finished parts are kept in %s. Run the same command again to resume.", self.path)
 
     def discard(self):
         """Removes all parts, and the manifest last: without it, the owner of the other files would be unknown."""

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import bert_tf
 from bert_tf.evaluation.metrics import cosines, unit
-from bert_tf.inference import index_segments, search
+from bert_tf.inference import approximate_search, index_segments, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
@@ -349,6 +349,7 @@ def clusters(count, width=32, seed=0):
 def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeypatch):
     pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
     monkeypatch.setattr(search, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(approximate_search, "cores", lambda: 1)  # the graph depends on the order of insertion
     stored, queries = clusters(2000)
     names = [str(n) for n in range(2000)]
     exact = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
@@ -365,7 +366,6 @@ def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeyp
                                         for hit in found)  # fmt: skip
         assert not set(deleted) & {hit.id for hit in found}
         assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-    print(dtype, np.mean(recalls))
     assert np.mean(recalls) > (0.7 if dtype == "binary" else 0.95)
     assert index.search(queries[:1], 1)[0][0].id == "new"
     assert len(index.search(queries[:1], 5000)[0]) == len(exact)
@@ -388,6 +388,21 @@ def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
     shutil.copyfile(*graphs)
     with pytest.raises(ValueError, match="graph.usearch is not the graph of its segment. Remove the file"):
         SearchIndex(tmp_path / "6", approximate=True).search(["a"])
+
+
+def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, monkeypatch, caplog):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+
+    def fail(*_):
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(approximate_search, "_write_graph", fail)
+    exact = SearchIndex.create(tmp_path / "index", model)
+    exact.add(list("abcdef"), list("abcdef"))
+    index = SearchIndex(tmp_path / "index", approximate=True)
+    assert index.search(["a"]) == index.search(["a"]) == exact.search(["a"])
+    assert caplog.text.count("is searched without a graph, which cannot be written: Read-only file system") == 1
 
 
 def test_a_graph_needs_its_library(path, monkeypatch):

@@ -10,6 +10,7 @@ it has finished.
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import itertools
 import os
 import shutil
@@ -158,7 +159,8 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
     path = os.path.join(job.work_dir or place, f".{name}.parts")
     remedy = f"To discard the unfinished work, remove the directory {path}."
     sources = hash_sources(job.paths)
-    with WorkFolder(path, _manifest(job, sources), lambda name: not is_temporary(name), remedy) as folder:
+    manifest, is_part = _manifest(job, sources), lambda name: not is_temporary(name)
+    with WorkFolder(path, manifest, is_part, remedy, is_private=True) as folder:
         try:
             return _create(job, folder.path, sources)
         except WorkerDied:
@@ -173,7 +175,7 @@ def _manifest(job, sources):
     options, phrases = dataclasses.asdict(job.options), job.options.phrase_file
     return {
         "input_file": {name: sources[name] for name in ("files", "bytes", "sha256")},
-        "input_format": dict(Counter(job.formats)),
+        "input_format": {**Counter(job.formats), "sha256": hashlib.sha256("\n".join(job.formats).encode()).hexdigest()},
         "output_file": list(map(os.path.abspath, job.output_files)),
         **dataclasses.asdict(metadata_of_job(job)),
         "added_tokens": list(map(str, job.added_tokens)),

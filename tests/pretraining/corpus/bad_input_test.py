@@ -142,7 +142,7 @@ def test_lists_of_phrases_that_cannot_be_are_refused(program, folder, name):
 
 
 def _start(folder, workers, **how):
-    """Starts a run that takes minutes; returns its process once it has begun to write."""
+    """Starts a run that takes minutes; returns its process once it has finished some of its work."""
     _write(folder, a=GOOD * 30_000)
     (folder / "out").mkdir()
     command = [
@@ -151,7 +151,7 @@ def _start(folder, workers, **how):
         "--dupe_factor=1000",
     ]  # fmt: skip
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, **how)
-    while not os.listdir(folder / "out"):
+    while not [*(folder / "out").glob(".*.parts/tokenized.json")]:
         assert process.poll() is None
         time.sleep(0.1)
     return process
@@ -162,7 +162,6 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
     # Whoever runs the tests in the background may have them ignore Ctrl-C, and what they start would too.
     process = _start(folder, 2, start_new_session=True,
                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
-    time.sleep(1)  # the workers are starting
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=40)[1]  # the workers have minutes of work in hand, for which nobody waits
     assert process.returncode == 130 and "Traceback" not in said
