@@ -101,7 +101,7 @@ test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)
 
 # ARGS="--only=tensorflow-2.19 --python=3.10=/path/to/python3.10" runs one of them.
-test-versions: $(STAMP) ## run the fast tests with older TensorFlow and other Pythons: about an hour, and 9 GB of disk
+test-versions: $(STAMP) ## run the fast tests with older TensorFlow and other Pythons: up to 45 minutes and 3 GB of disk for each
 	$(PY) -m tools.versions $(ARGS)
 
 test-serving: $(STAMP) ## run the serving contract; BERT_TF_MODEL_SERVER=/path/to/tensorflow_model_server asks the real one

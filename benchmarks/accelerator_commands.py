@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 import numpy as np
 from peers import ROOT
 
+from tools import versions
+
 _STEP = re.compile(r"step (\d+)/\d+  loss")
 _PLAN = ("fits in memory", "peak memory, estimated", "memory available", "micro-batch that fits", "time per step")
 # Fast tests of what runs on a device: layers, steps, loops, precision, exports.
@@ -33,7 +35,7 @@ TESTS = (
 )
 
 
-def _run(run, *words):
+def _run(*words):
     """Runs `bert-tf WORDS`; its log goes into that of the step. Returns what it prints."""
     command = [sys.executable, "-m", "bert_tf", *map(str, words)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
@@ -69,7 +71,7 @@ def dry_run(run, config, precision: str, rows: int, length: int) -> dict[str, st
     pieces = [*tiny.VOCAB, *(f"w{n}" for n in range(len(tiny.VOCAB), config.vocab_size))]
     (run.folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
     said = _run(
-        run, "run_classifier", "--dry_run", f"--train_file={_texts(run.folder / 'train.tsv', 4 * rows, 20)}",
+        "run_classifier", "--dry_run", f"--train_file={_texts(run.folder / 'train.tsv', 4 * rows, 20)}",
         f"--bert_config_file={run.folder / 'bert_config.json'}", f"--vocab_file={run.folder / 'vocab.txt'}",
         f"--output_dir={run.folder / 'out'}", f"--precision={precision}", f"--train_batch_size={rows}",
         f"--max_seq_length={length}",
@@ -90,11 +92,11 @@ def resume(run):
         "--num_train_epochs=75", "--bucket_by_length=false",
         *(["--distribution_strategy=tpu"] if run.mode == "tpu" else []),
     ]  # fmt: skip
-    _run(run, *command, f"--output_dir={run.folder / 'whole'}")
+    _run(*command, f"--output_dir={run.folder / 'whole'}")
     parts = [*command, f"--output_dir={run.folder / 'parts'}"]
     stopped_at = _stop(parts, 100)
     run.note(steps=300, stopped_at=stopped_at)
-    _run(run, *parts)
+    _run(*parts)
     whole, resumed = (read_tensors(str(run.folder / name / "model.ckpt-300")) for name in ("whole", "parts"))
     assert whole.keys() == resumed.keys(), whole.keys() ^ resumed.keys()
     differing = [name for name in whole if not np.array_equal(whole[name], resumed[name])]
@@ -126,7 +128,7 @@ def exports(run):
     kind = "cpu" if run.mode == "rehearsal" else "gpu"
     init, trained = tiny.checkpoint(run.folder / "init", **_shape(run)), run.folder / "trained"
     train = _texts(run.folder / "train.tsv", 64, 1)
-    _run(run, "run_classifier", "--do_train", "--do_eval", f"--init_checkpoint={init}", f"--train_file={train}",
+    _run("run_classifier", "--do_train", "--do_eval", f"--init_checkpoint={init}", f"--train_file={train}",
          f"--eval_file={train}", "--num_train_epochs=2", "--max_seq_length=16", f"--output_dir={trained}",
          "--do_export", "--export_for=gpu", f"--export_dir={run.folder / 'float32'}")  # fmt: skip
     names = ["float32", "bfloat16", "float16"]
@@ -175,13 +177,10 @@ def tests(run):
     environment = {**os.environ, "NVIDIA_TF32_OVERRIDE": "0", "TF_NUM_INTRAOP_THREADS": "1"}
     subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, check=False)
     assert report.exists(), "the tests wrote no report"
-    suite = ElementTree.parse(report).getroot().find("testsuite")
-    counts = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
-    failed = [f"{case.get('classname')}::{case.get('name')}" for case in suite.iter("testcase")
-              if case.find("failure") is not None or case.find("error") is not None]  # fmt: skip
-    passed = counts["tests"] - counts["skipped"] - len(failed)
-    run.note(**counts, failed=failed, files=list(TESTS), summary=f"{passed} passed, {counts['skipped']} skipped")
-    assert passed and not failed, f"{len(failed)} of {counts['tests']} tests failed: {', '.join(failed[:3])}"
+    counts = versions.count(ElementTree.parse(report).getroot())
+    passed, failed, skipped = counts["passed"], counts["failed"], sum(counts["skipped"].values())
+    run.note(**counts, files=list(TESTS), summary=f"{passed} passed, {skipped} skipped")
+    assert passed and not failed, f"{len(failed)} tests failed, {passed} passed: {', '.join(failed[:3])}"
 
 
 def bench(run):

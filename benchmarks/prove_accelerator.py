@@ -71,6 +71,9 @@ def main():
     options = _options()
     mode = "rehearsal" if options.rehearse else "tpu" if options.tpu else "gpu"
     steps = [step for step in STEPS if step.name in options.steps and (mode != "tpu" or step.on_tpu)]
+    if not steps:
+        known = ", ".join(step.name for step in STEPS if step.on_tpu)
+        sys.exit(f"None of --steps runs on a TPU: {','.join(options.steps)}. Those that do: {known}.")
     if options.dry_run:
         print("\n".join(f"{step.name:<12} at most {step.limit_s:>3} s  {step.what}" for step in steps))
         return
@@ -88,12 +91,14 @@ def main():
     def command(step, place):
         return [sys.executable, str(ROOT / "benchmarks" / "accelerator_steps.py"), step.name, mode, str(place)]
 
-    for _ in prove(steps, command, folder, machine, revision, 60 * budget, options.again):
+    outcomes = []
+    for outcome in prove(steps, command, folder, machine, revision, 60 * budget, options.again):
+        outcomes.append(outcome)
         report = make_report(folder, machine, revision, budget, time.monotonic() - begin)
         write_text(results, json.dumps(report, indent=1) + "\n")
         write_text(results.with_suffix(".md"), accelerators.page(report))
     print(f"{results}\n{results.with_suffix('.md')}")
-    sys.exit(any(report["steps"][step.name]["status"] != "passed" for step in steps))
+    sys.exit(any(outcome["status"] != "passed" for outcome in outcomes))
 
 
 def _options():
@@ -171,19 +176,24 @@ def prove(
         machine: of `describe_machine`; a step that has passed on the same one is kept.
         revision: of the code.
         budget_s: seconds for all steps.
-        again: run those, too.
+        again: run those, too; what they found before stays where there is no time for them.
     """
     end, is_terminal = time.monotonic() + budget_s, sys.stdout.isatty()
     print(f"{'left':>6}  {'step':<12} {'result':<8} {'time':>6}")
     for step in steps:
         place = folder / step.name
-        outcome = None if again else _kept(place, machine)
+        before = _kept(place, machine)
+        if not before:  # figures of another machine, or of a failure
+            shutil.rmtree(place, ignore_errors=True)
+        outcome = None if again else before
         if not outcome:
             if is_terminal:
                 print(f"{end - time.monotonic():>4.0f} s  {step.name:<12} {step.what} ...", end="\r", flush=True)
             outcome = run_step(step, command(step, place), place, end - time.monotonic(), machine["mode"])
             outcome |= {"revision": revision, "machine": machine}
-            write_text(place / _OUTCOME, json.dumps(outcome, indent=1) + "\n")
+            if not before or outcome["status"] != "not run":
+                place.mkdir(parents=True, exist_ok=True)
+                write_text(place / _OUTCOME, json.dumps(outcome, indent=1) + "\n")
             said = outcome["message"] or _figures(place).get("summary", "")
         else:
             said = f"kept, of revision {outcome['revision']}; --again repeats it"
@@ -194,10 +204,10 @@ def prove(
 
 def run_step(step: Step, command: Sequence[str], place: pathlib.Path, left_s: float, mode: str) -> dict:
     """Runs a step within its limit and the seconds that are left; returns its status, its seconds, and a message."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
     if left_s < min(_SHORTEST_S, step.limit_s):
         return {"status": "not run", "seconds": 0.0, "message": "the time budget was used up"}
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
     # Several processes of a step share a GPU; a rehearsal takes none.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     environment["PYTHONUNBUFFERED"] = "1"  # so that the last line of the log is the last one written

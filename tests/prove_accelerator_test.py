@@ -29,14 +29,14 @@ def prove(monkeypatch):
     return prove_accelerator
 
 
-def _run(prove, folder, programs, budget_s=600, machine=MACHINE, revision="abc"):
+def _run(prove, folder, programs, budget_s=600, machine=MACHINE, revision="abc", again=False):
     """Runs steps of these Python programs, each with the limit behind it; returns their outcomes."""
     steps = [prove.Step(name, f"shows {name}", limit) for name, (_, limit) in programs.items()]
 
     def command(step, place):
         return [sys.executable, "-S", "-c", programs[step.name][0], str(place)]
 
-    return dict(zip(programs, prove.prove(steps, command, folder, machine, revision, budget_s), strict=True))
+    return dict(zip(programs, prove.prove(steps, command, folder, machine, revision, budget_s, again), strict=True))
 
 
 def test_a_step_that_fails_or_hangs_keeps_the_others(prove, tmp_path, capsys):
@@ -79,6 +79,15 @@ def test_without_time_no_step_is_begun(prove, tmp_path):
     assert outcomes["product"]["message"] == "the time budget was used up"
 
 
+def test_without_time_an_earlier_pass_stays_if_it_is_of_the_same_machine(prove, tmp_path):
+    _run(prove, tmp_path, {"product": (PASSES, 300)})
+    for machine, status, stays in ((MACHINE, "passed", True), (MACHINE | {"tensorflow": "3"}, "not run", False)):
+        outcomes = _run(prove, tmp_path, {"product": (PASSES, 300)}, budget_s=0, machine=machine, again=True)
+        assert outcomes["product"]["status"] == "not run"
+        step = prove.make_report(tmp_path, machine, "def", 10, 0.0)["steps"]["product"]
+        assert step["status"] == status and bool(step["figures"]) == stays
+
+
 def _command_line(prove, monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["prove_accelerator.py", *words])
     prove.main()
@@ -112,6 +121,11 @@ def test_wrong_options_are_refused(prove, monkeypatch, capsys, words):
     assert "not allowed with" in (said := capsys.readouterr().err) or "must be among product, " in said
 
 
+def test_a_choice_without_a_step_for_a_tpu_is_refused(prove, monkeypatch):
+    with pytest.raises(SystemExit, match="None of --steps runs on a TPU: memory.bench"):
+        _command_line(prove, monkeypatch, "--tpu", "--steps=memory,bench")
+
+
 def test_every_step_is_there(prove, monkeypatch):
     import accelerator_commands
     import accelerator_steps
@@ -123,12 +137,15 @@ def test_every_step_is_there(prove, monkeypatch):
     assert not missing
 
 
-def test_the_guide_shows_the_results_of_the_rehearsal():
+def test_the_guide_shows_all_results():
     text = accelerators.PAGE.read_text(encoding="utf-8")
     assert text == accelerators.filled(text), "`python -m tools.docs.accelerators` writes them"
-    (path,) = accelerators.RESULTS.glob("accelerator-*.json")
-    report = json.loads(path.read_text(encoding="utf-8"))
-    assert f"<!-- {path.name} -->" in text
+    names = [path.name for path in accelerators.RESULTS.glob("accelerator-*.json")]
+    assert [name for name in names if f"<!-- {name} -->" not in text] == []
+
+
+def test_no_step_of_the_rehearsal_failed():
+    report = json.loads((accelerators.RESULTS / "accelerator-rehearsal.json").read_text(encoding="utf-8"))
     assert "failed" not in {step["status"] for step in report["steps"].values()}
 
 

@@ -45,7 +45,9 @@ def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
         ({}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"failed": ["tests.a_test.test_bad"]}, True, "failed: tests.a_test.test_bad"),
         ({"moved": ["tensorflow 2.21.0"]}, True, "installing the package would install tensorflow 2.21.0"),
+        ({"moved": None}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"exports": {"lock": 1e-3}}, True, "export of lock: differs by 0.001"),
+        ({"exports": {}}, True, "exports: not compared"),
     ],
 )
 def test_faults_of_an_entry(change, faulty, said):
@@ -67,9 +69,38 @@ def test_an_environment_that_cannot_be_made_does_not_end_the_others(monkeypatch,
     assert "tensorflow-2.20: false -m venv" in out and "0 run, 0 not run, 1 failed" in out
 
 
+def test_the_lock_is_of_one_python(monkeypatch, capsys):
+    monkeypatch.setattr(versions.platform, "python_version", lambda: "3.12.3")
+    assert versions.main(["--only=lock"]) == 1 and "lock" not in versions.find_environments()
+    assert capsys.readouterr().out.startswith("lock: not run, because it is made for Python 3.11. This one is 3.12.3.")
+
+
+def test_environments_that_are_not_up_to_date_are_not_asked(monkeypatch, tmp_path):
+    monkeypatch.setattr(versions, "ENVIRONMENTS", tmp_path)
+    (old, new, *_), written = versions.COMBINATIONS, "ready.json"
+    for each, made_of in ((old, "of another pyproject.toml"), (new, versions._made_of(new))):
+        (tmp_path / each.name).mkdir()
+        (tmp_path / each.name / written).write_text(json.dumps({"made_of": made_of, "moved": []}), encoding="utf-8")
+    assert {old.name, new.name} & versions.find_environments().keys() == {new.name}
+
+
+def test_an_environment_that_cannot_write_or_read_exports_is_left_out(monkeypatch, capsys, tmp_path):
+    def run(python, _, module, what, *folders):
+        if what == python:  # such as "write", which is the fault of this one
+            raise RuntimeError("no such op")
+        return json.dumps({str(folder): 0.0 for folder in folders})
+
+    monkeypatch.setattr(versions, "run", run)
+    found = versions.exchange({"a": "write", "b": "read", "c": "good"}, tmp_path)
+    assert found == {"c": {"b": 0.0, "c": 0.0}}
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["a, writing an export: no such op", "b, reading the exports: no such op"]
+
+
 def test_the_table_of_runs():
     line = tables.runs_table([ENTRY]).splitlines()[2]
     assert line.startswith("| Python 3.10.12 | 2.19.1 | 2.19.0 | 3.10.0 | 5.29.6 | 2.1.3 | all fast ones | 3 | 0 | 2 |")
     assert line.endswith("| same answers | 2026-01-02 |")
     assert "| some | 3 |" in tables.runs_table([ENTRY | {"tests": "tests/export"}])
+    assert "| not run |" in tables.runs_table([ENTRY | {"exports": {}, "moved": None}])
     assert "| differ by 0.001 |" in tables.runs_table([ENTRY | {"exports": {"lock": 1e-3}}])

@@ -2,11 +2,10 @@
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
-from tests.conftest import ROOT
+from tools import dist
 
 LIMIT_S = 300
 
@@ -27,9 +26,7 @@ def environment() -> dict[str, str]:
 def build(folder: pathlib.Path) -> pathlib.Path:
     """Writes the wheel into `folder`, made of a copy, so that the checkout stays as it is; returns its path."""
     source = folder / "source"
-    shutil.copytree(ROOT / "bert_tf", source / "bert_tf", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
+    dist.copy_source(source)
     options = ["--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={folder}"]
     run([sys.executable, "-m", "pip", "wheel", *options, source], folder)
     (path,) = folder.glob("*.whl")

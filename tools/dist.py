@@ -65,11 +65,16 @@ def check(archives: Iterable[pathlib.Path], root: pathlib.Path = ROOT):
             )
 
 
+def copy_source(into: pathlib.Path):
+    """Copies what is shipped, and what its metadata is made of, to a new folder: builds leave no traces here."""
+    shutil.copytree(ROOT / "bert_tf", into / "bert_tf", ignore=shutil.ignore_patterns(*_NOT_SHIPPED))
+    for name in BESIDE:
+        shutil.copy(ROOT / name, into)
+
+
 def build(source: pathlib.Path, into: pathlib.Path) -> list[pathlib.Path]:
     """Copies what is shipped to `source`, and builds both archives `into` a folder; returns their paths."""
-    shutil.copytree(ROOT / "bert_tf", source / "bert_tf", ignore=shutil.ignore_patterns(*_NOT_SHIPPED))
-    for name in BESIDE:
-        shutil.copy(ROOT / name, source)
+    copy_source(source)
     _run("build", "--no-isolation", f"--outdir={into}", source)  # the lock has setuptools
     return sorted(into.iterdir())
 

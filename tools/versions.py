@@ -5,7 +5,7 @@
     .venv/bin/python -m tools.versions --tests="tests/export -x"          # only some tests
 
 An environment is .venv-versions/NAME and is made once. What was run is kept in benchmarks/results/versions.json, from
-which `python -m tools.docs.tables` writes the table of docs/reference/versions_and_hardware.md. About 10 minutes of two
+which `python -m tools.docs.tables` writes the table of docs/reference/versions_and_hardware.md. Up to 45 minutes of two
 cores and 3 GB of disk for each combination.
 """
 
@@ -64,13 +64,16 @@ COMBINATIONS = (
         "tensorflow==2.21.0", "tensorflow-text==2.21.1", "tensorflow-serving-api==2.21.0", "keras==3.15.1",
         "keras-nlp==0.32.0", "protobuf==6.33.6",
     )),
-    Combination("lock", platform.python_version().rpartition(".")[0], ()),  # this very environment
+    Combination("lock", "3.11", ()),  # this very environment, if its Python is this one
 )  # fmt: skip
 
 
-def find_python(version: str, named: Mapping[str, str]) -> str | None:
-    """Returns the interpreter of a version such as "3.10": the one that was named, or pythonX.Y on PATH, or None."""
-    return named.get(version) or shutil.which(f"python{version}")
+def find_python(combination: Combination, named: Mapping[str, str]) -> str | None:
+    """Returns the interpreter of a combination, or None: the one named for its version, pythonX.Y on PATH, or ours."""
+    version = combination.python
+    if combination.pins:
+        return named.get(version) or shutil.which(f"python{version}")
+    return sys.executable if platform.python_version().startswith(f"{version}.") else None
 
 
 def run(*command: str | os.PathLike, **options) -> str:
@@ -93,10 +96,22 @@ def python_of(combination: Combination) -> pathlib.Path:
 
 
 def find_environments() -> dict[str, str]:
-    """Returns {combination: Python} of all environments that are complete."""
-    ready = {each: (ENVIRONMENTS / each.name / "ready.json").exists() for each in COMBINATIONS}
+    """Returns {combination: Python} of all environments that are complete and up to date."""
     has_tensorflow = importlib.util.find_spec("tensorflow") is not None  # here, in what "lock" stands for
-    return {each.name: str(python_of(each)) for each in ready if ready[each] or (has_tensorflow and not each.pins)}
+    ready = {each: _ready(each) if each.pins else has_tensorflow and find_python(each, {}) for each in COMBINATIONS}
+    return {each.name: str(python_of(each)) for each in COMBINATIONS if ready[each]}
+
+
+def _made_of(combination):
+    """Returns a hash of all that decides what is in an environment."""
+    return hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + repr(combination).encode()).hexdigest()
+
+
+def _ready(combination):
+    """Returns what is known of an environment that is complete and made of what is asked for today, or None."""
+    path = ENVIRONMENTS / combination.name / "ready.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return known if known.get("made_of") == _made_of(combination) else None
 
 
 def make_environment(combination: Combination, interpreter: str) -> tuple[str, list[str]]:
@@ -105,11 +120,9 @@ def make_environment(combination: Combination, interpreter: str) -> tuple[str, l
     TensorFlow comes first and alone, as in an image that has it already; the package must leave it as it is.
     """
     folder, python = ENVIRONMENTS / combination.name, str(python_of(combination))
-    ready = folder / "ready.json"
-    project = (ROOT / "pyproject.toml").read_bytes()
-    made_of = hashlib.sha256(project + repr(combination).encode()).hexdigest()
-    if ready.exists() and (before := json.loads(ready.read_text(encoding="utf-8")))["made_of"] == made_of:
-        return python, before["moved"]
+    if known := _ready(combination):
+        return python, known["moved"]
+    made_of = _made_of(combination)
     run(interpreter, "-m", "venv", "--clear", folder)
     install(python, combination.pins[0])
     moved = moved_by_installing(python)
@@ -117,7 +130,7 @@ def make_environment(combination: Combination, interpreter: str) -> tuple[str, l
     constraints.write_text("\n".join(combination.pins) + "\n", encoding="utf-8")
     install(python, "--constraint", constraints, "--editable", ".[dev]")
     run(python, "-m", "pip", "check")
-    ready.write_text(json.dumps({"made_of": made_of, "moved": moved}), encoding="utf-8")
+    (folder / "ready.json").write_text(json.dumps({"made_of": made_of, "moved": moved}), encoding="utf-8")
     return python, moved
 
 
@@ -172,13 +185,24 @@ def count(report: xml.etree.ElementTree.Element) -> dict[str, Any]:
 
 
 def exchange(pythons: Mapping[str, str], folder: pathlib.Path) -> dict[str, dict[str, float]]:
-    """Has each environment export a classifier, and each ask all; returns {reader: {writer: largest difference}}."""
+    """Has each environment export a classifier, and each ask all; returns {reader: {writer: largest difference}}.
+
+    An environment in which that fails is left out, and the failure is printed.
+    """
+    written, found = {}, {}
     for name, python in pythons.items():
         (folder / name).mkdir()
-        run(python, "-m", "tests.export.exchange", "write", folder / name)
-    found = {}
-    for name, python in pythons.items():
-        out = run(python, "-m", "tests.export.exchange", "read", *(folder / writer for writer in pythons))
+        try:
+            run(python, "-m", "tests.export.exchange", "write", folder / name)
+            written[name] = python
+        except RuntimeError as error:
+            print(f"{name}, writing an export: {error}")
+    for name, python in written.items():
+        try:
+            out = run(python, "-m", "tests.export.exchange", "read", *(folder / writer for writer in written))
+        except RuntimeError as error:
+            print(f"{name}, reading the exports: {error}")
+            continue
         told = json.loads(out.splitlines()[-1])
         found[name] = {pathlib.Path(writer).name: value for writer, value in told.items()}
     return found
@@ -187,7 +211,8 @@ def exchange(pythons: Mapping[str, str], folder: pathlib.Path) -> dict[str, dict
 def keep(entries: Iterable[Mapping[str, Any]], path: pathlib.Path = RESULTS):
     """Puts the entries into the file of results, in the place of older ones of the same names.
 
-    What some of the tests found does not take the place of what all of them did.
+    What some of the tests found does not take the place of what all of them did. In an entry, "moved": None means that
+    it was not checked whether TensorFlow would be moved, and "exports": {} that none was compared.
     """
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     both = {entry["name"]: entry for entry in before}
@@ -221,10 +246,12 @@ def main(words: Sequence[str] | None = None) -> int:
     for combination in COMBINATIONS:
         if options.only and combination.name not in options.only:
             continue
-        interpreter = find_python(combination.python, named) if combination.pins else sys.executable
+        interpreter = find_python(combination, named)
         if interpreter is None:
-            print(f"{combination.name}: not run, because there is no python{combination.python} on PATH; "
-                  f"--python={combination.python}=/path/to/python names one.")  # fmt: skip
+            version, ours = combination.python, platform.python_version()
+            why = f"there is no python{version} on PATH; --python={version}=/path/to/python names one."
+            why = why if combination.pins else f"it is made for Python {version}. This one is {ours}."
+            print(f"{combination.name}: not run, because {why}")
             ended["not run"] += 1
             continue
         try:
@@ -236,7 +263,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         differences = exchange(find_environments(), pathlib.Path(folder)) if entries else {}
     for entry in entries:
-        entry["exports"] = differences[entry["name"]]
+        entry["exports"] = differences.get(entry["name"], {})
         print(summary(entry))
     if entries:
         keep(entries)
@@ -246,7 +273,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def run_combination(combination: Combination, interpreter: str, arguments: str) -> dict[str, Any]:
     """Returns what the file of results has of a combination, but for its exports."""
-    python, moved = make_environment(combination, interpreter) if combination.pins else (interpreter, [])
+    python, moved = make_environment(combination, interpreter) if combination.pins else (interpreter, None)
     versions = json.loads(run(python, "-c", _VERSIONS, *PACKAGES))
     print(f"{combination.name}: {', '.join(f'{name} {version}' for name, version in versions.items())}", flush=True)
     today = datetime.date.today().isoformat()
@@ -256,8 +283,9 @@ def run_combination(combination: Combination, interpreter: str, arguments: str) 
 
 
 def is_faulty(entry: Mapping[str, Any]) -> bool:
-    """Returns whether a test failed, an export differs, or TensorFlow was moved."""
-    return bool(entry["failed"] or entry["moved"] or max(entry["exports"].values()) > TOLERANCE)
+    """Returns whether a test failed, an export differs, none was compared, or TensorFlow was moved."""
+    differences = entry["exports"].values()
+    return bool(entry["failed"] or entry["moved"] or not differences or max(differences) > TOLERANCE)
 
 
 def summary(entry: Mapping[str, Any]) -> str:
@@ -266,7 +294,8 @@ def summary(entry: Mapping[str, Any]) -> str:
     lines = [f"{entry['name']}, {entry['tests']}: {counts}, {entry['seconds']} s"]
     lines += [f"  failed: {name}" for name in entry["failed"]]
     lines += [f"  export of {name}: differs by {value:.1g}" for name, value in entry["exports"].items()]
-    lines += [f"  installing the package would install {each}" for each in entry["moved"]]
+    lines += ["  exports: not compared"] if not entry["exports"] else []
+    lines += [f"  installing the package would install {each}" for each in entry["moved"] or ()]
     return "\n".join(lines)
 
 

@@ -151,8 +151,9 @@ def runs_table(entries: Iterable[Mapping[str, Any]]) -> str:
     lines = [heads, ["---"] * len(heads)]
     for entry in sorted(entries, key=lambda each: each["name"]):
         found = entry["versions"]
-        worst = max(entry["exports"].values())
+        worst = max(entry["exports"].values(), default=0.0)
         exports = "same answers" if worst <= versions.TOLERANCE else f"differ by {worst:.1g}"
+        exports = exports if entry["exports"] else "not run"
         tests = "all fast ones" if entry["tests"] == versions.ALL else "some"
         counts = [entry["passed"], len(entry["failed"]), sum(entry["skipped"].values())]
         lines.append(

@@ -55,11 +55,12 @@ def test_the_table_of_runs_is_made_from_what_was_run():
 
 
 @pytest.mark.parametrize("name", ["tensorflow", "tensorflow-text", "tensorflow-serving-api", "keras", "protobuf"])
-def test_the_oldest_and_the_newest_that_are_supported_were_run(name):
+def test_the_oldest_and_the_newest_that_are_supported_were_at_least_started(name):
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-    ran, fits = sorted(Version(run["versions"][name]) for run in RUNS), SpecifierSet(RANGES[name])
+    ran = sorted(Version(run["versions"][name]) for run in RUNS if run["name"] != "lock")
+    fits = SpecifierSet(RANGES[name])
     (oldest,) = (Version(each.version) for each in fits if each.operator == ">=")
     assert ran[0].release[:2] == oldest.release[:2] and all(version in fits for version in ran)
     (bound,) = (Version(each.version) for each in fits if each.operator == "<")
@@ -67,7 +68,7 @@ def test_the_oldest_and_the_newest_that_are_supported_were_run(name):
     assert bound in (Version(f"{last.major}.{last.minor + 1}"), Version(f"{last.major + 1}"))
 
 
-def test_every_python_that_is_supported_was_run():
+def test_every_python_that_is_supported_was_at_least_started():  # with "lock", which alone has Python 3.11
     ran = {run["versions"]["python"].rpartition(".")[0] for run in RUNS}
     assert ran == {each.rpartition(" ")[2] for each in PROJECT["classifiers"] if "Python" in each}
 
