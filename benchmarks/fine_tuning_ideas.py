@@ -18,9 +18,12 @@ all variants share them. The ideas:
 
 The word embeddings are frozen in all variants, because their update takes a fifth of a step's time on a CPU.
 Everything runs in one process, with the graphs of a variant shared by its runs. Each run adds a line to --results, and
-the same command continues where it was stopped. --only_report prints the tables of the runs that are there. The
-published table comes from --examples=320 --eval_examples=600 --max_seq_length=64 --sets=sst-2 --seeds=1,2,3
---variants=standard,r_drop,multi_sample,held_out.
+the same command continues where it was stopped. Of the model and the two directories, the names must be the same.
+--only_report prints the tables of the runs that are there. This command makes or continues the published table:
+
+    python benchmarks/fine_tuning_ideas.py --model=minilm --glue_dir=glue --sst_dir=sst2-tutorial \\
+        --results=ideas.jsonl --examples=320 --eval_examples=600 --max_seq_length=64 --sets=sst-2 --seeds=1,2,3 \\
+        --variants=standard,r_drop,multi_sample,held_out
 """
 
 import dataclasses
@@ -75,6 +78,7 @@ flags.DEFINE_integer("max_seq_length", 128, "Of each run.")
 flags.DEFINE_string("precision", "mixed_bfloat16", "Of each run.")
 flags.DEFINE_bool("only_report", False, "Make no run.")
 
+PLACES = ("model", "glue_dir", "sst_dir")
 RECIPE = (
     "examples", "eval_examples", "num_train_epochs", "learning_rate", "train_batch_size", "max_seq_length", "precision",
 )  # fmt: skip
@@ -327,7 +331,7 @@ def run(name, data: DataSet, network: Network, variant: Variant, seed):
     for n, batch in enumerate(build_batches(train, order, FLAGS.max_seq_length), 1):
         step.optimizer.learning_rate = rates[n - 1]
         results = step(batch)
-        if chooser and (n % (steps // CHECKPOINTS) == 0 or n == steps):
+        if chooser and (n % max(1, steps // CHECKPOINTS) == 0 or n == steps):
             keep_better(best, score(name, network, chooser), network.model)
     seconds = time.process_time() - begin
     assert math.isfinite(float(results["loss"]))
@@ -357,13 +361,19 @@ def keep_better(best, found, model):
 # === Report ===
 
 
+def recipe():
+    """Returns the flags that all runs of a table share; of paths the name, so that another machine can continue."""
+    names = {name: os.path.basename(os.path.abspath(FLAGS[name].value)) for name in PLACES}
+    return names | {name: FLAGS[name].value for name in RECIPE}
+
+
 def read_results():
     """Returns the lines of --results: {(set, variant, seed): line}."""
-    path, recipe = pathlib.Path(FLAGS.results), {name: FLAGS[name].value for name in RECIPE}
+    path = pathlib.Path(FLAGS.results)
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
     found = {(line["set"], line["variant"], line["seed"]): line for line in lines}
     for line in found.values():
-        if line["recipe"] != recipe:
+        if line["recipe"] != recipe():
             raise app.UsageError(f"{path} has runs of another recipe, {line['recipe']}. Pass it, or another --results.")
     return found
 
@@ -389,7 +399,7 @@ def report(found):
         for row, (base, values) in rows.items():
             if cell is difference_cell and row == "standard":
                 continue
-            cells = [cell(name, values, rows[base][1]) for name in FLAGS.sets]
+            cells = [cell(name, values, rows.get(base, (base, {}))[1]) for name in FLAGS.sets]
             print(f"| {row} | {' | '.join(cells)} | {ratios[row]:.2f} |")
 
 
@@ -415,7 +425,15 @@ def cost(found, variant):
     return sum(a["cpu_seconds"] for a, _ in both) / sum(b["cpu_seconds"] for _, b in both) if both else math.nan
 
 
+def check_choices():
+    for flag, known in (("sets", SCORES), ("variants", VARIANTS)):
+        unknown = [name for name in FLAGS[flag].value or () if name not in known]
+        if unknown:
+            raise app.UsageError(f"--{flag} must be some of {', '.join(known)}. Received: {', '.join(unknown)}.")
+
+
 def main(_):
+    check_choices()
     found = read_results()
     if not FLAGS.only_report:
         keras.config.set_dtype_policy(FLAGS.precision)
@@ -434,7 +452,7 @@ def main(_):
                     networks[which] = networks.get(which) or Network(data.kind, described.config, variant.lora)
                     line = {"set": name, "variant": key, "seed": seed}
                     line |= run(name, data, networks[which], variant, seed)
-                    line["recipe"] = {each: FLAGS[each].value for each in RECIPE}
+                    line["recipe"] = recipe()
                     found[name, key, seed] = line
                     with open(FLAGS.results, "a", encoding="utf-8") as file:
                         file.write(json.dumps(line) + "\n")

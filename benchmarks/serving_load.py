@@ -19,7 +19,6 @@ import os
 import pathlib
 import random
 import shlex
-import socket
 import statistics
 import subprocess
 import sys
@@ -41,6 +40,7 @@ from bert_tf.serving.client.load_test import (
     summarize,
 )
 from bert_tf.serving.client.requests import ModelTarget
+from bert_tf.utils.ports import free_ports
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OURS = f"{sys.executable} -m bert_tf serve"
@@ -51,7 +51,7 @@ _PARTS = ("throughput", "overload", "vectors")
 @contextlib.contextmanager
 def running(command, base_path):
     """Starts a server and yields its address once it answers."""
-    port, rest_port = _free_port(), _free_port()
+    port, rest_port = free_ports(2)
     flags = [f"--model_base_path={os.path.abspath(base_path)}", f"--model_name={_NAME}", f"--port={port}",
              f"--rest_api_port={rest_port}"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(_ROOT))}
@@ -187,12 +187,6 @@ def compare_vectors(options, texts):
 def _tell(what, value, bound, wanted):
     holds = value >= wanted if bound == "at least" else value <= wanted
     print(f"{what}: {value:.2f}, wanted {bound} {wanted:g}: {'yes' if holds else 'NO'}", flush=True)
-
-
-def _free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def main():

@@ -9,12 +9,14 @@ created first.
 
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from absl import app, flags
 
@@ -29,26 +31,6 @@ flags.DEFINE_integer("only", None, "Used by the script itself: train on so many 
 VOCABULARY, LENGTH, PREDICTIONS = 5000, 64, 10
 
 
-def batch_of(number):
-    """Returns a made-up batch of the masked-LM and next-sentence objectives."""
-    import numpy as np
-    import tensorflow as tf
-
-    rng = np.random.default_rng(number)
-    rows, lengths = FLAGS.batch_size, rng.integers(20, LENGTH + 1, (FLAGS.batch_size, 1))
-    mask = (np.arange(LENGTH) < lengths).astype(np.int32)
-    batch = {
-        "input_ids": rng.integers(5, VOCABULARY, (rows, LENGTH)).astype(np.int32) * mask,
-        "input_mask": mask,
-        "segment_ids": (np.arange(LENGTH) >= lengths // 2).astype(np.int32) * mask,
-        "masked_lm_positions": rng.integers(1, 20, (rows, PREDICTIONS)).astype(np.int32),
-        "masked_lm_ids": rng.integers(5, VOCABULARY, (rows, PREDICTIONS)).astype(np.int32),
-        "masked_lm_weights": (rng.random((rows, PREDICTIONS)) < 0.8).astype(np.float32),
-        "next_sentence_labels": rng.integers(0, 2, (rows, 1)).astype(np.int32),
-    }
-    return {name: tf.constant(values) for name, values in batch.items()}
-
-
 def train(devices):
     """Returns the losses, the CPU seconds of the first step, and the median of the others."""
     import keras
@@ -59,6 +41,7 @@ def train(devices):
     from bert_tf.training.distribution import make_strategy
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.step import StepConfig, TrainStep
+    from tests.fake_batches import fake_batch
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
@@ -74,8 +57,11 @@ def train(devices):
         model, optimizer = task.build_model(), OPTIMIZERS[FLAGS.optimizer](1e-3)
         optimizer.build(model.trainable_variables)
         step = TrainStep(task, model, optimizer, StepConfig(fixed_shapes=True))
+        names = {*task.features, *task.targets, "masked_lm_weights"}
         for number in range(FLAGS.steps):
-            batch, begin = batch_of(number), time.process_time()
+            made = fake_batch(names, FLAGS.batch_size, LENGTH, VOCABULARY, seed=number, max_predictions=PREDICTIONS)
+            batch = {name: tf.constant(values) for name, values in made.items()}
+            begin = time.process_time()
             losses.append(float(step(batch)["loss"]))
             seconds.append(time.process_time() - begin)
     return losses, seconds[0], statistics.median(seconds[1:])

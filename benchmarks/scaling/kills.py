@@ -75,6 +75,7 @@ def ends_within(pid, seconds):
 
 
 def main(_):
+    os.makedirs(FLAGS.output_dir)
     make_tasks_small()
     whole, killed = (pathlib.Path(FLAGS.output_dir) / name for name in ("whole", "killed"))
     rng, begin = random.Random(FLAGS.seed), time.monotonic()

@@ -116,6 +116,7 @@ def main(argv):
         files, folder = corpus[: megabytes // FLAGS.file_megabytes], output / f"{megabytes}"
         if len(files) * FLAGS.file_megabytes < megabytes:
             raise ValueError(f"--input_file has {len(corpus)} files; {megabytes} MB need more.")
+        shutil.rmtree(folder, ignore_errors=True)  # a stopped measurement would be continued, and take less time
         seconds, cpu, watch = finish(start(files, folder, more), folder)
         memory = f"{watch.largest / 1e6:12.0f} MB  {watch.together / 1e6:6.0f} MB"
         print(f"{megabytes:5d} MB  {seconds:6.0f} s  {cpu:6.0f} s  {memory}  {watch.disk / 1e6:6.0f} MB", flush=True)

@@ -43,6 +43,7 @@ def milliseconds(runs, of):
 
 
 def main(_):
+    os.makedirs(FLAGS.output_dir)
     rng, runs = np.random.default_rng(0), []
     for number in map(int, FLAGS.runs):
         while len(runs) < number:

@@ -11,12 +11,13 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 from absl import app, flags
+
+from bert_tf.utils.ports import free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = flags.FLAGS
@@ -32,17 +33,6 @@ flags.DEFINE_integer("max_predictions_per_seq", 20, "Of the records.")
 flags.DEFINE_integer("seed", 0, "Selects the worker that is killed.")
 
 
-def hosts(number):
-    """Returns host:port for each worker, free a moment ago."""
-    listeners = [socket.socket() for _ in range(number)]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
-    names = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ",".join(names)
-
-
 def start(name, workers):
     """Starts a run in a subdirectory; returns its processes."""
     folder = pathlib.Path(FLAGS.output_dir) / name
@@ -55,7 +45,7 @@ def start(name, workers):
         "--optimizer=lamb", "--precision=float32", f"--max_seq_length={FLAGS.max_seq_length}",
         f"--max_predictions_per_seq={FLAGS.max_predictions_per_seq}",
     ]  # fmt: skip
-    names, processes = hosts(workers) if workers > 1 else None, []
+    names, processes = ",".join(f"127.0.0.1:{port}" for port in free_ports(workers)), []
     for index in range(workers):
         of_worker = ["--distribution_strategy=multi_worker", f"--worker_hosts={names}", f"--task_index={index}"]
         log = open(folder / f"log-{index}", "a")  # noqa: SIM115 (the process has it)
@@ -121,6 +111,7 @@ def run_killed(name, workers):
 
 
 def main(_):
+    os.makedirs(FLAGS.output_dir)
     print(f"one process: {run('one', 1):.0f} s for {FLAGS.steps} steps")
     print(f"{FLAGS.workers} workers: {run('all', FLAGS.workers):.0f} s", flush=True)
     print(f"started again after a kill: {run_killed('killed', FLAGS.workers):.0f} s", flush=True)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from bert_tf.training import distribution
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
+from bert_tf.utils.ports import free_ports
 from tests import tiny
 from tests.conftest import ROOT
 from tests.training import pretraining_losses
@@ -52,10 +52,7 @@ def train(folder, also=lambda step: None):
 
 def hosts():
     """Returns host:port for two workers, free a moment ago."""
-    with socket.socket() as one, socket.socket() as other:
-        for listener in (one, other):
-            listener.bind(("127.0.0.1", 0))
-        return ",".join(f"127.0.0.1:{listener.getsockname()[1]}" for listener in (one, other))
+    return ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
 
 
 def start(command, **streams):

@@ -7,7 +7,6 @@ import math
 import pathlib
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from bert_tf.experiments.demo import data
 from bert_tf.utils import resources
 from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.manifest import read_manifest
+from bert_tf.utils.ports import free_ports
 from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
@@ -121,7 +121,7 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
     Raises:
         ValueError: the server or the client fails; the message names the log.
     """
-    port, rest_port = _free_ports(2)
+    port, rest_port = free_ports(2)
     asked = {"model_name": MODEL_NAME}
     there = {"model_base_path": models, "port": port, "rest_api_port": rest_port}
     server_command = ["-m", "bert_tf", "serve", *command_line(there | asked)]
@@ -161,17 +161,6 @@ def _is_ready(rest_port):
             return response.status == 200
     except OSError:  # no server is listening yet, or 503
         return False
-
-
-def _free_ports(count):
-    """Returns ports that were just free."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 # === Training ===
