@@ -1,6 +1,7 @@
 """`make prove-gpu`: each step is a process of its own, and one that fails or hangs leaves the others their results."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -133,8 +134,13 @@ def test_every_step_is_there(prove, monkeypatch):
     for step in prove.STEPS:
         function = getattr(accelerator_steps, step.name, None) or getattr(accelerator_commands, step.name)
         assert function.__doc__, step.name
-    missing = [path for path in accelerator_commands.TESTS if not (ROOT / path).exists()]
-    assert not missing
+
+
+@pytest.mark.skipif("TEST_SRCDIR" in os.environ, reason="Bazel shows a test only a part of the others")
+def test_the_tests_of_devices_are_there(prove):
+    import accelerator_commands
+
+    assert all((ROOT / path).exists() for path in accelerator_commands.TESTS)
 
 
 def test_the_guide_shows_all_results():

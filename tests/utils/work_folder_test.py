@@ -10,8 +10,8 @@ from bert_tf.utils.work_folder import TaskTotal, WorkFolder
 from bert_tf.utils.workers import Workers
 
 
-def _folder(path, seed=0, overwrite=False):
-    return WorkFolder(str(path), {"seed": seed}, lambda name: name.startswith("part"), "Remove it.", overwrite)
+def _folder(path, seed=0, overwrite=False, private=False):
+    return WorkFolder(str(path), {"seed": seed}, lambda name: name.startswith("part"), "Remove it.", overwrite, private)
 
 
 def _interrupt(path, part="part-0"):
@@ -21,7 +21,7 @@ def _interrupt(path, part="part-0"):
 
 
 def test_nobody_else_can_read_it_and_nothing_of_it_stays(tmp_path):
-    with _folder(tmp_path / "work") as folder:
+    with _folder(tmp_path / "work", private=True) as folder:
         assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o700
         os.mkdir(os.path.join(folder.path, "part-0"))
     assert os.listdir(tmp_path) == []
