@@ -18,12 +18,13 @@ all variants share them. The ideas:
 
 The word embeddings are frozen in all variants, because their update takes a fifth of a step's time on a CPU.
 Everything runs in one process, with the graphs of a variant shared by its runs. Each run adds a line to --results, and
-the same command continues where it was stopped. Of the model and the two directories, the names must be the same.
---only_report prints the tables of the runs that are there. This command makes or continues the published table:
+the same command continues where it was stopped. --only_report prints the tables of the runs that are there. With
+--variants=standard,r_drop,multi_sample,held_out, this command makes or continues the published table:
 
-    python benchmarks/fine_tuning_ideas.py --model=minilm --glue_dir=glue --sst_dir=sst2-tutorial \\
-        --results=ideas.jsonl --examples=320 --eval_examples=600 --max_seq_length=64 --sets=sst-2 --seeds=1,2,3 \\
-        --variants=standard,r_drop,multi_sample,held_out
+    python benchmarks/fine_tuning_ideas.py --model=minilm --glue_dir=glue --sst_dir=sst2-tutorial --sets=sst-2 \\
+        --results=ideas.jsonl --examples=320 --eval_examples=600 --max_seq_length=64 --seeds=1,2,3
+
+To continue, the model and the two directories must have the same names.
 """
 
 import dataclasses
