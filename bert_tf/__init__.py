@@ -40,8 +40,6 @@ def __getattr__(name):
     from importlib import import_module
 
     import_module("bert_tf.utils.requirements").check()
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    value = getattr(import_module(_HOMES[name]), name)
+    value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -3,13 +3,10 @@
 import dataclasses
 import glob
 import hashlib
-import importlib.metadata
 import json
 import os
-import platform
 from collections.abc import Iterable
 
-import bert_tf
 from bert_tf.data import tfrecords
 from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added, read_added_tokens
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_settings, config_text
@@ -18,6 +15,7 @@ from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import SPECIAL_TOKENS
 from bert_tf.utils.progress import Countdown
+from bert_tf.utils.resources import package_versions
 from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes
@@ -194,7 +192,7 @@ def _sizes(path, files):
 # The metadata in each output file, and the description next to them.
 
 
-_PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
+PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
 _LISTED = 1000  # maximum number of sources to list
 _READ_BYTES = 1 << 22
 
@@ -254,11 +252,7 @@ def describe_corpus(job, sizes: dict[str, int], statistics, sources: dict) -> di
         },
         "options": options | text,
         "sources": sources,
-        "versions": {
-            "bert_tf": bert_tf.__version__,
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _PACKAGES},
-        },
+        "versions": package_versions(PACKAGES),
     }
     name, texts = os.path.basename(set_name(job.output_files[0])), {}
     for folder in dict.fromkeys(map(os.path.dirname, job.output_files)):

@@ -33,7 +33,7 @@ from bert_tf.pretraining.corpus.job import (
 )
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
-from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
+from bert_tf.pretraining.record_metadata import PACKAGES, describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_blocks, read_documents
 from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
 from bert_tf.utils.progress import Countdown
@@ -182,7 +182,7 @@ def _manifest(job, sources):
         **options.pop("text"),
         **options,
         "phrase_file": phrases and content_of(phrases),
-        "packages": package_versions(("numpy", "tensorflow", "tensorflow-text", "sentencex")),
+        "packages": package_versions(PACKAGES),
     }
 
 
