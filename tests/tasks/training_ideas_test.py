@@ -29,7 +29,7 @@ def make_step(dropout, kind=(2, "single_label")):
     task = ClassificationTask(tiny.config(dropout), *kind)
     model = task.build_model()
     model.get_layer("classifier").output_weights.assign(np.random.default_rng(1).normal(size=(kind[0], 32)))
-    targets = {"score": np.linspace(0, 3, N, dtype=np.float32)} if kind[1] == "regression" else {}
+    targets = {"label_values": np.linspace(0, 3, N, dtype=np.float32)} if kind[1] == "regression" else {}
     batch = next(iter(tiny.batches(tiny.tokenized(N, **targets), N)))
     batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
     return types.SimpleNamespace(task=task, model=model), batch, {"examples": tf.constant(float(N))}
@@ -92,7 +92,7 @@ def test_r_drop_of_scores_adds_their_squared_difference(ideas):
     loss, _ = ideas.r_drop(step, batch, normalizers, SEED)
     twice = {name: tf.concat([values, values], 0) for name, values in batch.items()}
     a, b = np.split(ideas.classify(step, ideas.pool(step, twice, SEED), SEED).numpy()[:, 0], 2)
-    score = batch["score"].numpy()
+    score = batch["label_values"].numpy()
     own = (((a - score) ** 2).mean() + ((b - score) ** 2).mean()) / 2
     np.testing.assert_allclose(loss, own + ((a - b) ** 2).mean(), rtol=1e-5)
 
