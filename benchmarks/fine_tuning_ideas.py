@@ -9,6 +9,7 @@ all variants share them. The ideas:
     r_drop        two passes with different dropout masks, and their symmetric divergence (Liang et al. 2021)
     multi_sample  mean loss over five dropout masks of the head (Inoue 2019)
     free_lb       two steps of adversarial noise on the word embeddings (Zhu et al. 2020)
+    smart         divergence of the output from that under adversarial noise (Jiang et al. 2020, without its momentum)
     layerwise     --layerwise_lr_decay=0.9
     held_out      a tenth of the examples, drawn automatically, chooses the best of ten or more checkpoints
     lora          LoRA of rank 8 with a learning rate of 1e-3
@@ -45,6 +46,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import keras
 import numpy as np
 import tensorflow as tf
+import training_ideas
 from absl import app, flags, logging
 
 from bert_tf.checkpoints import heads
@@ -53,10 +55,8 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.data.dataset import Tokenized, build_batches, scoring_order, training_order
 from bert_tf.models.lora import Lora, is_adapter
-from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_data import make_source, tokenize_examples
-from bert_tf.tasks.losses import sum_losses
 from bert_tf.training.learning_rate import LayerRates, WarmupLinearDecay, WordRate
 from bert_tf.training.optimizers import AdamConfig, make_optimizer
 from bert_tf.training.scoring import Scorer, Scoring
@@ -85,102 +85,14 @@ RECIPE = (
 )  # fmt: skip
 SCORES = {"rte": ("accuracy",), "cola": ("matthews",), "sts-b": ("pearson", "spearman"), "sst-2": ("accuracy",)}
 LORA_RATE = 1e-3
-NOISE_STEPS, NOISE_STEP, NOISE_START = 2, 0.1, 0.1  # norms of a text's noise, all tokens together
-HEAD_SAMPLES = 5
 HELD_OUT, CHECKPOINTS = 0.1, 10
-
-# === Ideas ===
-# Each takes (step, batch, normalizers, dropout seed) and returns the loss and its gradients.
-
-
-def differentiate(step, loss_of: Callable, *more):
-    """Returns loss_of() and its gradients, dense: of the model's trainable variables, then of the tensors `more`."""
-    watched = [*(v.value for v in step.model.trainable_variables), *more]
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch(watched)
-        loss = loss_of()
-    return loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, watched)]
-
-
-def pool(step, batch, seed, noise=None):
-    """Returns pooled outputs [B, H] with the dropout masks of `seed`; `noise` [B, S, E] is added to the words."""
-    encoder = step.model.get_layer("bert")
-    features = {name: batch[name] for name in step.task.features}
-    with seed_scope(seed):
-        vectors = None if noise is None else embed(encoder.embeddings, features, noise)
-        return encoder(features, training=True, input_vectors=vectors)["pooled_output"]
-
-
-def embed(embeddings, features, noise):
-    """Computes what `Embeddings` does, with `noise` added to the word embeddings before the sum is normalized."""
-    ids, segments = features["input_ids"], features["segment_ids"]
-    x = tf.gather(embeddings.word_embeddings, ids) + noise + embeddings.position_embeddings[: tf.shape(ids)[1]]
-    table = tf.convert_to_tensor(embeddings.token_type_embeddings)
-    x += tf.einsum("bst,th->bsh", tf.one_hot(segments, embeddings.type_vocab_size), table)
-    return embeddings.dropout(embeddings.norm(x), training=True)
-
-
-def classify(step, pooled, seed):
-    """Returns the head's logits, float32 [B, L], with the dropout mask of `seed`."""
-    with seed_scope(seed):
-        return step.model.get_layer("classifier")(pooled, training=True)
-
-
-def standard(step, batch, normalizers, seed):
-    return differentiate(
-        step, lambda: step.task.loss(classify(step, pool(step, batch, seed), seed), batch, normalizers)
-    )
-
-
-def r_drop(step, batch, normalizers, seed):
-    twice = {name: tf.concat([values, values], 0) for name, values in batch.items()}  # each half has its own masks
-    distance = step.task.problem.distillation_losses
-
-    def loss():
-        a, b = tf.split(classify(step, pool(step, twice, seed), seed), 2)
-        own = (step.task.loss(a, batch, normalizers) + step.task.loss(b, batch, normalizers)) / 2
-        return own + sum_losses((distance(a, b, 1.0) + distance(b, a, 1.0)) / 2, batch) / normalizers["examples"]
-
-    return differentiate(step, loss)
-
-
-def multi_sample(step, batch, normalizers, seed):
-    def loss():
-        pooled = pool(step, batch, seed)
-        seeds = [seed + tf.constant([7919 * sample, 0]) for sample in range(HEAD_SAMPLES)]
-        losses = [step.task.loss(classify(step, pooled, each), batch, normalizers) for each in seeds]
-        return tf.add_n(losses) / HEAD_SAMPLES
-
-    return differentiate(step, loss)
-
-
-def free_lb(step, batch, normalizers, seed):
-    mask = tf.cast(batch["input_mask"], tf.float32)[:, :, tf.newaxis]
-    width = step.task.config.hidden_size
-    shape = tf.concat([tf.shape(batch["input_ids"]), [width]], 0)
-    size = tf.sqrt(tf.reduce_sum(mask, 1, keepdims=True) * width)
-    noise = tf.random.stateless_uniform(shape, seed, -1.0, 1.0) * mask * NOISE_START / size
-    total, sums = 0.0, None
-    for _ in range(NOISE_STEPS):  # with the same dropout masks, as in the paper
-        at = tf.stop_gradient(noise)
-
-        def loss(at=at):
-            return step.task.loss(classify(step, pool(step, batch, seed, at), seed), batch, normalizers)
-
-        found, (*gradients, uphill) = differentiate(step, loss, at)
-        length = tf.sqrt(tf.reduce_sum(uphill**2, [1, 2], keepdims=True))
-        noise = at + NOISE_STEP * tf.math.divide_no_nan(uphill, length)
-        total += found / NOISE_STEPS
-        gradients = [g / NOISE_STEPS for g in gradients]
-        sums = [a + b for a, b in zip(sums, gradients, strict=True)] if sums else gradients
-    return total, sums
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
     """What differs from the standard recipe; `base` is the variant that it is compared with, `epochs` a factor."""
 
-    idea: Callable = standard
+    idea: Callable = training_ideas.standard
     lora: bool = False
     rules: tuple = ()
     held_out: bool = False
@@ -191,9 +103,10 @@ class Variant:
 LAYERS = 6  # of MiniLM
 VARIANTS = {
     "standard": Variant(),
-    "r_drop": Variant(r_drop),
-    "multi_sample": Variant(multi_sample),
-    "free_lb": Variant(free_lb),
+    "r_drop": Variant(training_ideas.r_drop),
+    "multi_sample": Variant(training_ideas.multi_sample),
+    "free_lb": Variant(training_ideas.free_lb),
+    "smart": Variant(training_ideas.smart),
     "layerwise": Variant(rules=LayerRates(LAYERS, layerwise_lr_decay=0.9).rules()),
     "held_out": Variant(held_out=True),
     "lora": Variant(lora=True),
