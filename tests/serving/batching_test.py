@@ -195,7 +195,7 @@ def test_a_large_request_ends_between_its_batches_when_its_caller_leaves(batcher
     assert model.entered.acquire(timeout=60)
     gone.set()
     wait_for(lambda: len(batcher._queue) == 0)  # within the second in which its caller is looked at
-    with pytest.raises(TimeoutError):  # its batch uses the model still
+    with pytest.raises(concurrent.futures.TimeoutError):  # its batch uses the model still
         large.result(0.3)
     model.gate.set()
     with pytest.raises(ServingError) as caught:
@@ -220,7 +220,7 @@ def test_a_request_of_which_a_part_failed_ends_when_no_part_of_it_runs(pool):
     future = pool.submit(batcher.batch("film", compute), only, texts("slow", "bad", "x", "y"), ("upper",), INTERNAL)
     assert entered.acquire(timeout=60) and entered.acquire(timeout=60)
     wait_for(lambda: len(batcher._queue) == 0)  # of the others none is computed
-    with pytest.raises(TimeoutError):  # the batch of the first still uses the model
+    with pytest.raises(concurrent.futures.TimeoutError):  # the batch of the first still uses the model
         future.result(0.3)
     slow.set()
     with pytest.raises(ServingError, match="a bad text"):

@@ -28,9 +28,18 @@ def tensor_spec(symbol):
 def symbol_of(output):
     """Returns the KerasTensor of a traced function's result: a TensorFlow type, or a ragged tensor of the graph."""
     spec = output if isinstance(output, tf.TypeSpec) else tf.type_spec_from_value(output)
-    if isinstance(spec, tf.RaggedTensorSpec):
-        return keras.KerasTensor(spec.shape, spec.dtype.name, ragged=True, ragged_rank=spec.ragged_rank)
-    return keras.KerasTensor(spec.shape, spec.dtype.name)
+    return _symbol(spec.shape, spec.dtype.name, getattr(spec, "ragged_rank", None))
+
+
+def _symbol(shape, dtype, ragged_rank):
+    if ragged_rank is None:
+        return keras.KerasTensor(shape, dtype)
+    if not hasattr(keras.KerasTensor, "ragged_rank"):
+        raise ValueError(
+            "A model cannot have a layer that returns ragged tensors with this version of Keras: Keras 3.12 or later "
+            f"is needed. Installed: {keras.__version__}."
+        )
+    return keras.KerasTensor(shape, dtype, ragged=True, ragged_rank=ragged_rank)
 
 
 def structure_to_json(symbols) -> str:
@@ -48,7 +57,7 @@ def _to_plain(symbols):
         return {"dict": {name: _to_plain(value) for name, value in symbols.items()}}
     if isinstance(symbols, (list, tuple)):
         return {"list": [_to_plain(value) for value in symbols]}
-    return {"shape": list(symbols.shape), "dtype": symbols.dtype, "ragged_rank": symbols.ragged_rank}
+    return {"shape": list(symbols.shape), "dtype": symbols.dtype, "ragged_rank": getattr(symbols, "ragged_rank", None)}
 
 
 def _to_symbols(plain):
@@ -56,8 +65,7 @@ def _to_symbols(plain):
         return {name: _to_symbols(value) for name, value in plain["dict"].items()}
     if "list" in plain:
         return [_to_symbols(value) for value in plain["list"]]
-    rank = plain["ragged_rank"]
-    return keras.KerasTensor(plain["shape"], plain["dtype"], ragged=rank is not None, ragged_rank=rank)
+    return _symbol(plain["shape"], plain["dtype"], plain["ragged_rank"])
 
 
 # === Variables ===

@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export.hub import tokenizer_layer
 from bert_tf.export.hub.export import Preprocessor
-from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.layer import HubLayer, symbol_of
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.export.hub import models
@@ -187,6 +187,7 @@ def test_parts_of_a_saved_model_are_layers_too(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(keras.KerasTensor, "ragged_rank"), reason="needs Keras 3.12 or later")
 def test_texts_become_rows_by_parts(preprocessor, tmp_path, monkeypatch):
     a, b = (keras.Input((), dtype="string") for _ in range(2))
     tokenize = HubLayer(preprocessor, part="tokenize")
@@ -201,6 +202,12 @@ def test_texts_become_rows_by_parts(preprocessor, tmp_path, monkeypatch):
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again(texts)["input_type_ids"], rows["input_type_ids"])
     assert HubLayer(preprocessor)(tf.constant(["film"]))["input_mask"].shape == (1, 8)
+
+
+def test_a_keras_without_ragged_symbols_says_which_has_them(monkeypatch):
+    monkeypatch.delattr(keras.KerasTensor, "ragged_rank", raising=False)
+    with pytest.raises(ValueError, match=rf"Keras 3\.12 or later is needed. Installed: {keras.__version__}"):
+        symbol_of(tf.RaggedTensorSpec([None, None], tf.int32))
 
 
 def test_folders_that_are_refused(tmp_path):
