@@ -29,6 +29,17 @@ def test_a_report_is_counted():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("status", [2, 3, 4, 5])
+def test_the_report_of_an_unfinished_run_is_not_counted(tmp_path, status):
+    path = tmp_path / "report.xml"
+    with pytest.raises(RuntimeError, match="pytest ended with 1, and no report"):
+        versions.read_report(path, 1)
+    path.write_text(REPORT, encoding="utf-8")
+    assert versions.read_report(path, 1)["passed"] == 1
+    with pytest.raises(RuntimeError, match=f"pytest ended with {status}; see above"):
+        versions.read_report(path, status)
+
+
 def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
     path = tmp_path / "results" / "versions.json"
     versions.keep([ENTRY, {"name": "lock", "tests": "tests/export"}], path)
@@ -44,6 +55,7 @@ def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
     [
         ({}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"failed": ["tests.a_test.test_bad"]}, True, "failed: tests.a_test.test_bad"),
+        ({"passed": 0}, True, "0 passed, 0 failed, 2 skipped, 300 s"),
         ({"moved": ["tensorflow 2.21.0"]}, True, "installing the package would install tensorflow 2.21.0"),
         ({"moved": None}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"exports": {"lock": 1e-3}}, True, "export of lock: differs by 0.001"),

@@ -165,9 +165,19 @@ def run_tests(python: str, arguments: Sequence[str]) -> dict[str, Any]:
         begin = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         seconds = time.monotonic() - begin
-        if not os.path.exists(report):
-            raise RuntimeError(f"pytest ended with {done.returncode}, and no report")
-        return {**count(xml.etree.ElementTree.parse(report).getroot()), "seconds": round(seconds)}
+        return {**read_report(report, done.returncode), "seconds": round(seconds)}
+
+
+def read_report(path: str | os.PathLike, status: int) -> dict[str, Any]:
+    """Returns the counts of the report that pytest wrote.
+
+    Raises:
+        RuntimeError: pytest did not come to its end: its exit status is not 0 (all passed) or 1 (some failed), with
+            which a report may lack tests; or it wrote no report.
+    """
+    if status not in (0, 1) or not os.path.exists(path):
+        raise RuntimeError(f"pytest ended with {status}{'' if os.path.exists(path) else ', and no report'}; see above")
+    return count(xml.etree.ElementTree.parse(path).getroot())
 
 
 def count(report: xml.etree.ElementTree.Element) -> dict[str, Any]:
@@ -283,9 +293,9 @@ def run_combination(combination: Combination, interpreter: str, arguments: str) 
 
 
 def is_faulty(entry: Mapping[str, Any]) -> bool:
-    """Returns whether a test failed, an export differs, none was compared, or TensorFlow was moved."""
-    differences = entry["exports"].values()
-    return bool(entry["failed"] or entry["moved"] or not differences or max(differences) > TOLERANCE)
+    """Returns whether a test failed, none passed, an export differs, none was compared, or TensorFlow was moved."""
+    differences, good = entry["exports"].values(), entry["passed"] and not entry["failed"] and not entry["moved"]
+    return bool(not good or not differences or max(differences) > TOLERANCE)
 
 
 def summary(entry: Mapping[str, Any]) -> str:
