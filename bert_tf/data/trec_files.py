@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from bert_tf.data.columns import TEXT, is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 
@@ -88,8 +89,14 @@ def read_texts_by_id(
         wanted = (next((name for name in ("_id", "id") if name in names), "id"), "text")
         wanted += ("title",) if "title" in names else ()
     columns, found = [Column(name, remedy=_TEXTS, meaning="of a text") for name in wanted], {}
-    for _, (name, *texts) in iterate_rows(path, columns, header=is_table, dialect=dialect):
+    for line, (name, *texts) in iterate_rows(path, columns, header=is_table, dialect=dialect):
         if str(name) in ids:
+            texts = ["" if is_missing_cell(each) else each for each in texts]
+            if wrong := [each for each in texts if TEXT.read(each) is None]:
+                raise ValueError(
+                    f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; put "
+                    "it in quotes."
+                )
             found[str(name)] = " ".join(filter(None, reversed(texts)))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(

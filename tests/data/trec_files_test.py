@@ -50,3 +50,6 @@ def test_bad_files_get_one_clear_message(tmp_path):
         read_texts_by_id(_write(tmp_path / "a.tsv", "d1\tone\nd7\t \n"), {"d1", "d7"}, "documents_file")
     with pytest.raises(ValueError, match="missing column 'id' .*a text is a line of .tsv"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", '{"text": "a"}\n'), {"d1"}, "documents_file")
+    numbers = '{"_id": "1", "title": null, "text": "a"}\n{"_id": "2", "title": 1984, "text": "..."}\n'
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string. Received 1984 for the id '2'; put it"):
+        read_texts_by_id(_write(tmp_path / "a.jsonl", numbers), {"1", "2"}, "documents_file")
