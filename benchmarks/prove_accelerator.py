@@ -70,10 +70,7 @@ STEPS = (
 def main():
     options = _options()
     mode = "rehearsal" if options.rehearse else "tpu" if options.tpu else "gpu"
-    steps = [step for step in STEPS if step.name in options.steps and (mode != "tpu" or step.on_tpu)]
-    if not steps:
-        known = ", ".join(step.name for step in STEPS if step.on_tpu)
-        sys.exit(f"None of --steps runs on a TPU: {','.join(options.steps)}. Those that do: {known}.")
+    steps = [step for step in STEPS if step.name in options.steps]
     if options.dry_run:
         print("\n".join(f"{step.name:<12} at most {step.limit_s:>3} s  {step.what}" for step in steps))
         return
@@ -82,9 +79,13 @@ def main():
         sys.exit(missing)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the running step is ended, too
     folder = pathlib.Path(options.output_dir or ROOT / "build" / "proof" / mode).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    results, machine = pathlib.Path(options.results or folder / "results.json"), describe_machine(mode)
-    revision = find_revision()
+    results = pathlib.Path(options.results or folder / "results.json")
+    try:
+        for place in (folder, results.parent):
+            place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"{place} must be a folder that can be written. Choose another --output_dir or --results: {error}.")
+    machine, revision = describe_machine(mode), find_revision()
     print(f"{', '.join(machine['devices'])}; TensorFlow {machine['tensorflow']}; revision {revision}")
     begin, budget = time.monotonic(), options.budget_minutes or _BUDGET_MINUTES[mode]
 
@@ -106,18 +107,27 @@ def _options():
     device = parser.add_mutually_exclusive_group()
     device.add_argument("--rehearse", action="store_true", help="on the CPU, small, with two virtual devices")
     device.add_argument("--tpu", action="store_true", help="on the TPU of this machine")
-    parser.add_argument("--steps", default=",".join(step.name for step in STEPS), help="default: all")
+    parser.add_argument("--steps", help="default: all that the device can make")
     parser.add_argument("--budget_minutes", type=float, help="time for all steps; default: 20, rehearsing 60")
     parser.add_argument("--output_dir", help="folder of logs; default: build/proof/gpu, tpu or rehearsal")
     parser.add_argument("--results", help="a file of JSON, with a page of Markdown next to it")
     parser.add_argument("--again", action="store_true", help="repeat steps that have passed")
     parser.add_argument("--dry_run", action="store_true", help="only list the steps")
     options = parser.parse_args()
-    options.steps = options.steps.split(",")
-    known = [step.name for step in STEPS]
+    known = _steps_of("tpu" if options.tpu else "gpu")
+    options.steps = known if options.steps is None else options.steps.split(",")
     if unknown := [name for name in options.steps if name not in known]:
-        parser.error(f"--steps must be among {', '.join(known)}; got {', '.join(unknown)}")
+        on_tpu = " with --tpu" if options.tpu else ""
+        parser.error(f"--steps must be among {', '.join(known)}{on_tpu}; got {', '.join(unknown)}")
+    if options.budget_minutes is not None and not 0 < options.budget_minutes < float("inf"):
+        parser.error(f"--budget_minutes must be a number above 0; got {options.budget_minutes:g}")
+    if options.results and (not options.results.endswith(".json") or os.path.isdir(options.results)):
+        parser.error(f"--results must be a file that ends in .json, as its page ends in .md; got {options.results}")
     return options
+
+
+def _steps_of(mode):
+    return [step.name for step in STEPS if mode != "tpu" or step.on_tpu]
 
 
 def _missing_device(mode):

@@ -97,8 +97,11 @@ def _command_line(prove, monkeypatch, *words):
 def test_the_steps_are_listed(prove, monkeypatch, capsys):
     _command_line(prove, monkeypatch, "--dry_run")
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [each.name for each in prove.STEPS]
-    _command_line(prove, monkeypatch, "--dry_run", "--tpu", "--steps=product,memory")
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["product"]
+    _command_line(prove, monkeypatch, "--dry_run", "--tpu", "--steps=resume,product")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["product", "resume"]
+    _command_line(prove, monkeypatch, "--dry_run", "--tpu")
+    on_tpu = [each.name for each in prove.STEPS if each.on_tpu]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == on_tpu
 
 
 @pytest.mark.parametrize(
@@ -115,16 +118,31 @@ def test_a_missing_device_is_one_sentence(prove, monkeypatch, words, message):
         _command_line(prove, monkeypatch, *words)
 
 
-@pytest.mark.parametrize("words", [("--tpu", "--rehearse"), ("--steps=product,speed",)])
-def test_wrong_options_are_refused(prove, monkeypatch, capsys, words):
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tpu", "--rehearse"), "not allowed with"),
+        (("--steps=product,speed",), "--steps must be among product, "),
+        (("--steps=",), "--steps must be among product, "),
+        (("--tpu", "--steps=product,memory"), "pretraining, resume with --tpu; got memory"),
+        (("--budget_minutes=0",), "--budget_minutes must be a number above 0; got 0"),
+        (("--budget_minutes=nan",), "--budget_minutes must be a number above 0; got nan"),
+        (("--results=x.md",), "--results must be a file that ends in .json, as its page ends in .md; got x.md"),
+    ],
+)
+def test_wrong_options_are_refused(prove, monkeypatch, capsys, words, message):
     with pytest.raises(SystemExit):
         _command_line(prove, monkeypatch, *words)
-    assert "not allowed with" in (said := capsys.readouterr().err) or "must be among product, " in said
+    assert message in capsys.readouterr().err
 
 
-def test_a_choice_without_a_step_for_a_tpu_is_refused(prove, monkeypatch):
-    with pytest.raises(SystemExit, match="None of --steps runs on a TPU: memory.bench"):
-        _command_line(prove, monkeypatch, "--tpu", "--steps=memory,bench")
+def test_the_folder_of_results_is_made_before_the_first_step(prove, monkeypatch, tmp_path):
+    results = tmp_path / "missing" / "folder" / "r.json"
+    monkeypatch.setattr(prove, "prove", lambda *_: iter([{"status": "passed"}] if results.parent.is_dir() else []))
+    with pytest.raises(SystemExit, match="False"):
+        _command_line(prove, monkeypatch, "--rehearse", f"--output_dir={tmp_path}/out", f"--results={results}")
+    assert json.loads(results.read_text(encoding="utf-8"))["mode"] == "rehearsal"
+    assert results.with_suffix(".md").exists()
 
 
 def test_every_step_is_there(prove, monkeypatch):

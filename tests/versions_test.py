@@ -29,6 +29,17 @@ def test_a_report_is_counted():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("status", [2, 3, 4, 5])
+def test_the_report_of_an_unfinished_run_is_not_counted(tmp_path, status):
+    path = tmp_path / "report.xml"
+    with pytest.raises(RuntimeError, match="pytest ended with 1, and no report"):
+        versions.read_report(path, 1)
+    path.write_text(REPORT, encoding="utf-8")
+    assert versions.read_report(path, 1)["passed"] == 1
+    with pytest.raises(RuntimeError, match=f"pytest ended with {status}; see above"):
+        versions.read_report(path, status)
+
+
 def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
     path = tmp_path / "results" / "versions.json"
     versions.keep([ENTRY, {"name": "lock", "tests": "tests/export"}], path)
@@ -44,6 +55,7 @@ def test_an_entry_takes_the_place_of_an_older_one(tmp_path):
     [
         ({}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"failed": ["tests.a_test.test_bad"]}, True, "failed: tests.a_test.test_bad"),
+        ({"passed": 0}, True, "0 passed, 0 failed, 2 skipped, 300 s"),
         ({"moved": ["tensorflow 2.21.0"]}, True, "installing the package would install tensorflow 2.21.0"),
         ({"moved": None}, False, "3 passed, 0 failed, 2 skipped, 300 s"),
         ({"exports": {"lock": 1e-3}}, True, "export of lock: differs by 0.001"),
@@ -60,6 +72,54 @@ def test_a_python_that_is_missing_is_said_and_counted(monkeypatch, capsys):
     said, counts = capsys.readouterr().out.splitlines()
     assert said.startswith("tensorflow-2.19: not run, because there is no python3.10 on PATH; --python=3.10=")
     assert counts == "Combinations: 0 run, 1 not run, 0 failed."
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--python=3.10"], "--python must have the form 3.10=/path/to/python3.10. Received: 3.10"),
+        (["--python=3.10="], "--python must have the form 3.10=/path/to/python3.10. Received: 3.10="),
+        (["--python=3.14=/x"], "of those that are run: 3.10, 3.12, 3.13; \"lock\" is of "),
+        (["--python=3.11=/x"], "Received: 3.11=/x"),
+        (["--python=3.10=/x", "--python=3.10=/y"], "must name each version once, of those that are run: 3.10, "),
+        (["--only=tensorflow-2.20", "--python=3.10=/x"], "those that are run: 3.12; "),
+        (["--only=lock", "--python=3.11=/x"], "those that are run: none; "),
+    ],
+)
+def test_a_python_that_would_not_be_used_is_refused(capsys, words, message):
+    with pytest.raises(SystemExit):
+        versions.parse(words)
+    assert message in capsys.readouterr().err
+
+
+def test_an_environment_is_made_again_with_another_interpreter(monkeypatch, tmp_path):
+    made, combination = [], versions.COMBINATIONS[0]
+
+    def run(*words):
+        if "venv" in words:
+            made.append(words[0])
+            words[-1].mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(versions, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(versions, "run", run)
+    monkeypatch.setattr(versions, "moved_by_installing", lambda python: [])
+    for interpreter in ("/a/python", "/a/python", "/b/python", "/b/../b/python"):
+        versions.make_environment(combination, interpreter)
+        assert combination.name in versions.find_environments()
+    assert made == ["/a/python", "/b/python"]
+
+
+def test_a_file_that_is_cut_off_is_not_that_of_an_environment(monkeypatch, tmp_path):
+    combination, path = versions.COMBINATIONS[0], tmp_path / versions.COMBINATIONS[0].name / "ready.json"
+    path.parent.mkdir()
+    path.write_text('{"made_of":', encoding="utf-8")
+    monkeypatch.setattr(versions, "ENVIRONMENTS", tmp_path)
+    assert combination.name not in versions.find_environments()
+    versions._replace(path, ["whole"])
+    monkeypatch.setattr(versions.pathlib.Path, "replace", lambda *_: pytest.fail("stopped before it"))
+    with pytest.raises(pytest.fail.Exception):
+        versions._replace(path, ["another"])
+    assert json.loads(path.read_text(encoding="utf-8")) == ["whole"]
 
 
 def test_an_environment_that_cannot_be_made_does_not_end_the_others(monkeypatch, capsys, tmp_path):

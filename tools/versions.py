@@ -107,22 +107,34 @@ def _made_of(combination):
     return hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + repr(combination).encode()).hexdigest()
 
 
-def _ready(combination):
-    """Returns what is known of an environment that is complete and made of what is asked for today, or None."""
-    path = ENVIRONMENTS / combination.name / "ready.json"
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return known if known.get("made_of") == _made_of(combination) else None
+def _ready(combination, interpreter=None):
+    """Returns what is known of an environment that is complete and made of what is asked for today, or None.
+
+    An interpreter, if it is given, must be the one that it was made with.
+    """
+    try:
+        known = json.loads((ENVIRONMENTS / combination.name / "ready.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # a file that was cut off is one of an environment to make again
+        known = {}
+    is_same = interpreter is None or known.get("interpreter") == _where(interpreter)
+    return known if is_same and known.get("made_of") == _made_of(combination) else None
+
+
+def _where(interpreter):
+    return os.path.realpath(shutil.which(interpreter) or interpreter)
 
 
 def make_environment(combination: Combination, interpreter: str) -> tuple[str, list[str]]:
-    """Makes the environment of a combination unless it is there; returns its Python, and what TensorFlow would move to.
+    """Makes the environment of a combination unless it is there, made with this interpreter.
+
+    Returns its Python, and what TensorFlow would move to.
 
     TensorFlow comes first and alone, as in an image that has it already; the package must leave it as it is.
     """
     folder, python = ENVIRONMENTS / combination.name, str(python_of(combination))
-    if known := _ready(combination):
+    if known := _ready(combination, interpreter):
         return python, known["moved"]
-    made_of = _made_of(combination)
+    made_of = {"made_of": _made_of(combination), "interpreter": _where(interpreter)}
     run(interpreter, "-m", "venv", "--clear", folder)
     install(python, combination.pins[0])
     moved = moved_by_installing(python)
@@ -130,8 +142,15 @@ def make_environment(combination: Combination, interpreter: str) -> tuple[str, l
     constraints.write_text("\n".join(combination.pins) + "\n", encoding="utf-8")
     install(python, "--constraint", constraints, "--editable", ".[dev]")
     run(python, "-m", "pip", "check")
-    (folder / "ready.json").write_text(json.dumps({"made_of": made_of, "moved": moved}), encoding="utf-8")
+    _replace(folder / "ready.json", made_of | {"moved": moved})
     return python, moved
+
+
+def _replace(path, value):
+    """Writes JSON whole, or not at all."""
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    aside.replace(path)
 
 
 def install(python: str, *words: str | os.PathLike):
@@ -165,9 +184,19 @@ def run_tests(python: str, arguments: Sequence[str]) -> dict[str, Any]:
         begin = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         seconds = time.monotonic() - begin
-        if not os.path.exists(report):
-            raise RuntimeError(f"pytest ended with {done.returncode}, and no report")
-        return {**count(xml.etree.ElementTree.parse(report).getroot()), "seconds": round(seconds)}
+        return {**read_report(report, done.returncode), "seconds": round(seconds)}
+
+
+def read_report(path: str | os.PathLike, status: int) -> dict[str, Any]:
+    """Returns the counts of the report that pytest wrote.
+
+    Raises:
+        RuntimeError: pytest did not come to its end: its exit status is not 0 (all passed) or 1 (some failed), with
+            which a report may lack tests; or it wrote no report.
+    """
+    if status not in (0, 1) or not os.path.exists(path):
+        raise RuntimeError(f"pytest ended with {status}{'' if os.path.exists(path) else ', and no report'}; see above")
+    return count(xml.etree.ElementTree.parse(path).getroot())
 
 
 def count(report: xml.etree.ElementTree.Element) -> dict[str, Any]:
@@ -220,9 +249,7 @@ def keep(entries: Iterable[Mapping[str, Any]], path: pathlib.Path = RESULTS):
         if entry["tests"] == ALL or both.get(entry["name"], {}).get("tests") != ALL:
             both[entry["name"]] = entry
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".new")
-    aside.write_text(json.dumps([both[name] for name in sorted(both)], indent=1) + "\n", encoding="utf-8")
-    aside.replace(path)
+    _replace(path, [both[name] for name in sorted(both)])
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -230,23 +257,32 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.versions", description=__doc__.partition("\n")[0])
     names = [each.name for each in COMBINATIONS]
     parser.add_argument("--only", action="append", choices=names, help="a combination to run; may be repeated")
-    parser.add_argument("--python", action="append", default=[], metavar="X.Y=PATH", help="where a Python is")
+    parser.add_argument("--python", action="append", default=[], metavar="X.Y=PATH",
+                        help="where a Python is; may be repeated for others")  # fmt: skip
     parser.add_argument("--tests", default="", help="arguments for pytest, such as tests/export, instead of all tests")
     options = parser.parse_args(words)
-    if wrong := [each for each in options.python if "=" not in each]:
-        parser.error(f"--python must have the form 3.10=/path/to/python3.10. Received: {wrong[0]}")
+    used = [each.python for each in COMBINATIONS if each.pins and each.name in (options.only or names)]
+    named = {}
+    for each in options.python:
+        version, is_pair, path = each.partition("=")
+        if not (is_pair and path):
+            parser.error(f"--python must have the form 3.10=/path/to/python3.10. Received: {each}")
+        if version not in used or version in named:
+            what = f"each version once, of those that are run: {', '.join(used) or 'none'}"
+            parser.error(f"--python must name {what}; \"lock\" is of {sys.executable}. Received: {each}")
+        named[version] = path
+    options.python = named
     return options
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs what the command line asks for; returns 1 if a combination has a fault or none was run."""
     options = parse(words)
-    named = dict(each.split("=", 1) for each in options.python)
     entries, ended = [], {"run": 0, "not run": 0, "failed": 0}
     for combination in COMBINATIONS:
         if options.only and combination.name not in options.only:
             continue
-        interpreter = find_python(combination, named)
+        interpreter = find_python(combination, options.python)
         if interpreter is None:
             version, ours = combination.python, platform.python_version()
             why = f"there is no python{version} on PATH; --python={version}=/path/to/python names one."
@@ -283,9 +319,9 @@ def run_combination(combination: Combination, interpreter: str, arguments: str) 
 
 
 def is_faulty(entry: Mapping[str, Any]) -> bool:
-    """Returns whether a test failed, an export differs, none was compared, or TensorFlow was moved."""
-    differences = entry["exports"].values()
-    return bool(entry["failed"] or entry["moved"] or not differences or max(differences) > TOLERANCE)
+    """Returns whether a test failed, none passed, an export differs, none was compared, or TensorFlow was moved."""
+    differences, good = entry["exports"].values(), entry["passed"] and not entry["failed"] and not entry["moved"]
+    return bool(not good or not differences or max(differences) > TOLERANCE)
 
 
 def summary(entry: Mapping[str, Any]) -> str:

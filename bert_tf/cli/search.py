@@ -46,7 +46,7 @@ FLAGS = (
     Flag(
         "rerank_top_k", 50,
         "With --rerank: number of texts per query that the index returns and the reranker scores, of which --top_k are "
-        "kept.",
+        "kept; at least --top_k, which takes the place of a smaller default.",
         "integer", low=1,
     ),
     Flag(
@@ -76,13 +76,13 @@ def main(settings, texts):
     is_evaluation = bool(settings.queries_file or settings.qrels_file)
     if is_evaluation:
         _check_evaluation(settings, texts)
+    if "rerank_top_k" in settings.given:
+        _check_reranking(settings)
     queries = [] if is_evaluation else read_queries(texts)
     index = SearchIndex(settings.index_dir, settings.model, settings.approximate)
     if is_evaluation:  # before the models are loaded, which takes longer
         judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
     reader = SearchReader(settings.reader) if settings.reader else None
-    if "rerank_top_k" in settings.given and not settings.rerank:
-        raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
     reranker = Reranker(settings.rerank) if settings.rerank else None
     count = max(settings.top_k, settings.rerank_top_k) if reranker else settings.top_k
     encoder = index.encoder(settings.prompt, settings.prompt_name)
@@ -124,6 +124,17 @@ def _export(settings, texts):
     index = SearchIndex(settings.index_dir, settings.model)
     index.export(path)
     logging.info("Wrote %d documents with their embeddings to %s.", len(index), path)
+
+
+def _check_reranking(settings):
+    """Raises ValueError if nothing is reranked, or fewer texts than are asked for."""
+    if not settings.rerank:
+        raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
+    if settings.rerank_top_k < settings.top_k:
+        raise ValueError(
+            f"`rerank_top_k` must be at least `top_k`, which are kept of them. Received `rerank_top_k="
+            f"{settings.rerank_top_k}` and `top_k={settings.top_k}`; raise `rerank_top_k` or lower `top_k`."
+        )
 
 
 def _check_evaluation(settings, texts):

@@ -4,8 +4,10 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.columns import TEXT, is_missing_cell
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
+from bert_tf.utils.names import number_of
 
 RUN_EXTENSIONS = (".run", ".trec")
 _RUN = "a run has the columns query, Q0, document, rank, score and tag, or query, document and rank (MS MARCO)"
@@ -50,7 +52,7 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
     """Reads qrels: {query: {document: relevance}}; a header in line 1 is skipped; `encoding` as in `Dialect`.
 
     Raises:
-        ValueError: a line is not one of qrels.
+        ValueError: a line is not one of qrels, or a query has two judgments of a document.
     """
     found = {}
     for line, cells in _split_lines(path, encoding):
@@ -59,7 +61,13 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
             if line == 1 and len(cells) in (3, 4):
                 continue
             raise ValueError(f"{line_position(path, line)}: {_QRELS}. Received: {excerpt(cells)}; correct this line.")
-        found.setdefault(cells[0], {})[cells[-2]] = int(cells[-1])
+        judged, document = found.setdefault(cells[0], {}), cells[-2]
+        if document in judged:
+            raise ValueError(
+                f"{line_position(path, line)}: a query must have one judgment of each document. Received the document "
+                f"{document!r} of the query {cells[0]!r} again; remove this line."
+            )
+        judged[document] = int(cells[-1])
     return found
 
 
@@ -81,15 +89,22 @@ def read_texts_by_id(
         dialect: how a text file is written.
 
     Raises:
-        ValueError: the file lacks one of the ids, or is not such a file.
+        ValueError: the file lacks one of the ids or has it twice, or is not such a file.
     """
-    names, wanted = names_in(path, dialect), (0, 1)
-    if is_table := not path.lower().removesuffix(".gz").endswith(".tsv"):
-        wanted = (next((name for name in ("_id", "id") if name in names), "id"), "text")
-        wanted += ("title",) if "title" in names else ()
-    columns, found = [Column(name, remedy=_TEXTS, meaning="of a text") for name in wanted], {}
-    for _, (name, *texts) in iterate_rows(path, columns, header=is_table, dialect=dialect):
+    is_table, found = not path.lower().removesuffix(".gz").endswith(".tsv"), {}
+    rows = _rows_with_header(path, dialect) if is_table else _ids_and_texts(path, dialect)
+    for line, (name, *texts) in rows:
         if str(name) in ids:
+            if str(name) in found:
+                raise ValueError(
+                    f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove this line."
+                )
+            texts = ["" if is_missing_cell(each) else each for each in texts]
+            if wrong := [each for each in texts if TEXT.read(each) is None]:
+                raise ValueError(
+                    f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; put "
+                    "it in quotes."
+                )
             found[str(name)] = " ".join(filter(None, reversed(texts)))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
@@ -97,3 +112,26 @@ def read_texts_by_id(
             f"{len(missing)} of {len(ids)}, such as {missing[0]!r}; pass the file that they were made with."
         )
     return found
+
+
+def _rows_with_header(path, dialect):
+    """Yields (line or row, [id, text] or [id, text, title]) of a file whose columns have names."""
+    names = names_in(path, dialect)
+    wanted = (next((name for name in ("_id", "id") if name in names), "id"), "text")
+    wanted += ("title",) if "title" in names else ()
+    columns = [Column(name, remedy=_TEXTS, meaning="of a text") for name in wanted]
+    yield from iterate_rows(path, columns, header=True, dialect=dialect)
+
+
+def _ids_and_texts(path, dialect):
+    """Yields (line, [id, text]) of a .tsv file without a header, in which a third column would pass unseen."""
+    separator = dialect.separator_of(".tsv")
+    for line, (row,) in iterate_lines(path, dialect.encoding):
+        cells = row.split(separator)
+        if row and (len(cells) < 2 or any(cells[2:])):
+            raise ValueError(
+                f"{line_position(path, line)}: {_TEXTS}. Received {number_of(len(cells), 'column')}, separated by "
+                f"{separator_name(separator)}: {excerpt(cells)}; correct this line, or convert the file to .jsonl."
+            )
+        if row:
+            yield line, cells[:2]

@@ -29,7 +29,7 @@ class MiningOptions:
         relative_margin: share by which a negative's score must be below that of the positive, the lowest if there are
             several. It excludes texts that are probably unlabeled positives (Moreira et al. 2024).
         range_min: number of the first remaining texts to skip.
-        range_max: number of the first texts, without positives, to choose from.
+        range_max: number of the first different texts, without positives, to choose from.
 
     Raises:
         ValueError: there are not as many texts to choose from.
@@ -117,13 +117,13 @@ def mine_negatives(
     encode, done = index.encoder(prompt, prompt_name), 0
     for part, top_k in _chunks(positives, options.range_max):
         vectors, counts = encode(part), [len(positives[query]) for query in part]
-        hits = index.search(vectors, top_k)
+        known = [{query, *positives[query]} for query in part]
+        hits = _search_different(index, vectors, known, top_k, options.range_max)
         if reranker is None:
             matching = index.embed([text for query in part for text in positives[query]])
             similar = np.split(cosines(np.repeat(vectors, counts, axis=0), matching), np.cumsum(counts)[:-1])
-        for number, (query, found) in enumerate(zip(part, hits, strict=True)):
-            own, known = list(positives[query]), {query, *positives[query]}
-            others = [hit for hit in found if hit.text not in known and hit.text.strip()][: options.range_max]
+        for number, (query, others) in enumerate(zip(part, hits, strict=True)):
+            own = list(positives[query])
             if reranker is None:
                 chosen = _choose(similar[number].tolist(), others, options)
                 yield MinedQuery(query, own, [hit.text for hit in chosen])
@@ -150,6 +150,27 @@ def _chunks(positives, range_max):
         yield part, top_k
 
 
+def _search_different(index, vectors, known, top_k, count):
+    """Returns for each query its first `count` hits of different texts, none of them blank or among its known ones.
+
+    Documents with the same text are one candidate: for a query whose first `top_k` hits are too few texts, twice as
+    many are searched, until there are enough or no more documents.
+    """
+    found, numbers = [[] for _ in known], np.arange(len(known))
+    while len(numbers):
+        short, rows = [], max(1, _MOST_HITS // top_k)
+        for part in np.split(numbers, range(rows, len(numbers), rows)):
+            for number, hits in zip(part, index.search(vectors[part], top_k), strict=True):
+                different = {}
+                for hit in hits:
+                    if hit.text.strip() and hit.text not in known[number]:
+                        different.setdefault(hit.text, hit)
+                found[number] = list(different.values())[:count]
+                short += [number] if len(found[number]) < count else []
+        numbers, top_k = np.array(short if top_k < len(index) else [], int), 2 * top_k
+    return found
+
+
 def _rescore(reranker, query, positives, others):
     """Returns the reranker's scores of positives, and the other hits with their new scores, the highest first."""
     [ranked] = reranker([query], [[Hit("", 0.0, text, {}) for text in positives] + others])
@@ -160,11 +181,7 @@ def _rescore(reranker, query, positives, others):
 def _choose(scores, others, options):
     """Returns the negatives among hits that do not match the query; `scores` are those of its positives."""
     limit = min(scores) - abs(min(scores)) * options.relative_margin
-    first = {}
-    for hit in others:  # in the index's order, which ties keep
-        if hit.score <= limit:
-            first.setdefault(hit.text, hit)
-    chosen = sorted(first.values(), key=lambda hit: -hit.score)
+    chosen = sorted((hit for hit in others if hit.score <= limit), key=lambda hit: -hit.score)  # ties stay in order
     return chosen[options.range_min :][: options.num_negatives]
 
 

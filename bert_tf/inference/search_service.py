@@ -21,9 +21,9 @@ class SearchService:
 
     A request is a JSON object: `queries`, a list of texts, and optionally `top_k`, documents per query (10). The
     response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the
-    highest cosine first. With a reranker it is the highest of its scores, among the `rerank_top_k` documents (50) that
-    the index returns. With a reader it also has `answers`: for each query a list of `answer`, `score`, `start`, `end`
-    and `id` of the document, the best first.
+    highest cosine first. With a reranker it is the highest of its scores, among the `rerank_top_k` documents that the
+    index returns (50, or `top_k` if that is more). With a reader it also has `answers`: for each query a list of
+    `answer`, `score`, `start`, `end` and `id` of the document, the best first.
 
     Args:
         directory: of the index.
@@ -63,7 +63,9 @@ class SearchService:
         queries = _queries(document, call.limits, (*_KEYS, _RERANK) if self._reranker else _KEYS)
         top_k = count = _count(document, "top_k", _TOP_K)
         if self._reranker:
-            count = max(top_k, _count(document, _RERANK, _RERANK_TOP_K))
+            count = _count(document, _RERANK, max(top_k, _RERANK_TOP_K))
+            if count < top_k:
+                raise invalid(f"'{_RERANK}' must be at least 'top_k', {top_k}, which are kept of them; it is {count}")
         most = _MAX_READ if self._reader or self._reranker else _MAX_HITS
         if len(queries) * count > most:
             raise invalid(

@@ -131,6 +131,7 @@ def read_embedding_data(
     """
     loss, eval_by = LOSS_FUNCTIONS[options.loss], evaluation_by(options.loss, options.eval_by)
     by_score = eval_by == "spearman"
+    _check_numbers(options)
     _check_task(options)
     if loss.margins and not by_score and options.highest_score:
         raise ValueError(
@@ -150,6 +151,17 @@ def read_embedding_data(
     if "train" in examples and loss.binary:
         _check_binary(examples["train"], options.loss)
     return examples
+
+
+def _check_numbers(options):
+    """Raises ValueError if the user gave a parameter that the loss does not read."""
+    for name in ("temperature", "margin"):
+        value, read_by = getattr(options, f"given_{name}"), [k for k, v in LOSS_FUNCTIONS.items() if name in v.numbers]
+        if value is not None and options.loss not in read_by:
+            raise ValueError(
+                f"`{name}` requires `loss={'` or `loss='.join(read_by)}`. Received `{name}={value}` with "
+                f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose such a loss."
+            )
 
 
 def _check_task(options):

@@ -28,6 +28,7 @@ class Loss:
         binary: whether the score must be 0 or 1.
         margins: whether the score is a teacher's margin between the second and the third text, any number.
         of_batch: whether an example's loss depends on the others in its batch.
+        numbers: names of those of `LossParameters` that it reads.
     """
 
     compute: Callable[[tf.Tensor, Mapping[str, tf.Tensor], LossParameters], tf.Tensor]
@@ -36,6 +37,7 @@ class Loss:
     binary: bool = False
     margins: bool = False
     of_batch: bool = False
+    numbers: tuple[str, ...] = ()
 
     @property
     def by_score(self) -> bool:
@@ -105,9 +107,9 @@ def _cosines(vectors, n):
 
 
 LOSS_FUNCTIONS = {
-    "in_batch_negatives": Loss(_in_batch_negatives, texts=(2, 3), of_batch=True),
+    "in_batch_negatives": Loss(_in_batch_negatives, texts=(2, 3), of_batch=True, numbers=("temperature",)),
     "cosine": Loss(_cosine, scores=True),
-    "contrastive": Loss(_contrastive, scores=True, binary=True),
-    "triplet": Loss(_triplet, texts=(3,)),
-    "margin_mse": Loss(_margin_mse, texts=(3,), scores=True, margins=True),
+    "contrastive": Loss(_contrastive, scores=True, binary=True, numbers=("margin",)),
+    "triplet": Loss(_triplet, texts=(3,), numbers=("margin",)),
+    "margin_mse": Loss(_margin_mse, texts=(3,), scores=True, margins=True, numbers=("temperature",)),
 }

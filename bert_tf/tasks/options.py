@@ -333,6 +333,8 @@ class EmbeddingOptions(RankingFileOptions):
     freeze_layers: str = "0"
     given_text_column: Sequence[str] | None = None
     given_label_column: str | None = None
+    given_temperature: float | None = None
+    given_margin: float | None = None
 
 
 EMBEDDING_FLAGS = flags_of(EmbeddingOptions)

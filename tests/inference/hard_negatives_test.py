@@ -73,6 +73,18 @@ def test_positives_have_the_precision_of_the_index(index, tmp_path, monkeypatch)
     assert list(mine_negatives(binary, positives, mining)) == mined
 
 
+def test_copies_of_a_text_are_one_candidate(index, tmp_path, monkeypatch):
+    """So many of the nearest text that they fill the first hits: the next texts are found all the same."""
+    positives, mining = {query: POSITIVES[query] for query in ("people", "good music")}, MiningOptions(4, 0, 0, 5)
+    expected = [_expected(index, query, own, mining) for query, own in positives.items()]
+    assert len(expected[1]) > 1
+    texts = [expected[1][0]] * 30 + TEXTS
+    copies = SearchIndex.create(tmp_path / "index", index.indexer().path)
+    copies.add([*map(str, range(len(texts)))], texts, vectors=index.embed(texts))
+    monkeypatch.setattr(hard_negatives, "_MOST_HITS", 20)  # one or two queries at a time
+    assert [each.negatives for each in mine_negatives(copies, positives, mining)] == expected
+
+
 def test_a_reranker_scores_them(index, tmp_path):
     write_trained(tmp_path, "reranking")
     reranker, mining = Reranker(tmp_path), MiningOptions(4, 0.001, 1, 30)

@@ -67,6 +67,8 @@ def test_the_command_reranks(export, index, expected):
     assert best == f"  {expected[0].score:.4f}  {expected[0].id:>8}  {expected[0].text}"
     alone = run_here("search", [words[0], "--rerank_top_k=20", QUERY])
     assert alone["status"] == 1 and "--rerank_top_k requires --rerank. Add" in alone["log"]
+    fewer = run_here("search", [*words, "--rerank_top_k=2"])
+    assert fewer["status"] == 1 and "Received --rerank_top_k=2 and --top_k=3; raise --rerank_top_k or" in fewer["log"]
 
 
 def test_the_route_of_a_server_reranks(export, index, expected):
@@ -83,6 +85,9 @@ def test_the_route_of_a_server_reranks(export, index, expected):
         assert post(server, {"queries": ["a"], "rerank_top_k": 0})[1] == (
             "'rerank_top_k' must be a whole number from 1 up"
         )
+        assert post(server, {"queries": ["a"], "rerank_top_k": 5}) == (
+            400, "'rerank_top_k' must be at least 'top_k', 10, which are kept of them; it is 5"
+        )  # fmt: skip
     finally:
         server.stop()
 

@@ -208,6 +208,11 @@ def test_sts_b(tmp_path):
          "`loss=contrastive`. Received: 0.5 of it"),
         ({"loss": "triplet"}, "must name 3 columns for `loss=triplet`. Received 2: text_a,text_b"),
         ({"loss": "cosine", "text_column": ["a", "b", "c"]}, "must name 2 columns for `loss=cosine`"),
+        ({"loss": "triplet", "temperature": 0.1},
+         "`temperature` requires `loss=in_batch_negatives` or `loss=margin_mse`. Received `temperature=0.1` with "
+         "`loss=triplet`, which does not read it"),
+        ({"margin": 0.2}, "`margin` requires `loss=contrastive` or `loss=triplet`. Received `margin=0.2` with "
+         "`loss=in_batch_negatives`"),
         ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`. Received 1"),
         ({"data_dir": "x"}, "Received `data_dir` alone"),
         ({"task_name": "sts-b", "data_dir": "x"}, "files cannot be combined. Received `task_name=sts-b` and"),
