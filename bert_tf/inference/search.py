@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -132,7 +133,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     with whole_directory(directory) as aside:
         options = dataclasses.asdict(indexer.with_prompt)
         described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
-        described["vector_dtype"] = indexer.vector_dtype
+        described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
         _write_description(aside, described | {"options": options, "version": 0, "segments": []})
         if write_rows:
             SearchIndex(aside).add_rows(write_rows)
@@ -192,7 +193,7 @@ class SearchIndex:
         self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
     ) -> None:
         self.directory, self._path = os.fspath(directory), model and os.fspath(model)
-        self._approximate, self._graphs = approximate, {}
+        self._approximate, self._graphs, self._described = approximate, {}, {}
         if approximate:
             check_usearch()
         self._open()
@@ -218,17 +219,21 @@ class SearchIndex:
 
     def _open(self):
         """Reads the newest version; another process may remove files of an older one at the same time."""
-        path = os.path.join(self.directory, INDEX_FILE)
         for attempt in range(_ATTEMPTS):
-            described = read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
+            described = _read_description(self.directory)
             if "vector_dtype" not in described:
                 raise ValueError(f"{self.directory} was written by another version of bert_tf. To fix this, {_REMEDY}.")
             try:
                 self._options = EncodeOptions(**described["options"])
                 self._model, self._identity = self._path or described["model"], described["identity"]
                 self._vector_dtype = described["vector_dtype"]
-                self._described, self._segments = described, list(map(self._segment, described["segments"]))
-                folders = {each.folder for each in self._segments}
+                segments = list(map(self._segment, described["segments"]))
+                folders = {each.folder for each in segments}
+                if self._is_another(described):  # created again: its model may differ, and names of segments recur
+                    folders = {}
+                    for name in ("_query_encoder", "_document_encoder"):
+                        vars(self).pop(name, None)
+                self._described, self._segments = described, segments
                 self._graphs = {folder: graph for folder, graph in self._graphs.items() if folder in folders}
                 return
             except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
@@ -239,13 +244,11 @@ class SearchIndex:
 
     def refresh(self) -> None:
         """Opens the index again if it has changed; raises as the constructor."""
-        path, before = os.path.join(self.directory, INDEX_FILE), self._identity
-        if read_object(path, "the description of an index", _REMEDY) == self._described:
-            return
-        self._open()
-        if self._identity != before:  # created again, with another model
-            for name in ("_query_encoder", "_document_encoder"):
-                vars(self).pop(name, None)
+        if _read_description(self.directory) != self._described:
+            self._open()
+
+    def _is_another(self, described):
+        return described.get("created") != self._described.get("created")
 
     def _segment(self, entry):
         name, deleted = entry["name"], entry["deleted"]
@@ -518,7 +521,7 @@ class SearchIndex:
 
     def _clean(self):
         """Removes the files of interrupted changes and of older versions; readers that have opened them keep them."""
-        described = read_object(os.path.join(self.directory, INDEX_FILE), "the description of an index", _REMEDY)
+        described = _read_description(self.directory)
         known = {each["name"]: each["deleted"] for each in described["segments"]}
         for name in os.listdir(self.directory):
             path = os.path.join(self.directory, name)
@@ -545,6 +548,11 @@ def _order(scores, k):
 
 def _is_sparse(segment):
     return segment.num_live < len(segment) / 2
+
+
+def _read_description(directory):
+    path = os.path.join(directory, INDEX_FILE)
+    return read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
 
 
 def _write_description(directory, described):

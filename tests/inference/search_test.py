@@ -278,6 +278,29 @@ def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monke
     assert len(SearchIndex(changed.directory)) == 2
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path, monkeypatch):
+    """All but the documents is equal: the model, the options, and the names and sizes of the segments."""
+    if approximate:
+        pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    vectors = np.eye(8, dtype=np.float32)
+
+    def create(order):
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        names = [f"{order[:2]} {n}" for n in order]
+        SearchIndex.create(tmp_path / "index", model).add(names, names, vectors=vectors[order])
+        return SearchIndex(tmp_path / "index", approximate=approximate)
+
+    index = create([0, 1, 2, 3, 4])
+    vars(index)["_document_encoder"] = None  # might be another model's, or have another prompt
+    assert index.search(vectors[:1], 1)[0][0].id == "[0, 1] 0"
+    expected = create([6, 5, 4, 3, 2, 1, 0])
+    index.refresh()
+    assert index.search(vectors[:2], 2) == expected.search(vectors[:2], 2) and len(index) == 7
+    assert "_document_encoder" not in vars(index)
+
+
 def _end_before_it_counts(directory, change):
     search._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     change(SearchIndex(directory))
