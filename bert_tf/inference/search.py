@@ -416,12 +416,24 @@ class SearchIndex:
             vectors: their embeddings by the index's model, float [n, D]. If None, they are computed.
 
         Raises:
-            ValueError: the arguments do not match, or another process is changing the index.
+            ValueError: the arguments do not match, or another process is changing the index, or has created it again.
             OSError: a file cannot be written.
         """
         ids, texts = text_list(ids, "ids"), text_list(texts)
+        if vectors is None:
+            self.refresh()  # to embed with the model of an index that was created again
         payload = [{}] * len(ids) if payload is None else list(payload)
         vectors = self._document_encoder(texts) if vectors is None else np.asarray(vectors, np.float32)
+        self._check_shapes(ids, texts, payload, vectors)
+        if not np.isfinite(vectors).all():
+            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
+        if ids:
+            with self._change(adds=True):
+                self._check_shapes(ids, texts, payload, vectors)  # another process may have added the first documents
+                stored = _stored(vectors, self._vector_dtype)
+                self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
+
+    def _check_shapes(self, ids, texts, payload, vectors):
         width = self._segments[0].width if self._segments else vectors.shape[-1]
         if not len(ids) == len(texts) == len(payload) or vectors.shape != (len(ids), width):
             raise ValueError(
@@ -429,16 +441,10 @@ class SearchIndex:
                 f"{len(payload)} payloads and vectors of shape {list(vectors.shape)}, where the index has {width} "
                 "dimensions."
             )
-        if not np.isfinite(vectors).all():
-            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
-        if ids:
-            with self._change():
-                stored = _stored(vectors, self._vector_dtype)
-                self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
 
     def add_rows(self, write_rows: Callable[[str], Any]) -> None:
         """Adds the documents of a table, as `add` does; argument and errors as in `make_index`."""
-        with self._change():
+        with self._change(adds=True):
             rows = os.path.join(self.directory, _ROWS)
             write_rows(rows)  # an interrupted job resumes there
             self._add(lambda folder: unpack_segment(folder, rows))
@@ -462,9 +468,14 @@ class SearchIndex:
             self._commit(entries)
 
     @contextlib.contextmanager
-    def _change(self):
+    def _change(self, adds=False):
         """Holds the index's lock, starts from its newest version, and removes files that no version has."""
         with alone_in(self.directory, "index_dir"):
+            if adds and self._is_another(_read_description(self.directory)):  # the embeddings may be another model's
+                raise ValueError(
+                    f"{self.directory} was created again after this program opened it. Nothing was added; call "
+                    "`refresh` or run the command again, which embeds with the new index's model."
+                )
             self._open()
             self._clean()
             try:

@@ -301,6 +301,38 @@ def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path,
     assert "_document_encoder" not in vars(index)
 
 
+def test_an_index_never_has_vectors_of_another_index_model(model, tmp_path, monkeypatch):
+    """The encoder is a fake: it returns the vector of its prompt, which stands for the model."""
+    vectors, during = dict(zip("ab", np.eye(8, dtype=np.float32), strict=False)), []
+
+    def create(prompt):
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        SearchIndex.create(tmp_path / "index", model, prompt=prompt)
+
+    def load(path, *, prompt, **_):
+        return lambda texts: ([change() for change in during], np.stack([vectors[prompt]] * len(texts)))[1]
+
+    monkeypatch.setattr(search, "SentenceEncoder", load)
+    create("a")
+    index = SearchIndex(tmp_path / "index")
+    index.add(["0"], ["good"])
+    create("b")
+    with pytest.raises(ValueError, match="was created again after this program opened it. Nothing was added; call `re"):
+        index.add(["1"], ["good"], vectors=index.embed(["good"]))
+    with pytest.raises(ValueError, match="was created again"):
+        index.add_rows(None)
+    index.add(["1"], ["good"])
+    assert [(hit.id, hit.score) for hit in index.search(vectors["b"][None])[0]] == [("1", 1.0)]
+    during.append(lambda: create("a"))
+    with pytest.raises(ValueError, match="was created again"):
+        index.add(["2"], ["good"])
+    one, other = SearchIndex(tmp_path / "index"), SearchIndex(tmp_path / "index")
+    one.add(["0"], ["good"], vectors=np.eye(8)[:1])
+    with pytest.raises(ValueError, match="must match.* where the index has 8 dimensions"):
+        other.add(["1"], ["good"], vectors=np.eye(4)[:1])
+    assert len(SearchIndex(tmp_path / "index")) == 1
+
+
 def _end_before_it_counts(directory, change):
     search._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     change(SearchIndex(directory))
