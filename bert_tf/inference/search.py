@@ -123,20 +123,28 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     Args:
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
-        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path. None: there are none.
+        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path, next to `directory`,
+            where an interrupted job resumes. None: there are none.
 
     Raises:
         ValueError: `directory` is not empty, or the model or the rows are invalid.
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
-    with whole_directory(directory) as aside:
-        options = dataclasses.asdict(indexer.with_prompt)
-        described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
-        described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
-        _write_description(aside, described | {"options": options, "version": 0, "segments": []})
-        if write_rows:
-            SearchIndex(aside).add_rows(write_rows)
+    options = dataclasses.asdict(indexer.with_prompt)
+    described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
+    described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
+    rows = f"{os.path.realpath(directory)}.{_ROWS}"
+    if write_rows:
+        write_rows(rows)  # not in the temporary directory, with which an error would remove the finished parts
+    try:
+        with whole_directory(directory) as aside:
+            _write_description(aside, described | {"options": options, "version": 0, "segments": []})
+            if write_rows:
+                SearchIndex(aside).add_rows(functools.partial(os.replace, rows))
+    finally:
+        if write_rows and os.path.exists(rows):
+            os.remove(rows)
 
 
 # === Search ===

@@ -1,5 +1,6 @@
 """An index on disk: exact cosines whatever the blocks, the model that it was made with, and changes by id."""
 
+import dataclasses
 import json
 import os
 import pickle
@@ -387,6 +388,24 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
         add(indexer)
     assert "Resuming: 1 of 2 parts exist." in caplog.text
     assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
+def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(search, "SentenceEncoder", lambda *_, **__: lambda texts: np.ones([len(texts), 8], np.float32))
+    path = tiny.write_jsonl(tmp_path / "texts.jsonl", [("dull",), ("bad",)], ["text"])
+
+    def make(maker):
+        job = TableJob(str(path), "", maker, rows_per_part=1)
+        make_index(f"{tmp_path}/new/", maker, lambda file: run_table_job(dataclasses.replace(job, output_file=file)))
+
+    with pytest.raises(OSError, match="The disk is gone"):
+        make(_FailingIndexer(model))
+    assert sorted(os.listdir(tmp_path)) == ["new.rows.npz.parts", "texts.jsonl"]
+    with caplog.at_level("INFO", "absl"):
+        make(Indexer(model))
+    assert "Resuming: 1 of 2 parts exist." in caplog.text
+    assert sorted(os.listdir(tmp_path)) == ["new", "texts.jsonl"]
+    assert SearchIndex(tmp_path / "new").has_documents(["0", "1"]).all()
 
 
 # === Approximate search ===
