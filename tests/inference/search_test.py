@@ -597,12 +597,13 @@ def test_the_column_of_ids_may_have_any_name(model, tmp_path):
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
          "--pooling cannot be combined with --update: the index has its own settings. Remove it."),
         (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
+        (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique. Received 'b'"),
         (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
         (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not found: 'none'."),
     ],
 )  # fmt: skip
 def test_flags_that_do_not_fit_are_refused(words, message, model, path, tmp_path):
-    tiny.write_jsonl(tmp_path / "texts.jsonl", [("a", "b")], ["key", "text"])
+    tiny.write_jsonl(tmp_path / "texts.jsonl", [("a", "b")] * 2, ["key", "text"])
     name, *words = [word.replace("HOME", str(tmp_path)).replace("INDEX", str(path)) for word in words]
     words += [f"--model={model}", f"--input_file={tmp_path}/texts.jsonl"] if name == "embed" else []
     status, log = run(name, *words)
