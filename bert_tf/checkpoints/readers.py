@@ -1,5 +1,7 @@
 """Opens checkpoints of any format and reads their weights under our variable names: `open_checkpoint(path)`."""
 
+import hashlib
+import json
 import os
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy, which safetensors needs)
@@ -13,7 +15,7 @@ from bert_tf.checkpoints.name_map import NameMap
 from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.models import config_files, families
 from bert_tf.models import lora as adapters
-from bert_tf.utils.files import brief
+from bert_tf.utils.files import brief, sha256
 from bert_tf.utils.json_files import read_object
 
 # === Formats ===
@@ -108,14 +110,8 @@ class Shards:
     """
 
     def __init__(self, path: str, open_one):
-        self._path = path
-        self._files = read_object(path, 'JSON with a "weight_map"', _REMEDY).get("weight_map")
-        if not isinstance(self._files, dict) or not all(isinstance(file, str) for file in self._files.values()):
-            raise ValueError(
-                f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(self._files)}; '
-                f"{_REMEDY}."
-            )
-        self._shards = {name: open_one(self._beside(name)) for name in sorted(set(self._files.values()))}
+        self._files = _read_weight_map(path)
+        self._shards = {file: open_one(_beside(path, file)) for file in sorted(set(self._files.values()))}
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
         if missing:
             raise ValueError(
@@ -123,16 +119,40 @@ class Shards:
             )
         self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
 
-    def _beside(self, name):
-        folder = os.path.dirname(self._path)
-        if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
-            raise ValueError(
-                f"A file listed in {self._path} is missing next to it: {brief(name)}; {_REMEDY}."
-            )
-        return os.path.join(folder, name)
-
     def read(self, name: str) -> np.ndarray:
         return self._shards[self._files[name]].read(name)
+
+
+def _read_weight_map(path):
+    files = read_object(path, 'JSON with a "weight_map"', _REMEDY).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
+        raise ValueError(
+            f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(files)}; {_REMEDY}.'
+        )
+    return files
+
+
+def _beside(path, name):
+    folder = os.path.dirname(path)
+    if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
+        raise ValueError(f"A file listed in {path} is missing next to it: {brief(name)}; {_REMEDY}.")
+    return os.path.join(folder, name)
+
+
+def hash_weights(path: str | os.PathLike) -> str:
+    """Returns a SHA-256 of all weights of a checkpoint; `path` and errors as in `locate`, and as in `Shards`.
+
+    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor. That of shards holds
+    only names, so the shards themselves are hashed.
+    """
+    form, file = locate(path)
+    if form == "tf1":
+        return sha256(f"{file}.index")
+    if not form.startswith("sharded "):
+        return sha256(file)
+    weight_map = _read_weight_map(file)
+    hashes = {name: sha256(_beside(file, name)) for name in set(weight_map.values())}
+    return hashlib.sha256(json.dumps([weight_map, hashes], sort_keys=True).encode()).hexdigest()
 
 
 OPENERS = {

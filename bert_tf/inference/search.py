@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -85,7 +86,7 @@ class Embedder:
 class Indexer(Embedder):
     """Creates the columns of an index's segment: embeddings of length 1, ids, texts, and kept columns as payload."""
 
-    takes_kept = True
+    takes_kept = unique_ids = True
     kind_of_texts = "document"
 
     @functools.cached_property
@@ -122,20 +123,28 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     Args:
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
-        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path. None: there are none.
+        write_rows: writes the output of `indexer` for all rows to an .npz file at the given path, next to `directory`,
+            where an interrupted job resumes. None: there are none.
 
     Raises:
         ValueError: `directory` is not empty, or the model or the rows are invalid.
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
-    with whole_directory(directory) as aside:
-        options = dataclasses.asdict(indexer.with_prompt)
-        described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
-        described["vector_dtype"] = indexer.vector_dtype
-        _write_description(aside, described | {"options": options, "version": 0, "segments": []})
-        if write_rows:
-            SearchIndex(aside).add_rows(write_rows)
+    options = dataclasses.asdict(indexer.with_prompt)
+    described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
+    described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
+    rows = f"{os.path.realpath(directory)}.{_ROWS}"
+    if write_rows:
+        write_rows(rows)  # not in the temporary directory, with which an error would remove the finished parts
+    try:
+        with whole_directory(directory) as aside:
+            _write_description(aside, described | {"options": options, "version": 0, "segments": []})
+            if write_rows:
+                SearchIndex(aside).add_rows(functools.partial(os.replace, rows))
+    finally:
+        if write_rows and os.path.exists(rows):
+            os.remove(rows)
 
 
 # === Search ===
@@ -192,7 +201,7 @@ class SearchIndex:
         self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
     ) -> None:
         self.directory, self._path = os.fspath(directory), model and os.fspath(model)
-        self._approximate, self._graphs = approximate, {}
+        self._approximate, self._graphs, self._described = approximate, {}, {}
         if approximate:
             check_usearch()
         self._open()
@@ -218,17 +227,21 @@ class SearchIndex:
 
     def _open(self):
         """Reads the newest version; another process may remove files of an older one at the same time."""
-        path = os.path.join(self.directory, INDEX_FILE)
         for attempt in range(_ATTEMPTS):
-            described = read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
+            described = _read_description(self.directory)
             if "vector_dtype" not in described:
                 raise ValueError(f"{self.directory} was written by another version of bert_tf. To fix this, {_REMEDY}.")
             try:
                 self._options = EncodeOptions(**described["options"])
                 self._model, self._identity = self._path or described["model"], described["identity"]
                 self._vector_dtype = described["vector_dtype"]
-                self._described, self._segments = described, list(map(self._segment, described["segments"]))
-                folders = {each.folder for each in self._segments}
+                segments = list(map(self._segment, described["segments"]))
+                folders = {each.folder for each in segments}
+                if self._is_another(described):  # created again: its model may differ, and names of segments recur
+                    folders = {}
+                    for name in ("_query_encoder", "_document_encoder"):
+                        vars(self).pop(name, None)
+                self._described, self._segments = described, segments
                 self._graphs = {folder: graph for folder, graph in self._graphs.items() if folder in folders}
                 return
             except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
@@ -239,13 +252,11 @@ class SearchIndex:
 
     def refresh(self) -> None:
         """Opens the index again if it has changed; raises as the constructor."""
-        path, before = os.path.join(self.directory, INDEX_FILE), self._identity
-        if read_object(path, "the description of an index", _REMEDY) == self._described:
-            return
-        self._open()
-        if self._identity != before:  # created again, with another model
-            for name in ("_query_encoder", "_document_encoder"):
-                vars(self).pop(name, None)
+        if _read_description(self.directory) != self._described:
+            self._open()
+
+    def _is_another(self, described):
+        return described.get("created") != self._described.get("created")
 
     def _segment(self, entry):
         name, deleted = entry["name"], entry["deleted"]
@@ -413,12 +424,24 @@ class SearchIndex:
             vectors: their embeddings by the index's model, float [n, D]. If None, they are computed.
 
         Raises:
-            ValueError: the arguments do not match, or another process is changing the index.
+            ValueError: the arguments do not match, or another process is changing the index, or has created it again.
             OSError: a file cannot be written.
         """
         ids, texts = text_list(ids, "ids"), text_list(texts)
+        if vectors is None:
+            self.refresh()  # to embed with the model of an index that was created again
         payload = [{}] * len(ids) if payload is None else list(payload)
         vectors = self._document_encoder(texts) if vectors is None else np.asarray(vectors, np.float32)
+        self._check_shapes(ids, texts, payload, vectors)
+        if not np.isfinite(vectors).all():
+            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
+        if ids:
+            with self._change(adds=True):
+                self._check_shapes(ids, texts, payload, vectors)  # another process may have added the first documents
+                stored = _stored(vectors, self._vector_dtype)
+                self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
+
+    def _check_shapes(self, ids, texts, payload, vectors):
         width = self._segments[0].width if self._segments else vectors.shape[-1]
         if not len(ids) == len(texts) == len(payload) or vectors.shape != (len(ids), width):
             raise ValueError(
@@ -426,16 +449,10 @@ class SearchIndex:
                 f"{len(payload)} payloads and vectors of shape {list(vectors.shape)}, where the index has {width} "
                 "dimensions."
             )
-        if not np.isfinite(vectors).all():
-            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
-        if ids:
-            with self._change():
-                stored = _stored(vectors, self._vector_dtype)
-                self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
 
     def add_rows(self, write_rows: Callable[[str], Any]) -> None:
         """Adds the documents of a table, as `add` does; argument and errors as in `make_index`."""
-        with self._change():
+        with self._change(adds=True):
             rows = os.path.join(self.directory, _ROWS)
             write_rows(rows)  # an interrupted job resumes there
             self._add(lambda folder: unpack_segment(folder, rows))
@@ -459,9 +476,14 @@ class SearchIndex:
             self._commit(entries)
 
     @contextlib.contextmanager
-    def _change(self):
+    def _change(self, adds=False):
         """Holds the index's lock, starts from its newest version, and removes files that no version has."""
         with alone_in(self.directory, "index_dir"):
+            if adds and self._is_another(_read_description(self.directory)):  # the embeddings may be another model's
+                raise ValueError(
+                    f"{self.directory} was created again after this program opened it. Nothing was added; call "
+                    "`refresh` or run the command again, which embeds with the new index's model."
+                )
             self._open()
             self._clean()
             try:
@@ -518,7 +540,7 @@ class SearchIndex:
 
     def _clean(self):
         """Removes the files of interrupted changes and of older versions; readers that have opened them keep them."""
-        described = read_object(os.path.join(self.directory, INDEX_FILE), "the description of an index", _REMEDY)
+        described = _read_description(self.directory)
         known = {each["name"]: each["deleted"] for each in described["segments"]}
         for name in os.listdir(self.directory):
             path = os.path.join(self.directory, name)
@@ -545,6 +567,11 @@ def _order(scores, k):
 
 def _is_sparse(segment):
     return segment.num_live < len(segment) / 2
+
+
+def _read_description(directory):
+    path = os.path.join(directory, INDEX_FILE)
+    return read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
 
 
 def _write_description(directory, described):

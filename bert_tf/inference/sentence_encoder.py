@@ -13,13 +13,12 @@ from absl import logging
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.readers import OPENERS, check_finite
+from bert_tf.checkpoints.readers import OPENERS, check_finite, hash_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
 from bert_tf.models.sentence_transformers_files import Dense, PoolingConfig, read_recipe
 from bert_tf.tasks.registry import read_task
-from bert_tf.utils.files import sha256
 from bert_tf.utils.text_lists import text_list
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
@@ -193,7 +192,11 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     for name in ("prompts", "default_prompt", "folder"):
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
-    values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
+    directory = directory_of(path)
+    values["steps"] = [
+        step and {**dataclasses.asdict(step), "weights": hash_weights(os.path.join(directory, step.folder))}
+        for step in recipe.steps
+    ]
     encoder = os.path.join(path, recipe.folder) if recipe.folder else path
     return {**hash_model(encoder, do_lower_case=options.do_lower_case), **values}
 
@@ -204,12 +207,8 @@ def hash_model(
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
 ) -> dict[str, str]:
-    """Returns hashes of a model's weights, and of its tokenizer and configuration; arguments as in `bert_tf.load`.
-
-    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor.
-    """
-    weights = locate(path)[1]
-    digest = sha256(weights if os.path.isfile(weights) else f"{weights}.index")
+    """Returns hashes of a model's weights, and of its tokenizer and configuration; arguments as in `bert_tf.load`."""
+    digest = hash_weights(path)
     described = load_description([path], config_file, vocab_file, do_lower_case)
     return {"weights": digest, "tokenizer or configuration": described.digest()}
 

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.readers import hash_weights, open_checkpoint
 from tests.checkpoints import fakes
 
 
@@ -51,8 +51,18 @@ def test_sharded(tmp_path, weights):
     _assert_holds(open_checkpoint(tmp_path), weights)
     _assert_holds(open_checkpoint(tmp_path / "model.safetensors.index.json"), weights)
     os.remove(tmp_path / "model-00002-of-00002.safetensors")
-    with pytest.raises(ValueError, match="is missing next to it: 'model-00002-of-00002.safetensors'"):
-        open_checkpoint(tmp_path)
+    for read in (open_checkpoint, hash_weights):
+        with pytest.raises(ValueError, match="is missing next to it: 'model-00002-of-00002.safetensors'"):
+            read(tmp_path)
+
+
+def test_the_hash_is_of_the_shards_too(tmp_path, weights):
+    """The index of a fine-tuned model is that of its pretrained one."""
+    _shard(tmp_path, fakes.to_hugging_face(weights))
+    index, hashed = tmp_path / "model.safetensors.index.json", hash_weights(tmp_path)
+    before = index.read_bytes()
+    _shard(tmp_path, {name: array + 1 for name, array in fakes.to_hugging_face(weights).items()})
+    assert index.read_bytes() == before and hash_weights(tmp_path) != hashed
 
 
 @pytest.mark.parametrize("index", ['{"weight_map": {"a": ', "[]", '{"weight_map": {"a": "../a.safetensors"}}'])

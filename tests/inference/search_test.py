@@ -1,5 +1,6 @@
 """An index on disk: exact cosines whatever the blocks, the model that it was made with, and changes by id."""
 
+import dataclasses
 import json
 import os
 import pickle
@@ -278,6 +279,61 @@ def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monke
     assert len(SearchIndex(changed.directory)) == 2
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path, monkeypatch):
+    """All but the documents is equal: the model, the options, and the names and sizes of the segments."""
+    if approximate:
+        pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    vectors = np.eye(8, dtype=np.float32)
+
+    def create(order):
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        names = [f"{order[:2]} {n}" for n in order]
+        SearchIndex.create(tmp_path / "index", model).add(names, names, vectors=vectors[order])
+        return SearchIndex(tmp_path / "index", approximate=approximate)
+
+    index = create([0, 1, 2, 3, 4])
+    vars(index)["_document_encoder"] = None  # might be another model's, or have another prompt
+    assert index.search(vectors[:1], 1)[0][0].id == "[0, 1] 0"
+    expected = create([6, 5, 4, 3, 2, 1, 0])
+    index.refresh()
+    assert index.search(vectors[:2], 2) == expected.search(vectors[:2], 2) and len(index) == 7
+    assert "_document_encoder" not in vars(index)
+
+
+def test_an_index_never_has_vectors_of_another_index_model(model, tmp_path, monkeypatch):
+    """The encoder is a fake: it returns the vector of its prompt, which stands for the model."""
+    vectors, during = dict(zip("ab", np.eye(8, dtype=np.float32), strict=False)), []
+
+    def create(prompt):
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        SearchIndex.create(tmp_path / "index", model, prompt=prompt)
+
+    def load(path, *, prompt, **_):
+        return lambda texts: ([change() for change in during], np.stack([vectors[prompt]] * len(texts)))[1]
+
+    monkeypatch.setattr(search, "SentenceEncoder", load)
+    create("a")
+    index = SearchIndex(tmp_path / "index")
+    index.add(["0"], ["good"])
+    create("b")
+    with pytest.raises(ValueError, match="was created again after this program opened it. Nothing was added; call `re"):
+        index.add(["1"], ["good"], vectors=index.embed(["good"]))
+    with pytest.raises(ValueError, match="was created again"):
+        index.add_rows(None)
+    index.add(["1"], ["good"])
+    assert [(hit.id, hit.score) for hit in index.search(vectors["b"][None])[0]] == [("1", 1.0)]
+    during.append(lambda: create("a"))
+    with pytest.raises(ValueError, match="was created again"):
+        index.add(["2"], ["good"])
+    one, other = SearchIndex(tmp_path / "index"), SearchIndex(tmp_path / "index")
+    one.add(["0"], ["good"], vectors=np.eye(8)[:1])
+    with pytest.raises(ValueError, match="must match.* where the index has 8 dimensions"):
+        other.add(["1"], ["good"], vectors=np.eye(4)[:1])
+    assert len(SearchIndex(tmp_path / "index")) == 1
+
+
 def _end_before_it_counts(directory, change):
     search._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     change(SearchIndex(directory))
@@ -332,6 +388,24 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
         add(indexer)
     assert "Resuming: 1 of 2 parts exist." in caplog.text
     assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
+def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(search, "SentenceEncoder", lambda *_, **__: lambda texts: np.ones([len(texts), 8], np.float32))
+    path = tiny.write_jsonl(tmp_path / "texts.jsonl", [("dull",), ("bad",)], ["text"])
+
+    def make(maker):
+        job = TableJob(str(path), "", maker, rows_per_part=1)
+        make_index(f"{tmp_path}/new/", maker, lambda file: run_table_job(dataclasses.replace(job, output_file=file)))
+
+    with pytest.raises(OSError, match="The disk is gone"):
+        make(_FailingIndexer(model))
+    assert sorted(os.listdir(tmp_path)) == ["new.rows.npz.parts", "texts.jsonl"]
+    with caplog.at_level("INFO", "absl"):
+        make(Indexer(model))
+    assert "Resuming: 1 of 2 parts exist." in caplog.text
+    assert sorted(os.listdir(tmp_path)) == ["new", "texts.jsonl"]
+    assert SearchIndex(tmp_path / "new").has_documents(["0", "1"]).all()
 
 
 # === Approximate search ===
@@ -523,12 +597,13 @@ def test_the_column_of_ids_may_have_any_name(model, tmp_path):
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
          "--pooling cannot be combined with --update: the index has its own settings. Remove it."),
         (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
+        (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique. Received 'b'"),
         (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
         (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not found: 'none'."),
     ],
 )  # fmt: skip
 def test_flags_that_do_not_fit_are_refused(words, message, model, path, tmp_path):
-    tiny.write_jsonl(tmp_path / "texts.jsonl", [("a", "b")], ["key", "text"])
+    tiny.write_jsonl(tmp_path / "texts.jsonl", [("a", "b")] * 2, ["key", "text"])
     name, *words = [word.replace("HOME", str(tmp_path)).replace("INDEX", str(path)) for word in words]
     words += [f"--model={model}", f"--input_file={tmp_path}/texts.jsonl"] if name == "embed" else []
     status, log = run(name, *words)

@@ -127,6 +127,13 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     assert one == identity_of(str(plain), EncodeOptions(prompt="x"))
     other = tiny.checkpoint(tmp_path / "other")
     assert identity_of(str(other), EncodeOptions())["weights"] != one["weights"]
+    kinds, dense = (*PLAIN, ("Dense", "2")), {"in_features": 32, "out_features": 5, "bias": False}
+    path = changed(plain, tmp_path, kinds, **{"2__config": dense})
+    trained = []
+    for number in range(2):
+        save_file({"linear.weight": np.full([5, 32], number, np.float32)}, f"{path}/2/model.safetensors")
+        trained.append(identity_of(path, EncodeOptions()))
+    assert [name for name, value in trained[0].items() if trained[1][name] != value] == ["steps"]
 
 
 @pytest.mark.parametrize(

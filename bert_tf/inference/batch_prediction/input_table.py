@@ -5,12 +5,15 @@ import hashlib
 import itertools
 import json
 import os
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
-from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows, names_in
+from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
 from bert_tf.utils.names import number_of
 
@@ -106,19 +109,26 @@ class InputTable:
     on_null: str | None = None
     dialect: Dialect = DEFAULT_DIALECT
 
-    def summary(self) -> Summary:
+    def summary(self, unique_ids: bool = False) -> Summary:
         """Reads the whole file once.
 
+        Args:
+            unique_ids: whether no two rows may have the same id, which takes some 30 bytes of memory per row.
+
         Raises:
-            ValueError: it does not match the settings, or no row has a text; the message has file and line.
+            ValueError: it does not match the settings, no row has a text, or an id is there twice; the message has file
+                and line.
         """
         if os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):
             raise ValueError(f"`input_file` must be a regular file, because it is read twice; {self.path} is not.")
         total, digest, missing, lines = 0, hashlib.sha256(), 0, []
         copied = {place: name for place, name in self._copied() if extension_of(self.path) == ".jsonl"}
-        types = {name: {} for name in copied.values()}
+        types, hashes = {name: {} for name in copied.values()}, array("q")
+        unique_ids &= self.id_column is not None
         for line, row in self._rows():
             total += 1
+            if unique_ids:
+                hashes.append(hash(_id_text(row[0])))
             digest.update(json.dumps(row, default=str).encode() + b"\n")
             for place, name in copied.items():
                 if row[place] is not None:
@@ -136,8 +146,21 @@ class InputTable:
                 f"{self.path} has no texts: all {number_of(total, 'row')} are {self.null}. Check "
                 "`text_column`."
             )
+        self._check_unique(hashes)
         count = total - missing if self.on_null == "skip" else total
         return Summary(total, count, digest.hexdigest(), missing, tuple(lines), types)
+
+    def _check_unique(self, hashes):
+        """Raises ValueError if two rows have the same id; reads the rows again if two have the same hash."""
+        values, counts = np.unique(np.asarray(hashes, np.int64), return_counts=True)
+        again, first = set(values[counts > 1].tolist()), {}  # id -> its first line
+        for line, row in self._rows() if again else ():
+            name = _id_text(row[0])
+            if hash(name) in again and first.setdefault(name, line) != line:
+                raise ValueError(
+                    f"{line_position(self.path, line)}: each id must be unique. Received {name!r}, the id of "
+                    f"{line_position(self.path, first[name])}, again; give one of them another id, or remove it."
+                )
 
     @property
     def null(self) -> str:
@@ -233,6 +256,10 @@ class InputTable:
                 f"lists; {self.path} has one text per line."
             )
         return iterate_lines(self.path, self.dialect.encoding)
+
+
+def _id_text(value):
+    return without_surrogates(NAME.read(value))
 
 
 def _is_blank(text):

@@ -37,6 +37,7 @@ class Maker(Protocol):
     Attributes:
         identity: all that affects predictions, such as the model and the pooling; JSON values. A run resumes with the
             parts of another one only if it is equal.
+        unique_ids: optional; whether no two rows may have the same id.
     """
 
     identity: Mapping[str, Any]
@@ -104,7 +105,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     outputs = shards.output_files([job.output_file], job.num_shards)
     format_of(job.output_file)  # refuses an unknown one before the table is read
     table = _open_table(job)
-    found = table.summary()
+    found = table.summary(getattr(job.maker, "unique_ids", False))
     output_format = format_of(job.output_file, job.quote_formulas, table.arrow_types())
     if isinstance(output_format, Parquet):
         _check_types(table, found)

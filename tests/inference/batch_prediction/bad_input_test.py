@@ -44,6 +44,22 @@ def test_files_that_cannot_be_answered(tmp_path):
             InputTable(str(tmp_path / table.path), table.text_columns, table.list_columns).summary()
 
 
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("a.tsv", ["id\ttext", "x\ta", "y\tb", "x\ta"], "a.tsv:4: .*'x', the id of .*a.tsv:2, again; give one"),
+        ("a.jsonl", ['{"id": 17, "text": "a"}', '{"id": 17.0, "text": "b"}'], "a.jsonl:2: .*'17', .*a.jsonl:1, ag"),
+    ],
+)
+def test_ids_that_must_be_unique(name, lines, message, tmp_path):
+    (tmp_path / name).write_text("\n".join(lines) + "\n")
+    table = InputTable(str(tmp_path / name), id_column="id")
+    assert table.summary().count == len(lines) - (name == "a.tsv")
+    with pytest.raises(ValueError, match=message):
+        table.summary(unique_ids=True)
+    assert InputTable(table.path).summary(unique_ids=True).count  # numbered
+
+
 def test_a_file_that_changes_between_the_readings(tmp_path):
     (tmp_path / "a.txt").write_text("a\nb\n")
     with pytest.raises(ValueError, match="changed while it was read: it has fewer than the 3 rows"):
