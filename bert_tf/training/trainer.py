@@ -123,11 +123,14 @@ class Trainer:
                 counts as finished: training it again does nothing. 0: it runs to its last step.
 
         Raises:
-            ValueError: another run is training in the output directory, an argument does not fit, or the loss or
-                gradients of a step were not finite.
+            ValueError: another run is training in the output directory, an argument does not fit, the directory's best
+                checkpoint was selected by another metric than `keep_best`, or the loss or gradients of a step were not
+                finite.
         """
         assert (keep_best or not early_stopping) and (held_out or not keep_best)
         run = self.run
+        if not run.overwrite:
+            _check_selection(self.checkpoints, keep_best)
         if early_stopping:  # the weights and data decide where the run ends
             ending = {"early_stopping": early_stopping, "keep_best": keep_best}
             run = dataclasses.replace(run, settings={**run.settings, **ending})
@@ -314,6 +317,18 @@ class Trainer:
 
     def _load(self, checkpoint):
         logging.info("%s", assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))
+
+
+def _check_selection(checkpoints, keep_best):
+    """Refuses another metric than the recorded one: values of two metrics do not compare, and `restore` would load a
+    checkpoint that this run did not select."""
+    best, metric = checkpoints.best(), keep_best and keep_best.removeprefix("eval_")
+    if best and best.metric != metric:
+        raise ValueError(
+            f"{checkpoints.directory} holds a run that keeps its best checkpoint by {best.metric} (step {best.step}: "
+            f"{best.value:.5f}), so `keep_best` must be {best.metric}. Received: {metric or 'none'}. Pass it to resume "
+            "that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
+        )
 
 
 def _too_few_batches(step, run):

@@ -98,6 +98,18 @@ def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path
     assert next(values, None) is None
 
 
+@pytest.mark.parametrize("received, said", [("loss", "loss"), (None, "none")])
+def test_a_best_checkpoint_is_not_compared_by_another_metric(tmp_path, received, said):
+    store = CheckpointManager(tmp_path)
+    store.save(2, {"weight": np.float32(1)})
+    store.mark_best(2, "accuracy", 0.9)
+    words = rf"by accuracy \(step 2: 0\.90000\), so `keep_best` must be accuracy\. Received: {said}\. Pass it to resume"
+    with pytest.raises(ValueError, match=words):
+        _train(_job(tmp_path), HELD_OUT, received)
+    with pytest.raises(ValueError, match="holds no run settings"):  # the same metric comes as far as the state
+        _train(_job(tmp_path), HELD_OUT, "eval_accuracy")
+
+
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"`keep_best` must be one of \['accuracy', .*'loss'.*\]; got 'bleu'"):
         _train(_job(tmp_path / "out"), HELD_OUT, "bleu")
