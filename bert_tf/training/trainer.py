@@ -142,7 +142,7 @@ class Trainer:
             check_equal_on_workers(step, "first step")
             _log_if_over(step, state, run)
             finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
-            begin = functools.partial(self._begin, stack, on_begin, state.model)
+            begin = functools.partial(self._begin, stack, on_begin, step, state.model)
             with Interruption() as interruption:
                 try:
                     stream = self._start(step, state, batches, callbacks, begin)
@@ -253,17 +253,29 @@ class Trainer:
                 callback.resume(step, state)
         return itertools.chain(first, stream)
 
-    def _begin(self, stack, on_begin, model):
+    def _begin(self, stack, on_begin, step, model):
         """Locks the directory before anything in it can be removed; if `on_begin` creates it, right after that."""
         directory = self.run.output_dir
         is_there = os.path.isdir(directory)
         if is_there:
             stack.enter_context(alone_in(directory))
+            if not self.run.overwrite:
+                self._check_newest(step)
         on_begin(model)
         if not is_there and os.path.isdir(directory):
             stack.enter_context(alone_in(directory))
         if self.history:
             stack.callback(self.history.write_page)  # while the directory is still locked
+
+    def _check_newest(self, step):
+        """Refuses to go on from a state that another run has overtaken after it was read, before the lock was held."""
+        newest, _ = self.checkpoints.latest() or (0, "")
+        if newest != step:
+            raise ValueError(
+                f"Another run has changed {self.run.output_dir} while this one was starting: the newest checkpoint was "
+                f"of step {step} and is of step {newest}. Run the same command again to resume from there, or choose "
+                "another `output_dir`."
+            )
 
     def _finish_step(self, step, results, state, finite):
         """Saves a step, or goes back to an earlier one; returns the step to go on from, and whether it went back."""

@@ -1,5 +1,6 @@
 """A job: train, keep the best, bring back, score, ask."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -121,6 +122,18 @@ def test_two_runs_in_one_directory_are_not_mixed(tmp_path):
         _train(_job(tmp_path))
     assert not os.listdir(tmp_path)
     _train(_job(tmp_path))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_another_run_wrote_after_the_state_was_read_is_not_trained_over(tmp_path, overwrite):
+    job = _job(tmp_path, overwrite=overwrite)
+    CheckpointManager(tmp_path).save(4, {"weight": np.float32(1)})
+    with contextlib.ExitStack() as stack:
+        job._begin(stack, lambda model: None, 4, None)
+    with contextlib.ExitStack() as stack, contextlib.nullcontext() if overwrite else pytest.raises(
+        ValueError, match=r"Another run .*: the newest checkpoint was of step 2 and is of step 4\. Run the same"
+    ):
+        job._begin(stack, lambda model: None, 2, None)
 
 
 def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
