@@ -43,6 +43,8 @@ def test_googles_file():
         ({"vocab_size": 9, "hidden_act": "gelu", "transformers_version": "4.8.2"}, "gelu"),
         ({"vocab_size": 9, "hidden_act": "gelu_new", "model_type": "bert"}, "gelu_tanh"),
         ({"vocab_size": 9, "hidden_act": "gelu_pytorch_tanh", "model_type": "bert"}, "gelu_tanh"),
+        ({"vocab_size": 9, "hidden_act": "gelu", "model_type": "albert"}, "gelu"),
+        ({"vocab_size": 9, "model_type": "albert"}, "gelu_tanh"),
     ],
 )
 def test_one_word_for_two_functions(values, act):
