@@ -467,7 +467,9 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         tokenizer="unigram",
         template=InputTemplate(pad="<pad>", unknown="<unk>"),
         tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
-        defaults={"embedding_size": 128, "num_hidden_groups": 1},
+        defaults={"embedding_size": 128, "num_hidden_groups": 1, "num_attention_heads": 64, "hidden_act": "gelu_tanh"}
+        | {"hidden_size": 4096, "intermediate_size": 16384, "hidden_dropout_prob": 0.0}
+        | {"attention_probs_dropout_prob": 0.0},
         fixed={"inner_group_num": 1, "maps_embeddings": True},
         keras_hub=KerasHub(
             "Albert",

@@ -20,6 +20,7 @@ from bert_tf.tokenization.tokenizer_config import (
     check_tokenizer_config,
     read_config,
     resolve_case_and_accents,
+    without_unread_case,
 )
 from bert_tf.tokenization.tokenizer_json import WholeFile, is_tokenizer_json, read_whole
 
@@ -97,13 +98,17 @@ def prefix_space(whole: WholeFile, directory: str) -> bool:
     return ours
 
 
-def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | None) -> dict[str, Any]:
+def unigram_settings(
+    whole: WholeFile, directory: str, do_lower_case: bool | None, own_class: str | None
+) -> dict[str, Any]:
     """Returns the `UnigramTokenizer` settings from tokenizer.json and the files next to it, and logs contradictions.
+
+    `own_class` is as in `without_unread_case`.
 
     Raises:
         ValueError: `do_lower_case` contradicts the file that takes precedence.
     """
-    config = read_config(directory)
+    config = without_unread_case(os.path.join(directory, CONFIG_FILE), read_config(directory), own_class)
     keys = ("do_lower_case", "keep_accents")
     said = {key: config[key] for key in keys if config.get(key) is not None}
     ours = {**whole.said, **({} if counts_alone(config) else said)}

@@ -84,6 +84,11 @@ HARMLESS: Mapping[str, frozenset[str]] = {
     ),
 }  # fmt: skip
 _WHOLE_FILE_CLASSES = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
+# Transformers' classes for unigram models -> the settings of letter case and accents that they read.
+CASE_OF_UNIGRAM: Mapping[str, tuple[str, ...]] = {
+    "AlbertTokenizer": ("do_lower_case", "keep_accents"), "XLMRobertaTokenizer": (),
+    "DebertaV2Tokenizer": ("do_lower_case",),
+}  # fmt: skip
 # Kind of tokenizer -> Transformers' classes of this kind; each of them may end in "Fast".
 CLASSES: Mapping[str, tuple[str, ...]] = {
     "wordpiece": (
@@ -92,7 +97,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
         "SqueezeBertTokenizer", "DPRContextEncoderTokenizer", "DPRQuestionEncoderTokenizer", "DPRReaderTokenizer",
     ),
     "byte_bpe": ("RobertaTokenizer", "BartTokenizer", "LEDTokenizer", "LongformerTokenizer"),
-    "unigram": ("AlbertTokenizer", "XLMRobertaTokenizer", "DebertaV2Tokenizer"),
+    "unigram": tuple(CASE_OF_UNIGRAM),
 }  # fmt: skip
 _OF_WORDPIECE = {"pad_token": PAD, "unk_token": UNKNOWN, "mask_token": MASK}
 
@@ -160,6 +165,28 @@ def _check_class(path, config, kind, own_class):
             f"Received: {brief(name)}, which may tokenize texts differently; use another model, or correct the key if "
             "it does not."
         )
+
+
+def without_unread_case(path: str, config: Mapping[str, Any], own_class: str | None) -> dict[str, Any]:
+    """Returns the settings of a unigram tokenizer without letter case and accents that its class does not read.
+
+    Args:
+        path: path of tokenizer_config.json, for the warning about settings that are ignored.
+        config: contents of the file.
+        own_class: the only class that the model accepts. If None, the file names it; by default, both are read.
+    """
+    name = own_class or str(config.get("tokenizer_class")).removesuffix("Fast")
+    read = CASE_OF_UNIGRAM.get(name, CASE_OF_UNIGRAM["AlbertTokenizer"])
+    unread = [key for key in CASE_OF_UNIGRAM["AlbertTokenizer"] if config.get(key) is not None and key not in read]
+    if unread:
+        _log_unread(path, name, tuple(unread))
+    return {key: value for key, value in config.items() if key not in unread}
+
+
+@functools.cache
+def _log_unread(path, name, keys):
+    said = " and ".join(keys)
+    logging.warning("%s: %s are ignored, because %s does not read them in Transformers.", path, said, name)
 
 
 @functools.cache

@@ -19,7 +19,13 @@ from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
 from bert_tf.tokenization.flat_ops import shift, unicode_decode, utf8_lengths
-from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import (
+    CASE_OF_UNIGRAM,
+    CONFIG_FILE,
+    case_setting,
+    check_tokenizer_config,
+    without_unread_case,
+)
 from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.utils.files import atomic_open
 
@@ -331,6 +337,7 @@ class UnigramTokenizer(BaseTokenizer):
         settings = dict(family.tokenizing_by(cls.KIND))
         own_class = settings.get("tokenizer_class", _CLASS) if settings else None
         check_tokenizer_config(config_path, config, cls.KIND, own_class)
+        config = without_unread_case(config_path, config, settings.get("tokenizer_class"))
         usual = settings.get("do_lower_case", False)
         settings["do_lower_case"] = case_setting(config_path, config, do_lower_case, usual)
         settings["keep_accents"] = config.get("keep_accents", settings.get("keep_accents", True))
@@ -346,7 +353,9 @@ class UnigramTokenizer(BaseTokenizer):
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
         """Builds the tokenizer and its SentencePiece model, which equals the family's as far as possible."""
-        settings |= file_precedence.unigram_settings(whole, directory, do_lower_case)
+        settings |= file_precedence.unigram_settings(
+            whole, directory, do_lower_case, settings.get("tokenizer_class")
+        )
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
         tokens = whole.vocabulary(template)
         if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
@@ -398,7 +407,8 @@ class UnigramTokenizer(BaseTokenizer):
         return self._whole()
 
     def _tokenizer_config(self):
-        settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
+        # Only what the class reads: tokenizer.json, which is written too, has all of it.
+        settings = {name: getattr(self, name) for name in CASE_OF_UNIGRAM.get(self._tokenizer_class, ())}
         return self._tokenizer_class, settings | self.special_tokens | added_tokens_config(self.added_tokens)
 
     def _normalized(self, texts):

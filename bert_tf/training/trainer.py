@@ -123,11 +123,14 @@ class Trainer:
                 counts as finished: training it again does nothing. 0: it runs to its last step.
 
         Raises:
-            ValueError: another run is training in the output directory, an argument does not fit, or the loss or
-                gradients of a step were not finite.
+            ValueError: another run is training in the output directory, an argument does not fit, the directory's best
+                checkpoint was selected by another metric than `keep_best`, or the loss or gradients of a step were not
+                finite.
         """
         assert (keep_best or not early_stopping) and (held_out or not keep_best)
         run = self.run
+        if not run.overwrite:
+            _check_selection(self.checkpoints, keep_best)
         if early_stopping:  # the weights and data decide where the run ends
             ending = {"early_stopping": early_stopping, "keep_best": keep_best}
             run = dataclasses.replace(run, settings={**run.settings, **ending})
@@ -139,7 +142,7 @@ class Trainer:
             check_equal_on_workers(step, "first step")
             _log_if_over(step, state, run)
             finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
-            begin = functools.partial(self._begin, stack, on_begin, state.model)
+            begin = functools.partial(self._begin, stack, on_begin, step, state.model)
             with Interruption() as interruption:
                 try:
                     stream = self._start(step, state, batches, callbacks, begin)
@@ -250,17 +253,29 @@ class Trainer:
                 callback.resume(step, state)
         return itertools.chain(first, stream)
 
-    def _begin(self, stack, on_begin, model):
+    def _begin(self, stack, on_begin, step, model):
         """Locks the directory before anything in it can be removed; if `on_begin` creates it, right after that."""
         directory = self.run.output_dir
         is_there = os.path.isdir(directory)
         if is_there:
             stack.enter_context(alone_in(directory))
+            if not self.run.overwrite:
+                self._check_newest(step)
         on_begin(model)
         if not is_there and os.path.isdir(directory):
             stack.enter_context(alone_in(directory))
         if self.history:
             stack.callback(self.history.write_page)  # while the directory is still locked
+
+    def _check_newest(self, step):
+        """Refuses to go on from a state that another run has overtaken after it was read, before the lock was held."""
+        newest, _ = self.checkpoints.latest() or (0, "")
+        if newest != step:
+            raise ValueError(
+                f"Another run has changed {self.run.output_dir} while this one was starting: the newest checkpoint was "
+                f"of step {step} and is of step {newest}. Run the same command again to resume from there, or choose "
+                "another `output_dir`."
+            )
 
     def _finish_step(self, step, results, state, finite):
         """Saves a step, or goes back to an earlier one; returns the step to go on from, and whether it went back."""
@@ -314,6 +329,18 @@ class Trainer:
 
     def _load(self, checkpoint):
         logging.info("%s", assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))
+
+
+def _check_selection(checkpoints, keep_best):
+    """Refuses another metric than the recorded one: values of two metrics do not compare, and `restore` would load a
+    checkpoint that this run did not select."""
+    best, metric = checkpoints.best(), keep_best and keep_best.removeprefix("eval_")
+    if best and best.metric != metric:
+        raise ValueError(
+            f"{checkpoints.directory} holds a run that keeps its best checkpoint by {best.metric} (step {best.step}: "
+            f"{best.value:.5f}), so `keep_best` must be {best.metric}. Received: {metric or 'none'}. Pass it to resume "
+            "that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
+        )
 
 
 def _too_few_batches(step, run):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config import EncoderConfig, config_for
 
 # The file of google-research/bert's base release.
 GOOGLE = {
@@ -43,6 +43,8 @@ def test_googles_file():
         ({"vocab_size": 9, "hidden_act": "gelu", "transformers_version": "4.8.2"}, "gelu"),
         ({"vocab_size": 9, "hidden_act": "gelu_new", "model_type": "bert"}, "gelu_tanh"),
         ({"vocab_size": 9, "hidden_act": "gelu_pytorch_tanh", "model_type": "bert"}, "gelu_tanh"),
+        ({"vocab_size": 9, "hidden_act": "gelu", "model_type": "albert"}, "gelu"),
+        ({"vocab_size": 9, "model_type": "albert"}, "gelu_tanh"),
     ],
 )
 def test_one_word_for_two_functions(values, act):
@@ -183,6 +185,18 @@ def test_new_settings_are_written_where_they_differ_from_berts():
     assert mean.to_dict()["classifier_pooling"] == "mean" and EncoderConfig.from_dict(mean.to_dict()) == mean
     with pytest.raises(ValueError, match="classifier_pooling must be one of .* Received: 'max'"):
         dataclasses.replace(plain, classifier_pooling="max")
+
+
+@pytest.mark.parametrize("size", ["albert-base-v2", "distilbert-base", "modernbert-base", "deberta-v3-base"])
+def test_a_key_that_transformers_ignores_makes_no_model_causal(size):
+    encoder = EncoderConfig.from_dict(config_for(size).to_dict())
+    ours = dataclasses.replace(encoder, is_decoder=True)
+    assert EncoderConfig.from_dict(ours.to_dict()) == ours
+    for sign in ({"architectures": ["AlbertModel"]}, {"transformers_version": "4.57.0"}):
+        with pytest.raises(ValueError, match="^is_decoder must be false .* bidirectional in Transformers "):
+            EncoderConfig.from_dict(ours.to_dict() | sign)
+        theirs = dataclasses.replace(encoder, extra={**encoder.extra, **sign})
+        assert theirs.extra.items() >= sign.items() and dataclasses.replace(theirs, is_decoder=True) == ours
 
 
 def test_what_hugging_face_says_aloud_is_kept():

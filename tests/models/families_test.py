@@ -215,10 +215,18 @@ def test_positions_begin_behind_the_padding():
         EncoderConfig.from_dict(_roberta(pad_token_id=3, first_position=2))
 
 
+def test_keys_that_an_albert_leaves_out_have_the_values_of_transformers():
+    """AlbertConfig() of Transformers 4.57 and 5, which is the xxlarge model."""
+    config = EncoderConfig.from_dict({"model_type": "albert", "vocab_size": 30000})
+    assert dataclasses.replace(config_for("albert-xxlarge-v2"), extra=config.extra) == config
+    assert EncoderConfig.from_dict({"vocab_size": 9}).num_attention_heads == 12  # google-research's files
+
+
 def test_albert_maps_its_embeddings_whatever_their_width():
     def read(model_type, width):
         return EncoderConfig.from_dict(
             {"model_type": model_type, "vocab_size": 9, "hidden_size": 12, "embedding_size": width}
+            | {"num_attention_heads": 12}
         )
 
     for model_type, width, maps, said in (("albert", 12, True, True), ("albert", 8, True, False),

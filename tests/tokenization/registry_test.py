@@ -135,6 +135,27 @@ def test_settings_of_unigram_models(unigram):
             UnigramTokenizer.from_directory(unigram, asked)
 
 
+@pytest.mark.parametrize(
+    "model_type, read, ignored",
+    [
+        ("albert", (True, False), None),
+        ("xlm-roberta", (False, True), "do_lower_case and keep_accents are ignored, because XLMRobertaTokenizer"),
+        ("deberta-v2", (True, True), "keep_accents are ignored, because DebertaV2Tokenizer does not read them"),
+    ],
+)
+def test_a_unigram_class_follows_the_settings_that_it_reads(unigram, tmp_path, model_type, read, ignored, caplog):
+    said = {"do_lower_case": True, "keep_accents": False, "pad_token": "<pad>", "unk_token": "<unk>"}
+    (unigram / "tokenizer_config.json").write_text(json.dumps(said))
+    tokenizer = UnigramTokenizer.from_directory(unigram, family=families.family(model_type))
+    assert (tokenizer.do_lower_case, tokenizer.keep_accents) == read
+    assert ignored in caplog.text if ignored else not caplog.text
+    caplog.clear()
+    lowered = UnigramTokenizer.from_directory(unigram, True, family=families.family(model_type))  # as the caller says
+    lowered.save(tmp_path / "saved")
+    again = UnigramTokenizer.from_directory(tmp_path / "saved", family=families.family(model_type))
+    assert again.do_lower_case and again.keep_accents == lowered.keep_accents and not caplog.text
+
+
 def test_reads_the_character_map_of_sentencepiece():
     model, _ = sentencepiece_model.read_model(GOLDENS / "unigram" / "spiece.model")
     pairs = sentencepiece_model.character_map(model.normalizer_spec.precompiled_charsmap, "here")

@@ -1,5 +1,6 @@
 """A job: train, keep the best, bring back, score, ask."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -98,6 +99,18 @@ def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path
     assert next(values, None) is None
 
 
+@pytest.mark.parametrize("received, said", [("loss", "loss"), (None, "none")])
+def test_a_best_checkpoint_is_not_compared_by_another_metric(tmp_path, received, said):
+    store = CheckpointManager(tmp_path)
+    store.save(2, {"weight": np.float32(1)})
+    store.mark_best(2, "accuracy", 0.9)
+    words = rf"by accuracy \(step 2: 0\.90000\), so `keep_best` must be accuracy\. Received: {said}\. Pass it to resume"
+    with pytest.raises(ValueError, match=words):
+        _train(_job(tmp_path), HELD_OUT, received)
+    with pytest.raises(ValueError, match="holds no run settings"):  # the same metric comes as far as the state
+        _train(_job(tmp_path), HELD_OUT, "eval_accuracy")
+
+
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"`keep_best` must be one of \['accuracy', .*'loss'.*\]; got 'bleu'"):
         _train(_job(tmp_path / "out"), HELD_OUT, "bleu")
@@ -109,6 +122,18 @@ def test_two_runs_in_one_directory_are_not_mixed(tmp_path):
         _train(_job(tmp_path))
     assert not os.listdir(tmp_path)
     _train(_job(tmp_path))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_another_run_wrote_after_the_state_was_read_is_not_trained_over(tmp_path, overwrite):
+    job = _job(tmp_path, overwrite=overwrite)
+    CheckpointManager(tmp_path).save(4, {"weight": np.float32(1)})
+    with contextlib.ExitStack() as stack:
+        job._begin(stack, lambda model: None, 4, None)
+    with contextlib.ExitStack() as stack, contextlib.nullcontext() if overwrite else pytest.raises(
+        ValueError, match=r"Another run .*: the newest checkpoint was of step 2 and is of step 4\. Run the same"
+    ):
+        job._begin(stack, lambda model: None, 2, None)
 
 
 def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
