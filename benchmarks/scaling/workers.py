@@ -6,6 +6,7 @@ A tiny BERT is trained three times with the same flags: in one process, in all w
 is killed by SIGKILL and all are started again. The losses of each step are compared.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -69,11 +70,23 @@ def config_file():
     return path
 
 
+@contextlib.contextmanager
+def ended(processes):
+    """Ends those processes that still run when the block ends, such as the other workers of one that has failed."""
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()  # no more than a look at one that has ended
+            process.wait()
+
+
 def finish(name, processes):
-    for index, process in enumerate(processes):
-        if process.wait():
-            log = pathlib.Path(FLAGS.output_dir, name, f"log-{index}")
-            raise RuntimeError(f"{log}: {log.read_text()[-3000:]}")
+    with ended(processes):
+        for index, process in enumerate(processes):
+            if process.wait():
+                log = pathlib.Path(FLAGS.output_dir, name, f"log-{index}")
+                raise RuntimeError(f"{log}: {log.read_text()[-3000:]}")
 
 
 def losses(name):
@@ -99,14 +112,16 @@ def run(name, workers):
 def run_killed(name, workers):
     """Kills a worker after half of the steps, waits for the others to end, and starts all again."""
     processes, victim = start(name, workers), random.Random(FLAGS.seed).randrange(workers)
-    while last_step(name) < FLAGS.steps // 2 + 3:
-        if any(process.poll() is not None for process in processes):
-            raise RuntimeError(f"A worker has ended before one was killed; see {FLAGS.output_dir}/{name}.")
-        time.sleep(0.1)
-    processes[victim].send_signal(signal.SIGKILL)
-    begin = time.perf_counter()
-    statuses = [process.wait() for process in processes]
-    print(f"worker {victim} killed; the others ended within {time.perf_counter() - begin:.1f} s, statuses {statuses}")
+    with ended(processes):
+        while last_step(name) < FLAGS.steps // 2 + 3:
+            if any(process.poll() is not None for process in processes):
+                raise RuntimeError(f"A worker has ended before one was killed; see {FLAGS.output_dir}/{name}.")
+            time.sleep(0.1)
+        processes[victim].send_signal(signal.SIGKILL)
+        begin = time.perf_counter()
+        statuses = [process.wait() for process in processes]
+        seconds = time.perf_counter() - begin
+    print(f"worker {victim} killed; the others ended within {seconds:.1f} s, statuses {statuses}")
     return run(name, workers)
 
 

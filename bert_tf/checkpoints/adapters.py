@@ -21,7 +21,7 @@ from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
 from bert_tf.checkpoints.surgery import ModelDirectory
 from bert_tf.checkpoints.writer_base import ARCHITECTURES, architecture_of, write_labels
 from bert_tf.models import families
-from bert_tf.models.config_files import task_in
+from bert_tf.models.config_files import task_in, warn_of_unknown_keys
 from bert_tf.models.lora import NAMES, Lora, is_adapter
 from bert_tf.utils.files import atomic_open, brief, whole_directory, write_text
 from bert_tf.utils.json_files import read_object
@@ -32,7 +32,18 @@ _PREFIX = "base_model.model."
 _LORA_ENDS = tuple(f".{name}.weight" for name in NAMES)
 # PEFT settings with which an adapter would behave differently from `readers.merged`.
 _REFUSED = ("use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "layer_replication",
-            "megatron_config", "lora_bias", "arrow_config")  # fmt: skip
+            "megatron_config", "lora_bias", "arrow_config", "alora_invocation_tokens", "use_qalora")  # fmt: skip
+# Values of init_lora_weights that leave the base model as it is. With the others (pissa, olora, corda, loftq), adapters
+# belong to a base from which their initial product was subtracted, or which was quantized.
+_INITIAL = (None, True, False, "gaussian", "eva", "orthogonal")
+# Settings of PEFT 0.18 that are read here, or without effect on a finished adapter: what has adapters is in the file.
+_KNOWN = frozenset(
+    {"peft_type", "r", "lora_alpha", "auto_mapping", "task_type", "init_lora_weights", "base_model_name_or_path",
+     "bias", "corda_config", "ensure_weight_tying", "eva_config", "exclude_modules", "inference_mode",
+     "layers_pattern", "layers_to_transform", "loftq_config", "lora_dropout", "megatron_core", "modules_to_save",
+     "peft_version", "qalora_group_size", "revision", "runtime_config", "target_modules", "target_parameters",
+     "trainable_token_indices", *_REFUSED}
+)  # fmt: skip
 
 
 def write_adapters(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
@@ -177,6 +188,14 @@ def _read_settings(path):
         if values.get(name):
             raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
                              f"{brief(values[name])}; merge this adapter with PEFT.")  # fmt: skip
+    if values.get("init_lora_weights") not in _INITIAL:
+        raise ValueError(
+            f"{path} must have init_lora_weights true, false, gaussian, eva or orthogonal, because other values change "
+            f"the base model of an adapter. Received: {brief(values['init_lora_weights'])}; merge this adapter with "
+            "PEFT."
+        )
+    if unknown := sorted(values.keys() - _KNOWN):
+        warn_of_unknown_keys(path, tuple(unknown))
     try:
         Lora(values.get("r"), values.get("lora_alpha"))
     except ValueError as error:

@@ -1,5 +1,6 @@
 """Reads KerasHub presets: the weights in their HDF5 files, and the tokenizer's files."""
 
+import json
 import math
 import os
 import re
@@ -275,10 +276,20 @@ class Preset:
                 self._places[prefix + name], self.shapes[prefix + name] = (file, name), shape
 
 
-def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
-    """Returns (vocabulary file, whether text is lowercased) of a preset; None if the directory is not a preset.
+# Key of a WordPiece preset -> the only supported value, and KerasHub's default.
+_WORDPIECE = {"split": True, "suffix_indicator": "##", "oov_token": "[UNK]", "special_tokens_in_strings": False}
 
-    Only WordPiece presets state whether text is lowercased; None means the family's default.
+
+class PresetTokenizer(NamedTuple):
+    """The tokenizer of a preset; only WordPiece presets state the last two, None means the family's default."""
+
+    vocab_file: str
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None
+
+
+def tokenizer_of(directory: str) -> PresetTokenizer | None:
+    """Returns the tokenizer of a preset; None if the directory is not a preset.
 
     Raises:
         ValueError: tokenizer.json is not KerasHub's, or has unsupported settings.
@@ -295,11 +306,23 @@ def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
                 f"{file} must not set add_prefix_space for this tokenizer. Received: "
                 f"{brief(config['add_prefix_space'])}; save the preset without it."
             )
-        return path, None
+        return PresetTokenizer(path)
     lower = config.get("lowercase") if isinstance(config, dict) else None
     if not isinstance(lower, bool):
         raise ValueError(
             f"{file} must describe a WordPiece tokenizer of KerasHub with lowercase true or false. Received: "
             f"{brief(lower)}; save the preset again."
         )
-    return path, lower
+    for key, value in _WORDPIECE.items():
+        if config.get(key, value) != value:
+            raise ValueError(
+                f"{file} must have {key} {json.dumps(value)} or no such key. Received: {brief(config[key])}; use "
+                "another preset."
+            )
+    strip = config.get("strip_accents", False)
+    if not isinstance(strip, bool) or (strip and not lower):
+        raise ValueError(
+            f"{file} must have strip_accents true or false, and true only with lowercase. Received: {brief(strip)} and "
+            f"lowercase {json.dumps(lower)}; use another preset."
+        )
+    return PresetTokenizer(path, lower, strip)

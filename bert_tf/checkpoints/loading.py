@@ -24,6 +24,7 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import Layers
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import brief, files_below, read_text
 
 _HEAD = "classifier/output_weights"
@@ -278,12 +279,20 @@ def load_description(
     config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
     if config_file and directories and not config.is_decoder:
         config = _left_to_right_as_trained(config, config_file, here)
-    family = families.family(config.model_type)
-    if preset := keras_hub.tokenizer_of(here):
-        vocab_file, do_lower_case = vocab_file or preset[0], preset[1] if do_lower_case is None else do_lower_case
-    tokenizer = read_tokenizer(here, family, template_for(config), do_lower_case, vocab_file)
+    tokenizer = _read_tokenizer(here, config, do_lower_case, vocab_file)
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
+
+
+def _read_tokenizer(directory, config, do_lower_case, vocab_file):
+    """Returns the tokenizer of a directory; that of a KerasHub preset has the accents that the preset states."""
+    template, preset = template_for(config), keras_hub.tokenizer_of(directory)
+    if preset:
+        lower = preset.do_lower_case if do_lower_case is None else do_lower_case
+        if vocab_file is None and lower is not None and lower == preset.do_lower_case:
+            return Tokenizer(preset.vocab_file, lower, template, preset.strip_accents)
+        vocab_file, do_lower_case = vocab_file or preset.vocab_file, lower
+    return read_tokenizer(directory, families.family(config.model_type), template, do_lower_case, vocab_file)
 
 
 def _left_to_right_as_trained(config, config_file, directory):

@@ -188,9 +188,17 @@ class Checkpoint:
         path, form, name_map: what to read, and how; for the form "keras_hub_object", `path` is the object itself.
         lora: adapters in the checkpoint: `get` merges each into its kernel, and `names` omits them. If None, they are
             weights like all others.
+        other_act: hidden_act, if the masked-LM head has another activation; reading that head is then an error.
     """
 
-    def __init__(self, path: str, form: str, name_map: NameMap, lora: adapters.Lora | None = None):
+    def __init__(
+        self,
+        path: str,
+        form: str,
+        name_map: NameMap,
+        lora: adapters.Lora | None = None,
+        other_act: str | None = None,
+    ):
         self.path, self.format = str(path), form
         self._file, self._map = OPENERS[form](path), name_map
         _check_names(path, self._file.shapes)
@@ -200,7 +208,7 @@ class Checkpoint:
             raise ValueError(f"{path}: {error}") from error
         self.names, self.twins, self.unknown = groups.known, groups.twins, groups.unknown
         self.left_out = groups.left_out + list(groups.twins)
-        self._lora, self._adapters = lora, {}
+        self._lora, self._adapters, self._other_act = lora, {}, other_act
         if lora:
             self._adapters = {path: name for path, name in self.names.items() if adapters.is_adapter(path)}
             self.names = {path: name for path, name in self.names.items() if path not in self._adapters}
@@ -229,6 +237,12 @@ class Checkpoint:
 
         A kernel with a merged adapter is float32.
         """
+        if self._other_act and path.startswith("cls/predictions/transform/"):
+            raise ValueError(
+                f"The masked-LM head in {self.path} cannot be read: in Transformers, it uses gelu whatever hidden_act "
+                f"says, but here the hidden_act of the configuration, {self._other_act}. Use bert-tf convert with "
+                "`leave_out=cls/.*` to make a copy without the head."
+            )
         read = self._map.transform(path).to_ours(self._file.read(self.names[path]))
         array = np.asarray(read, order="C")  # np.ascontiguousarray would give a lone number an axis
         check_finite(array, self.names[path], self.path)
@@ -302,7 +316,9 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: b
     """
     form, found = locate(path)
     lora = config_files.lora_in(os.path.dirname(found) or ".") if merge else None
-    return Checkpoint(found, form, _name_map(form, found, family), lora)
+    own = form in ("tf1", "keras_hub")  # whose heads have the activation that they have here
+    other_act = None if own else config_files.other_masked_lm_act_in(os.path.dirname(found) or ".")
+    return Checkpoint(found, form, _name_map(form, found, family), lora, other_act)
 
 
 def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:

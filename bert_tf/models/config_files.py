@@ -227,6 +227,22 @@ def is_decoder_in(directory: str | os.PathLike) -> bool:
     return path is not None and read_config_file(path).get("is_decoder") is True
 
 
+def other_masked_lm_act_in(directory: str | os.PathLike) -> str | None:
+    """Returns the hidden_act of the Hugging Face configuration in a directory if its masked-LM head does not use it.
+
+    Returns None otherwise, and for configurations of bert_tf, whose heads always use it.
+
+    Raises:
+        ValueError: the file does not hold a JSON object.
+    """
+    path = _file_in(directory)
+    if path is None or os.path.basename(path) == CONFIG_FILES[0]:
+        return None
+    values = read_config_file(path)
+    row, act = FAMILIES.get(str(values.get("model_type"))), str(values.get("hidden_act", "gelu"))
+    return act if row and row.masked_lm_act and act.lower() != row.masked_lm_act else None
+
+
 def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
     """Returns the tokenizer class named by the configuration in a directory, and its path; None if there is none.
 

@@ -246,6 +246,21 @@ def test_a_head_that_transformers_computes_otherwise(tmp_path):
         writers.write_model(tmp_path, "huggingface", model)
 
 
+@pytest.mark.parametrize("case", ["roberta", "electra"])
+def test_a_masked_lm_head_whose_activation_differs_in_transformers_is_not_read(case, tmp_path):
+    writers.write_model(tmp_path, "huggingface", models.model(case, "masked_lm"))
+    values = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    head, kernel = "cls/predictions/transform/dense/kernel", "bert/encoder/layer_0/output/dense/kernel"
+    assert open_checkpoint(tmp_path).get(head).ndim == 2
+    text = json.dumps(values | {"hidden_act": "relu"})
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"The masked-LM head in .* configuration, relu\. Use .*`leave_out=cls/\.\*`"):
+        open_checkpoint(tmp_path).get(head)
+    assert open_checkpoint(tmp_path).get(kernel).shape == (20, 12)  # for a model without that head
+    (tmp_path / "bert_config.json").write_text(text, encoding="utf-8")  # of bert_tf, whose head has this activation
+    assert open_checkpoint(tmp_path).get(head).ndim == 2
+
+
 def test_two_heads_that_no_class_has():
     paths = [*models.arrays(models.config("bert"), "text"), *models.arrays(models.config("bert"), "masked_lm")]
     with pytest.raises(ValueError, match="Received classifier and cls/predictions; drop some of them"):

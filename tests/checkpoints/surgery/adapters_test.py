@@ -180,6 +180,10 @@ QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
         ({"peft_type": "LOHA"}, None, "must describe a LoRA adapter, peft_type LORA. Received: "),
         ({"use_dora": True}, None, "must not set use_dora, which changes what an adapter computes. Received: True;"),
         ({"rank_pattern": {"query": 4}}, None, "must not set rank_pattern"),
+        ({"alora_invocation_tokens": [5]}, None, "must not set alora_invocation_tokens"),
+        ({"use_qalora": True}, None, "must not set use_qalora"),
+        *(({"init_lora_weights": initial}, None, f"must have init_lora_weights true, .* Received: '{initial}'; merge")
+          for initial in ("pissa", "pissa_niter_4", "olora", "corda", "loftq")),
         ({"r": "2"}, None, "must be a whole number above 0"),
         ({"r": 4}, None, r"has an incomplete one for .*/kernel, but the model has \(32, 32\)\."),
         ({}, lambda t: t.pop(f"{QUERY}.lora_A.weight"), "an incomplete one for bert/encoder/layer_0/attention/self"),
@@ -194,6 +198,15 @@ def test_adapters_that_are_none_of_this_model(kept, tmp_path, settings, weights,
     _change(tmp_path / "other", folder, settings, weights or (lambda tensors: None))
     with pytest.raises(ValueError, match=message):
         adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
+
+
+def test_settings_that_nobody_knows_are_named(kept, tmp_path, caplog):
+    base, folder, _, _ = kept
+    known = {"init_lora_weights": "gaussian", "peft_version": "0.18.1", "qalora_group_size": 16, "eva_config": None}
+    _change(tmp_path / "other", folder, {**known, "use_lattice": True})
+    adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
+    path = tmp_path / "other" / "adapter_config.json"
+    assert [m for m in caplog.messages if "unknown" in m] == [f"{path}: unknown settings are ignored: use_lattice."]
 
 
 def test_an_earlier_run_s_are_replaced(kept, tmp_path):

@@ -1,6 +1,9 @@
 """KerasHub reads what we write, and we read what it writes: the same outputs, tokenizer included."""
 
+import dataclasses
+import json
 import os
+import re
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
@@ -14,6 +17,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models.config_files import task_in
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.export.conversion import models
 
 TEXTS = ["The film is a great story of people, and music.", "see the dull FILMS"]
@@ -72,6 +76,24 @@ def test_we_read_keras_hub_s(case, tmp_path):
     proof = convert_model(tmp_path / "preset", tmp_path / "hf", "huggingface")
     assert proof.not_held == proof.left_out == () and set(proof.differences.values()) == {0.0}
     assert len(proof.without_meaning) == 2 and all(n.startswith("task/optimizer/") for n in proof.without_meaning)
+
+
+@pytest.mark.parametrize("accents", [True, False])
+def test_accents_are_those_of_the_preset(accents, tmp_path):
+    model = models.model("bert", "encoder")
+    tokenizer = Tokenizer(list(model.tokenizer.vocab), True, strip_accents=accents)
+    writers.write_model(tmp_path, "keras_hub", dataclasses.replace(model, tokenizer=tokenizer))
+    assert load_description([str(tmp_path)]).tokenizer.settings == tokenizer.settings
+    if accents:
+        assert not load_description([str(tmp_path)], do_lower_case=False).tokenizer.strip_accents  # as the caller says
+        return
+    settings = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    for key, value in (("split", False), ("suffix_indicator", "@@"), ("oov_token", "[MASK]"), ("strip_accents", 1),
+                       ("special_tokens_in_strings", True)):  # fmt: skip
+        changed = settings | {"config": settings["config"] | {key: value}}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(changed), encoding="utf-8")
+        with pytest.raises(ValueError, match=f"tokenizer.json must have {key} .* Received: {re.escape(repr(value))}"):
+            load_description([str(tmp_path)])
 
 
 def test_the_file_of_a_preset_is_damaged(tmp_path):
