@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from bert_tf.data.columns import NAME
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 
@@ -89,8 +90,8 @@ def read_texts_by_id(
         wanted += ("title",) if "title" in names else ()
     columns, found = [Column(name, remedy=_TEXTS, meaning="of a text") for name in wanted], {}
     for _, (name, *texts) in iterate_rows(path, columns, header=is_table, dialect=dialect):
-        if str(name) in ids:
-            found[str(name)] = " ".join(filter(None, reversed(texts)))
+        if (name := NAME.read(name)) in ids:
+            found[name] = " ".join(filter(None, reversed(texts)))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
             f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from absl import logging
 
+from bert_tf.data.columns import NAME
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
 from bert_tf.inference.index_segments import (
@@ -100,7 +101,7 @@ class Indexer(Embedder):
             payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
             return {
                 EMBEDDINGS: _stored(encoder(rows.texts[0]), self.vector_dtype),
-                "ids": joined(list(map(str, rows.ids))),
+                "ids": joined(list(map(NAME.read, rows.ids))),
                 "text": joined(rows.texts[0]),
                 "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
             }

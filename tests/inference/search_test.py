@@ -578,14 +578,14 @@ def test_commands_make_change_and_search_an_index(model, tmp_path):
     assert len(os.listdir(index)) == 2  # the description and one segment
 
 
-def test_the_column_of_ids_may_have_any_name(model, tmp_path):
-    for name in ("ids", "payload", "embeddings"):
-        tiny.write_jsonl(tmp_path / "texts.jsonl", [("n0", "good film")], [name, "text"])
+def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
+    for name, value in (("ids", "n0"), ("payload", 17.0), ("embeddings", True)):
+        tiny.write_jsonl(tmp_path / "texts.jsonl", [(value, "good film")], [name, "text"])
         index = tmp_path / f"{name}.index"
         words = (f"--model={model}", f"--input_file={tmp_path}/texts.jsonl", f"--id_column={name}")
         status, log = run("embed", *words, f"--index_dir={index}")
         assert status == 0, log
-        assert SearchIndex(index)._segments[0].value("ids", 0) == "n0"
+        assert SearchIndex(index)._segments[0].value("ids", 0) == {17.0: "17", True: "true"}.get(value, value)
 
 
 @pytest.mark.parametrize(
