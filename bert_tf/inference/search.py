@@ -390,6 +390,8 @@ class SearchIndex:
         """Returns the graph of a segment; None if it cannot be written, as in an index that is mounted read-only."""
         if segment.folder not in self._graphs:
             try:
+                if self._is_another(_read_description(self.directory)):
+                    raise OSError("the index was created again after this program opened it; call `refresh`")
                 self._graphs[segment.folder] = SegmentGraph(segment)
             except OSError as error:
                 logging.warning("%s is searched without a graph, which cannot be written: %s", segment.folder, error)

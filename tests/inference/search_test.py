@@ -295,8 +295,11 @@ def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path,
 
     index = create([0, 1, 2, 3, 4])
     vars(index)["_document_encoder"] = None  # might be another model's, or have another prompt
+    stale = SearchIndex(tmp_path / "index", approximate=approximate)
     assert index.search(vectors[:1], 1)[0][0].id == "[0, 1] 0"
     expected = create([6, 5, 4, 3, 2, 1, 0])
+    assert stale.search(vectors[:1], 1)[0][0].id == "[0, 1] 0"  # and it writes no graph into the new index
+    assert not list((tmp_path / "index").glob("*/graph.usearch"))
     index.refresh()
     assert index.search(vectors[:2], 2) == expected.search(vectors[:2], 2) and len(index) == 7
     assert "_document_encoder" not in vars(index)
