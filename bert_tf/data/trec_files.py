@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.data.columns import TEXT, is_missing_cell
+from bert_tf.data.columns import NAME, TEXT, is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.utils.names import number_of
@@ -94,8 +94,8 @@ def read_texts_by_id(
     is_table, found = not path.lower().removesuffix(".gz").endswith(".tsv"), {}
     rows = _rows_with_header(path, dialect) if is_table else _ids_and_texts(path, dialect)
     for line, (name, *texts) in rows:
-        if str(name) in ids:
-            if str(name) in found:
+        if (name := NAME.read(name)) in ids:
+            if name in found:
                 raise ValueError(
                     f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove this line."
                 )
@@ -105,7 +105,7 @@ def read_texts_by_id(
                     f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; put "
                     "it in quotes."
                 )
-            found[str(name)] = " ".join(filter(None, reversed(texts)))
+            found[name] = " ".join(filter(None, reversed(texts)))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
             f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from absl import logging
 
+from bert_tf.data.columns import NAME
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
 from bert_tf.inference.index_segments import (
@@ -100,7 +101,7 @@ class Indexer(Embedder):
             payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
             return {
                 EMBEDDINGS: _stored(encoder(rows.texts[0]), self.vector_dtype),
-                "ids": joined(list(map(str, rows.ids))),
+                "ids": joined(list(map(NAME.read, rows.ids))),
                 "text": joined(rows.texts[0]),
                 "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
             }
@@ -389,6 +390,8 @@ class SearchIndex:
         """Returns the graph of a segment; None if it cannot be written, as in an index that is mounted read-only."""
         if segment.folder not in self._graphs:
             try:
+                if self._is_another(_read_description(self.directory)):
+                    raise OSError("the index was created again after this program opened it; call `refresh`")
                 self._graphs[segment.folder] = SegmentGraph(segment)
             except OSError as error:
                 logging.warning("%s is searched without a graph, which cannot be written: %s", segment.folder, error)

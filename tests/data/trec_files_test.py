@@ -37,6 +37,8 @@ def test_texts_of_some_ids(tmp_path):
     lines = [{"_id": "d1", "title": "One", "text": "is one"}, {"_id": "d2", "title": "", "text": "two"}]
     path = _write(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     assert read_texts_by_id(path, {"d1", "d2"}, "documents_file") == {"d1": "One is one", "d2": "two"}
+    path = _write(tmp_path / "b.jsonl", '{"id": 17.0, "text": "one"}\n{"id": null, "text": "two"}\n')
+    assert read_texts_by_id(path, {"17"}, "documents_file") == {"17": "one"}
 
 
 def test_bad_files_get_one_clear_message(tmp_path):

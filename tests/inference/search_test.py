@@ -295,8 +295,11 @@ def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path,
 
     index = create([0, 1, 2, 3, 4])
     vars(index)["_document_encoder"] = None  # might be another model's, or have another prompt
+    stale = SearchIndex(tmp_path / "index", approximate=approximate)
     assert index.search(vectors[:1], 1)[0][0].id == "[0, 1] 0"
     expected = create([6, 5, 4, 3, 2, 1, 0])
+    assert stale.search(vectors[:1], 1)[0][0].id == "[0, 1] 0"  # and it writes no graph into the new index
+    assert not list((tmp_path / "index").glob("*/graph.usearch"))
     index.refresh()
     assert index.search(vectors[:2], 2) == expected.search(vectors[:2], 2) and len(index) == 7
     assert "_document_encoder" not in vars(index)
@@ -578,14 +581,14 @@ def test_commands_make_change_and_search_an_index(model, tmp_path):
     assert len(os.listdir(index)) == 2  # the description and one segment
 
 
-def test_the_column_of_ids_may_have_any_name(model, tmp_path):
-    for name in ("ids", "payload", "embeddings"):
-        tiny.write_jsonl(tmp_path / "texts.jsonl", [("n0", "good film")], [name, "text"])
+def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
+    for name, value in (("ids", "n0"), ("payload", 17.0), ("embeddings", True)):
+        tiny.write_jsonl(tmp_path / "texts.jsonl", [(value, "good film")], [name, "text"])
         index = tmp_path / f"{name}.index"
         words = (f"--model={model}", f"--input_file={tmp_path}/texts.jsonl", f"--id_column={name}")
         status, log = run("embed", *words, f"--index_dir={index}")
         assert status == 0, log
-        assert SearchIndex(index)._segments[0].value("ids", 0) == "n0"
+        assert SearchIndex(index)._segments[0].value("ids", 0) == {17.0: "17", True: "true"}.get(value, value)
 
 
 @pytest.mark.parametrize(
