@@ -17,6 +17,8 @@ from tests.serving.models import serve_quickly
 
 x509 = pytest.importorskip("cryptography.x509", reason="needs the package cryptography, to make certificates")
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(*[False] * 5, True, *[False] * 3)
+
 
 class Authority:
     """Signs certificates for names, and its own."""
@@ -41,12 +43,19 @@ class Authority:
 
         now = datetime.datetime.now(datetime.timezone.utc)
         day = datetime.timedelta(days=1)
+        own = name == self.name
         builder = x509.CertificateBuilder(
             _name(self.name), _name(name), key.public_key(), x509.random_serial_number(), now - day, now + day
-        ).add_extension(x509.BasicConstraints(name == self.name, None), critical=True)
+        ).add_extension(x509.BasicConstraints(own, None), critical=True)
+        issuer, subject = (each.public_key() for each in (self.key, key))
+        # Python 3.13 and later want all of these.
+        extensions = [x509.SubjectKeyIdentifier.from_public_key(subject)]
+        extensions += [_SIGNS_CERTIFICATES] if own else [x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer)]
         if address:
             names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(address))]
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+            extensions.append(x509.SubjectAlternativeName(names))
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=isinstance(extension, x509.KeyUsage))
         return builder.sign(self.key, hashes.SHA256())
 
 
