@@ -3,16 +3,16 @@
     python benchmarks/embedding_recipes.py MODEL WIKITEXT --output_dir=out [--seeds=1,2,3]
 
 WIKITEXT has train.raw.gz and valid.raw.gz. As in paragraph_pairs.py, the first sentence of a paragraph must find the
-rest of it. Every variant of a seed is trained on the same paragraphs by run_embedder, and evaluated on paragraphs of
-the validation file, with all dimensions and with the leading ones:
+rest of it. run_embedder trains every variant on the same pairs, and evaluates it on paragraphs of the validation file,
+with all dimensions and with the leading ones:
 
     in_batch    the rests of the other paragraphs of the batch are the negatives
-    hard        the same with the most similar texts that mine_negatives finds for each query as negatives
+    hard        in addition, the most similar texts that mine_negatives finds for each query
     matryoshka  as in_batch, with the mean of the losses over several numbers of dimensions
-    distilled   margin MSE: the mined texts again, with the scores of a reranker that was trained on them
+    distilled   margin MSE: negatives chosen, and scored, by a reranker that was trained on the negatives of hard
 
-Prints the metrics as Markdown: of MODEL, then means over the seeds with standard deviations. The same command continues
-where it was stopped.
+hard and distilled leave out the queries for which no negative was found. Prints the metrics as Markdown: of MODEL, then
+means over the seeds with standard deviations. The same command continues where it was stopped.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import json
 import pathlib
 import random
 import statistics
+import sys
 
 import scripts
 from paragraph_pairs import pairs
@@ -33,6 +34,7 @@ METRICS |= {f"recall@1, {dim} dimensions": f"eval_recall_at_1_dim_{dim}" for dim
 def main():
     options = _options()
     folder = options.output_dir.resolve()
+    check_settings(options, folder)
     write_pairs(options, folder)
     mine(options, folder)
     scores = {"untrained": [evaluate(options, folder, options.model, folder / "untrained")]}
@@ -56,9 +58,18 @@ def _options():
     return parser.parse_args()
 
 
+def check_settings(options, folder):
+    """Ends the program if what is in the folder was made with other options; the seeds may differ."""
+    settings = {name: str(value) for name, value in vars(options).items() if name not in ("output_dir", "seeds")}
+    path = folder / "settings.json"
+    if path.exists() and (before := json.loads(path.read_text(encoding="utf-8"))) != settings:
+        sys.exit(f"{folder} was made with other options: {before}. Pass these, or another --output_dir.")
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings), encoding="utf-8")
+
+
 def write_pairs(options, folder):
     """Writes train.jsonl and dev.jsonl, and the texts among which negatives are mined, passages.txt."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, split, count in zip(("train", "dev"), ("train", "valid"), options.paragraphs, strict=True):
         rows = pairs(options.wikitext / f"{split}.raw.gz")
         rows = random.Random(0).sample(rows, min(count, len(rows)))

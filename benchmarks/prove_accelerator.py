@@ -84,7 +84,7 @@ def main():
         for place in (folder, results.parent):
             place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        sys.exit(f"{place} must be a folder that can be written. Choose another --output_dir or --results: {error}.")
+        sys.exit(f"{place} must be a writable folder. Choose another --output_dir or --results: {error}.")
     machine, revision = describe_machine(mode), find_revision()
     print(f"{', '.join(machine['devices'])}; TensorFlow {machine['tensorflow']}; revision {revision}")
     begin, budget = time.monotonic(), options.budget_minutes or _BUDGET_MINUTES[mode]
@@ -107,7 +107,7 @@ def _options():
     device = parser.add_mutually_exclusive_group()
     device.add_argument("--rehearse", action="store_true", help="on the CPU, small, with two virtual devices")
     device.add_argument("--tpu", action="store_true", help="on the TPU of this machine")
-    parser.add_argument("--steps", help="default: all that the device can make")
+    parser.add_argument("--steps", help="default: all that the device can run")
     parser.add_argument("--budget_minutes", type=float, help="time for all steps; default: 20, rehearsing 60")
     parser.add_argument("--output_dir", help="folder of logs; default: build/proof/gpu, tpu or rehearsal")
     parser.add_argument("--results", help="a file of JSON, with a page of Markdown next to it")

@@ -191,8 +191,8 @@ def read_report(path: str | os.PathLike, status: int) -> dict[str, Any]:
     """Returns the counts of the report that pytest wrote.
 
     Raises:
-        RuntimeError: pytest did not come to its end: its exit status is not 0 (all passed) or 1 (some failed), with
-            which a report may lack tests; or it wrote no report.
+        RuntimeError: pytest did not finish: its exit status is neither 0 (all passed) nor 1 (some failed), so the
+            report may lack tests; or there is no report.
     """
     if status not in (0, 1) or not os.path.exists(path):
         raise RuntimeError(f"pytest ended with {status}{'' if os.path.exists(path) else ', and no report'}; see above")
@@ -268,8 +268,8 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         if not (is_pair and path):
             parser.error(f"--python must have the form 3.10=/path/to/python3.10. Received: {each}")
         if version not in used or version in named:
-            what = f"each version once, of those that are run: {', '.join(used) or 'none'}"
-            parser.error(f"--python must name {what}; \"lock\" is of {sys.executable}. Received: {each}")
+            known = f"{', '.join(used) or 'none'}; \"lock\" always runs with {sys.executable}"
+            parser.error(f"--python must name a version that is run, and each only once: {known}. Received: {each}")
         named[version] = path
     options.python = named
     return options

@@ -46,7 +46,7 @@ FLAGS = (
     Flag(
         "rerank_top_k", 50,
         "With --rerank: number of texts per query that the index returns and the reranker scores, of which --top_k are "
-        "kept; at least --top_k, which takes the place of a smaller default.",
+        "kept. Must be at least --top_k; if not given, it is raised to --top_k where necessary.",
         "integer", low=1,
     ),
     Flag(
@@ -132,8 +132,9 @@ def _check_reranking(settings):
         raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
     if settings.rerank_top_k < settings.top_k:
         raise ValueError(
-            f"`rerank_top_k` must be at least `top_k`, which are kept of them. Received `rerank_top_k="
-            f"{settings.rerank_top_k}` and `top_k={settings.top_k}`; raise `rerank_top_k` or lower `top_k`."
+            "`rerank_top_k` must be at least `top_k`, the number of texts to keep. Received "
+            f"`rerank_top_k={settings.rerank_top_k}` and `top_k={settings.top_k}`; raise `rerank_top_k` or lower "
+            "`top_k`."
         )
 
 

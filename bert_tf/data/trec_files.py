@@ -41,7 +41,7 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
         if (query, document) in seen:
             raise ValueError(
                 f"{line_position(path, line)}: a query must have each document once. Received the document "
-                f"{document!r} of the query {query!r} again; remove this line."
+                f"{document!r} of the query {query!r} again; remove one of them."
             )
         seen.add((query, document))
         found.setdefault(query, RunEntry([], line)).documents.append(document)
@@ -65,7 +65,7 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
         if document in judged:
             raise ValueError(
                 f"{line_position(path, line)}: a query must have one judgment of each document. Received the document "
-                f"{document!r} of the query {cells[0]!r} again; remove this line."
+                f"{document!r} of the query {cells[0]!r} again; remove one of them."
             )
         judged[document] = int(cells[-1])
     return found
@@ -97,13 +97,14 @@ def read_texts_by_id(
         if (name := NAME.read(name)) in ids:
             if name in found:
                 raise ValueError(
-                    f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove this line."
+                    f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove one of "
+                    "them."
                 )
             texts = ["" if is_missing_cell(each) else each for each in texts]
             if wrong := [each for each in texts if TEXT.read(each) is None]:
                 raise ValueError(
-                    f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; put "
-                    "it in quotes."
+                    f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; "
+                    "store it as a string."
                 )
             found[name] = " ".join(filter(None, reversed(texts)))
     if missing := [each for each in ids if not found.get(each, "").strip()]:

@@ -65,7 +65,7 @@ class SearchService:
         if self._reranker:
             count = _count(document, _RERANK, max(top_k, _RERANK_TOP_K))
             if count < top_k:
-                raise invalid(f"'{_RERANK}' must be at least 'top_k', {top_k}, which are kept of them; it is {count}")
+                raise invalid(f"'{_RERANK}' must be at least 'top_k' ({top_k}); it is {count}")
         most = _MAX_READ if self._reader or self._reranker else _MAX_HITS
         if len(queries) * count > most:
             raise invalid(

@@ -53,14 +53,14 @@ def test_bad_files_get_one_clear_message(tmp_path):
     with pytest.raises(ValueError, match="missing column 'id' .*a text is a line of .tsv"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", '{"text": "a"}\n'), {"d1"}, "documents_file")
     numbers = '{"_id": "1", "title": null, "text": "a"}\n{"_id": "2", "title": 1984, "text": "..."}\n'
-    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string. Received 1984 for the id '2'; put it"):
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string. Received 1984 for the id '2'; store it as a string"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", numbers), {"1", "2"}, "documents_file")
     with pytest.raises(ValueError, match=r"qrels:3: a query must have one judgment of each document. .*'d1'.*'q1'"):
         read_qrels(_write(tmp_path / "qrels", "q1 0 d1 1\nq2 0 d1 0\nq1 0 d1 0\n"))
 
 
 @pytest.mark.parametrize(("name", "text", "message"), [
-    ("a.tsv", "d1\tone\nd1\ttwo\n", "a.tsv:2: an id must have one text. Received 'd1' again; remove this line."),
+    ("a.tsv", "d1\tone\nd1\ttwo\n", "a.tsv:2: an id must have one text. Received 'd1' again; remove one of them."),
     ("a.jsonl", '{"id": "d1", "text": "a"}\n{"id": "d1", "text": "b"}\n', "a.jsonl:2: an id must have one text."),
     ("a.tsv", "d1\tone\t\nd2\thttps://x\tTitle\tbody\n", "a.tsv:2: a text is .*title. Received 4 columns, separated"),
     ("a.tsv", "d1\tone\n\nd2\n", r"a.tsv:3: a text is .*Received 1 column, separated by tabs: \['d2'\]; correct"),

@@ -86,7 +86,7 @@ def test_the_route_of_a_server_reranks(export, index, expected):
             "'rerank_top_k' must be a whole number from 1 up"
         )
         assert post(server, {"queries": ["a"], "rerank_top_k": 5}) == (
-            400, "'rerank_top_k' must be at least 'top_k', 10, which are kept of them; it is 5"
+            400, "'rerank_top_k' must be at least 'top_k' (10); it is 5"
         )  # fmt: skip
     finally:
         server.stop()

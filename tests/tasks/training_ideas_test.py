@@ -50,6 +50,23 @@ def symmetric_divergence(a, b):
     return ((np.exp(a) - np.exp(b)) * (a - b)).sum(-1).mean() / 2
 
 
+def assert_gradients(step, gradients, loss_of):
+    """The gradients are those of `loss_of()`, a loss put together from outputs."""
+    variables = [v.value for v in step.model.trainable_variables]
+    with tf.GradientTape() as tape:
+        tape.watch(variables)
+        loss = loss_of()
+    for found, wanted in zip(gradients, tape.gradient(loss, variables), strict=True):
+        np.testing.assert_allclose(found, tf.convert_to_tensor(wanted), atol=2e-6)
+
+
+def loss_and_divergence(outputs, others, labels, of_both):
+    """Cross-entropy of the outputs, or the mean of that of both, and their symmetric divergence, as tensors."""
+    a, b = (tf.nn.log_softmax(each) for each in (outputs, others))
+    own = [-tf.reduce_mean(tf.gather(each, labels, batch_dims=1)) for each in ((a, b) if of_both else (a,))]
+    return tf.add_n(own) / len(own) + tf.reduce_mean(tf.reduce_sum((tf.exp(a) - tf.exp(b)) * (a - b), -1)) / 2
+
+
 def numeric_slopes(loss_of, tensor, places, width=1e-2):
     """Returns the slopes of a loss along some of the numbers of a float32 tensor, by central differences."""
     slopes = []
@@ -78,13 +95,18 @@ def test_without_dropout_the_loss_and_its_gradients_are_the_tasks_own(ideas, nam
 
 def test_r_drop_adds_the_divergence_of_two_passes(ideas):
     step, batch, normalizers = make_step(0.3)
-    loss, _ = ideas.r_drop(step, batch, normalizers, SEED)
+    loss, gradients = ideas.r_drop(step, batch, normalizers, SEED)
     twice = {name: tf.concat([values, values], 0) for name, values in batch.items()}
-    a, b = np.split(ideas.classify(step, ideas.pool(step, twice, SEED), SEED).numpy(), 2)
+
+    def logits():
+        return tf.split(ideas.classify(step, ideas.pool(step, twice, SEED), SEED), 2)
+
+    a, b = (each.numpy() for each in logits())
     assert np.abs(a - b).max() > 1e-2  # the masks differ
     labels = batch["label_ids"]
     own = (cross_entropy(a, labels) + cross_entropy(b, labels)) / 2
     np.testing.assert_allclose(loss, own + symmetric_divergence(a, b), rtol=1e-5)
+    assert_gradients(step, gradients, lambda: loss_and_divergence(*logits(), labels, of_both=True))
 
 
 def test_r_drop_of_scores_adds_their_squared_difference(ideas):
@@ -156,4 +178,7 @@ def test_smart_adds_the_divergence_under_noise_that_climbs_it(ideas):
     added = symmetric_divergence(logits_at(moved), clean)
     assert added > symmetric_divergence(logits_at(start), clean)
     np.testing.assert_allclose(loss, cross_entropy(clean, batch["label_ids"]) + added, rtol=1e-5)
-    assert all(np.isfinite(each).all() for each in gradients)
+    labels = batch["label_ids"]
+    assert_gradients(
+        step, gradients, lambda: loss_and_divergence(logits_at(None), logits_at(moved), labels, of_both=False)
+    )
