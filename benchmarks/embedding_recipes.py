@@ -3,16 +3,16 @@
     python benchmarks/embedding_recipes.py MODEL WIKITEXT --output_dir=out [--seeds=1,2,3]
 
 WIKITEXT has train.raw.gz and valid.raw.gz. As in paragraph_pairs.py, the first sentence of a paragraph must find the
-rest of it. run_embedder trains every variant on the same pairs, and evaluates it on paragraphs of the validation file,
-with all dimensions and with the leading ones:
+rest of it. run_embedder trains every variant on the same pairs. On paragraphs of the validation file, cosines rank all
+rests for each first sentence, with all dimensions and with the leading ones:
 
     in_batch    the rests of the other paragraphs of the batch are the negatives
     hard        in addition, the most similar texts that mine_negatives finds for each query
     matryoshka  as in_batch, with the mean of the losses over several numbers of dimensions
     distilled   margin MSE: negatives chosen, and scored, by a reranker that was trained on the negatives of hard
 
-hard and distilled leave out the queries for which no negative was found. Prints the metrics as Markdown: of MODEL, then
-means over the seeds with standard deviations. The same command continues where it was stopped.
+hard and distilled leave out the queries for which no negative was found. Prints recall@1 and the mean of 1 / rank as
+Markdown: of MODEL, then means over the seeds with standard deviations. The same command continues where it was stopped.
 """
 
 import argparse
@@ -22,13 +22,15 @@ import random
 import statistics
 import sys
 
+import numpy as np
 import scripts
 from paragraph_pairs import pairs
 
+from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.sentence_encoder import SentenceEncoder
+
 DIMS = (384, 128, 64, 32)
 DIMS_FLAG = f"--matryoshka_dims={','.join(map(str, DIMS))}"
-METRICS = {"recall@1": "eval_recall_at_1", "MRR": "eval_mrr"}
-METRICS |= {f"recall@1, {dim} dimensions": f"eval_recall_at_1_dim_{dim}" for dim in DIMS[1:]}
 
 
 def main():
@@ -37,12 +39,12 @@ def main():
     check_settings(options, folder)
     write_pairs(options, folder)
     mine(options, folder)
-    scores = {"untrained": [evaluate(options, folder, options.model, folder / "untrained")]}
+    scores = {"untrained": [evaluate(folder, options.model, folder / "untrained.json")]}
     for seed in options.seeds:
         for name, flags in variants(options, folder).items():
             out = folder / f"{name}-{seed}"
             embedder(options, out, f"--init_checkpoint={options.model}", "--do_train", f"--seed={seed}", *flags)
-            scores.setdefault(name, []).append(evaluate(options, folder, out, folder / f"{name}-{seed}-scores"))
+            scores.setdefault(name, []).append(evaluate(folder, out, folder / f"{name}-{seed}.json"))
     show(scores)
 
 
@@ -113,20 +115,28 @@ def embedder(options, out, *flags):
                 f"--num_train_epochs={options.epochs}", *flags)  # fmt: skip
 
 
-def evaluate(options, folder, model, out):
-    """Returns the metrics of a model on dev.jsonl, for all dimensions and for the leading ones."""
-    if not (out / "eval_results.txt").exists():
-        embedder(options, out, f"--init_checkpoint={model}", f"--eval_file={folder / 'dev.jsonl'}", "--do_eval",
-                 "--eval_by=retrieval", "--eval_batch_size=32", DIMS_FLAG)  # fmt: skip
-    return scripts.scores(out)
+def evaluate(folder, model, path):
+    """Returns the metrics of a model on dev.jsonl, for all dimensions and for the leading ones; kept in a file."""
+    if not path.exists():
+        rows = [json.loads(line) for line in (folder / "dev.jsonl").read_text(encoding="utf-8").splitlines()]
+        encoder = SentenceEncoder(str(model))
+        firsts, rests = (encoder([row[name] for row in rows]) for name in ("text_a", "text_b"))
+        found = {}
+        for dim in DIMS:
+            cosines = unit(firsts[:, :dim]) @ unit(rests[:, :dim]).T
+            ranks = 1 + (cosines > np.diag(cosines)[:, np.newaxis]).sum(1)
+            found |= {f"recall@1, {dim}": float(np.mean(ranks == 1)), f"MRR, {dim}": float(np.mean(1 / ranks))}
+        path.write_text(json.dumps(found), encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def show(scores):
     """Prints a table of {variant: metrics of each seed}, in percent."""
-    print(f"| | {' | '.join(METRICS)} |\n|---{'|---' * len(METRICS)}|")
+    metrics = list(scores["untrained"][0])
+    print(f"| | {' | '.join(metrics)} |\n|---{'|---' * len(metrics)}|")
     for name, runs in scores.items():
         cells = []
-        for metric in METRICS.values():
+        for metric in metrics:
             values = [100 * run[metric] for run in runs]
             spread = f" ({statistics.stdev(values):.1f})" if len(values) > 1 else ""
             cells.append(f"{statistics.fmean(values):.1f}{spread}")
