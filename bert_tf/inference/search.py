@@ -259,6 +259,13 @@ class SearchIndex:
     def _is_another(self, described):
         return described.get("created") != self._described.get("created")
 
+    def _is_there(self):
+        """Returns whether the directory still holds this index, neither deleted nor created again."""
+        try:
+            return not self._is_another(_read_description(self.directory))
+        except ValueError:
+            return False
+
     def _segment(self, entry):
         name, deleted = entry["name"], entry["deleted"]
         if not all(map(_OURS.fullmatch, filter(None, (name, deleted)))):
@@ -390,8 +397,8 @@ class SearchIndex:
         """Returns the graph of a segment; None if it cannot be written, as in an index that is mounted read-only."""
         if segment.folder not in self._graphs:
             try:
-                if self._is_another(_read_description(self.directory)):
-                    raise OSError("the index was created again after this program opened it; call `refresh`")
+                if not self._is_there():
+                    raise OSError("the index was deleted or created again after this program opened it; call `refresh`")
                 self._graphs[segment.folder] = SegmentGraph(segment)
             except OSError as error:
                 logging.warning("%s is searched without a graph, which cannot be written: %s", segment.folder, error)
