@@ -125,7 +125,8 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
         write_rows: writes the output of `indexer` for all rows to an .npz file at the given path, next to `directory`,
-            where an interrupted job resumes. None: there are none.
+            where an interrupted job resumes. None: there are none. If writing the index from that file fails, the
+            embeddings are lost.
 
     Raises:
         ValueError: `directory` is not empty, or the model or the rows are invalid.
@@ -137,7 +138,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
     rows = f"{os.path.realpath(directory)}.{_ROWS}"
     if write_rows:
-        write_rows(rows)  # not in the temporary directory, with which an error would remove the finished parts
+        write_rows(rows)  # not in the temporary directory: an error while embedding would remove the finished parts
     try:
         with whole_directory(directory) as aside:
             _write_description(aside, described | {"options": options, "version": 0, "segments": []})
