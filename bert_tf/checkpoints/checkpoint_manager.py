@@ -102,9 +102,9 @@ class CheckpointManager:
         """Returns (step, prefix) of the newest complete checkpoint, or None if there is none.
 
         A checkpoint is complete if every tensor can be read and has its checksum. Nothing cheaper verifies this,
-        because
-        TensorFlow does not expose where a tensor ends in the data; it takes a quarter of a second per gigabyte in
-        addition to reading the disk, once per start, and leaves the data in the system's cache for `restore`.
+        because TensorFlow does not expose where a tensor ends in the data; it takes a quarter of a second per gigabyte
+        in addition to reading the disk, and leaves the data in the system's cache for `restore`. A run that starts
+        calls this twice: before it restores its state, and when it has locked the directory.
 
         Args:
             strict: whether to raise ValueError for an incomplete one, instead of warning and using the previous one.

@@ -24,6 +24,7 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import Layers
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.tokenizer_json import is_tokenizer_json
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import brief, files_below, read_text
 
@@ -292,7 +293,14 @@ def _read_tokenizer(directory, config, do_lower_case, vocab_file):
         if vocab_file is None and lower is not None and lower == preset.do_lower_case:
             return Tokenizer(preset.vocab_file, lower, template, preset.strip_accents)
         vocab_file, do_lower_case = vocab_file or preset.vocab_file, lower
-    return read_tokenizer(directory, families.family(config.model_type), template, do_lower_case, vocab_file)
+    tokenizer = read_tokenizer(directory, families.family(config.model_type), template, do_lower_case, vocab_file)
+    if not preset or not isinstance(tokenizer, Tokenizer) or is_tokenizer_json(vocab_file):  # which states its accents
+        return tokenizer
+    if lower != preset.do_lower_case or preset.strip_accents in (None, tokenizer.strip_accents):
+        return tokenizer
+    return Tokenizer(
+        tokenizer.vocab_file, lower, tokenizer.template, preset.strip_accents, added_tokens=tokenizer.added_tokens
+    )
 
 
 def _left_to_right_as_trained(config, config_file, directory):

@@ -239,8 +239,8 @@ class Checkpoint:
         """
         if self._other_act and path.startswith("cls/predictions/transform/"):
             raise ValueError(
-                f"The masked-LM head in {self.path} cannot be read: in Transformers, it uses gelu whatever hidden_act "
-                f"says, but here the hidden_act of the configuration, {self._other_act}. Use bert-tf convert with "
+                f"The masked-LM head in {self.path} cannot be read: in Transformers, it always uses gelu, whereas "
+                f"here it would use the configuration's hidden_act, {self._other_act}. Use bert-tf convert with "
                 "`leave_out=cls/.*` to make a copy without the head."
             )
         read = self._map.transform(path).to_ours(self._file.read(self.names[path]))

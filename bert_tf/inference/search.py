@@ -125,7 +125,8 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
         write_rows: writes the output of `indexer` for all rows to an .npz file at the given path, next to `directory`,
-            where an interrupted job resumes. None: there are none.
+            where an interrupted job resumes. None: there are none. If writing the index from that file fails, the
+            embeddings are lost.
 
     Raises:
         ValueError: `directory` is not empty, or the model or the rows are invalid.
@@ -137,7 +138,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
     rows = f"{os.path.realpath(directory)}.{_ROWS}"
     if write_rows:
-        write_rows(rows)  # not in the temporary directory, with which an error would remove the finished parts
+        write_rows(rows)  # not in the temporary directory: an error while embedding would remove the finished parts
     try:
         with whole_directory(directory) as aside:
             _write_description(aside, described | {"options": options, "version": 0, "segments": []})
@@ -258,6 +259,13 @@ class SearchIndex:
 
     def _is_another(self, described):
         return described.get("created") != self._described.get("created")
+
+    def _is_there(self):
+        """Returns whether the directory still holds this index, neither deleted nor created again."""
+        try:
+            return not self._is_another(_read_description(self.directory))
+        except ValueError:
+            return False
 
     def _segment(self, entry):
         name, deleted = entry["name"], entry["deleted"]
@@ -390,8 +398,8 @@ class SearchIndex:
         """Returns the graph of a segment; None if it cannot be written, as in an index that is mounted read-only."""
         if segment.folder not in self._graphs:
             try:
-                if self._is_another(_read_description(self.directory)):
-                    raise OSError("the index was created again after this program opened it; call `refresh`")
+                if not self._is_there():
+                    raise OSError("the index was deleted or created again after this program opened it; call `refresh`")
                 self._graphs[segment.folder] = SegmentGraph(segment)
             except OSError as error:
                 logging.warning("%s is searched without a graph, which cannot be written: %s", segment.folder, error)

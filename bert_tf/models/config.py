@@ -131,8 +131,6 @@ _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "
         "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
         "classifier_bias", "head_norm", "pos_att_type", "position_buckets", "max_relative_positions",
         "position_biased_input")  # fmt: skip
-# Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
-_OF_TRANSFORMERS = ("architectures", "transformers_version")
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -277,7 +275,7 @@ class EncoderConfig:
         for name, switch in row.switches.items():  # or `from_dict` would leave it out
             extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
         if self.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
-            extra = {key: value for key, value in extra.items() if key not in _OF_TRANSFORMERS}
+            extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
         object.__setattr__(self, "extra", extra)
         object.__setattr__(self, "lora", Lora.of(self.lora))
         if self.pruned_heads is not None:
@@ -507,7 +505,7 @@ def _translate(values):
     """Converts any format to our own keys; the output of `to_dict` says "gelu_tanh" itself and is unchanged."""
     hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
     row = families.family(values.get("model_type", families.DEFAULT))
-    if values.get("is_decoder") is True and row.causal_lm is None and any(key in values for key in _OF_TRANSFORMERS):
+    if values.get("is_decoder") is True and config_files.ignores_is_decoder(values):
         raise ValueError(
             "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "
             "Transformers whatever the key says. Received: true; remove the key."

@@ -88,6 +88,8 @@ def _check_buckets(buckets, most):
 
 TASK_FILE = "task.json"
 CONFIG_FILES = ("bert_config.json", "config.json")
+# Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
+OF_TRANSFORMERS = ("architectures", "transformers_version")
 
 
 def find_config_file(path: str) -> str:
@@ -224,7 +226,14 @@ def is_decoder_in(directory: str | os.PathLike) -> bool:
         ValueError: the file does not hold a JSON object.
     """
     path = _file_in(directory)
-    return path is not None and read_config_file(path).get("is_decoder") is True
+    values = {} if path is None else read_config_file(path)
+    return values.get("is_decoder") is True and not ignores_is_decoder(values)
+
+
+def ignores_is_decoder(values: Mapping[str, Any]) -> bool:
+    """Returns whether a configuration is that of a Hugging Face model whose encoder is bidirectional in any case."""
+    row = FAMILIES.get(str(values.get("model_type", families.DEFAULT)))
+    return row is not None and row.causal_lm is None and any(key in values for key in OF_TRANSFORMERS)
 
 
 def other_masked_lm_act_in(directory: str | os.PathLike) -> str | None:

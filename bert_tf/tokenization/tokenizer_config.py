@@ -153,9 +153,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
 
 
 def _check_class(path, config, kind, own_class):
-    name, where = config.get("tokenizer_class"), path
-    if name is None:
-        name, where = config_files.tokenizer_class_in(os.path.dirname(path))
+    name, where = _class_named(path, config)
     if name is None or name in _WHOLE_FILE_CLASSES:
         return
     classes = (own_class,) if own_class else CLASSES[kind]
@@ -167,15 +165,21 @@ def _check_class(path, config, kind, own_class):
         )
 
 
+def _class_named(path, config):
+    """Returns the tokenizer's class and the file that names it: tokenizer_config.json, or config.json next to it."""
+    name = config.get("tokenizer_class")
+    return config_files.tokenizer_class_in(os.path.dirname(path)) if name is None else (name, path)
+
+
 def without_unread_case(path: str, config: Mapping[str, Any], own_class: str | None) -> dict[str, Any]:
     """Returns the settings of a unigram tokenizer without letter case and accents that its class does not read.
 
     Args:
-        path: path of tokenizer_config.json, for the warning about settings that are ignored.
+        path: path of tokenizer_config.json; config.json next to it may name the tokenizer's class.
         config: contents of the file.
-        own_class: the only class that the model accepts. If None, the file names it; by default, both are read.
+        own_class: the only class that the model accepts. If None, a file names it; by default, both are read.
     """
-    name = own_class or str(config.get("tokenizer_class")).removesuffix("Fast")
+    name = own_class or str(_class_named(path, config)[0]).removesuffix("Fast")
     read = CASE_OF_UNIGRAM.get(name, CASE_OF_UNIGRAM["AlbertTokenizer"])
     unread = [key for key in CASE_OF_UNIGRAM["AlbertTokenizer"] if config.get(key) is not None and key not in read]
     if unread:
@@ -185,8 +189,7 @@ def without_unread_case(path: str, config: Mapping[str, Any], own_class: str | N
 
 @functools.cache
 def _log_unread(path, name, keys):
-    said = " and ".join(keys)
-    logging.warning("%s: %s are ignored, because %s does not read them in Transformers.", path, said, name)
+    logging.warning("%s: ignoring %s, which %s does not read in Transformers.", path, " and ".join(keys), name)
 
 
 @functools.cache

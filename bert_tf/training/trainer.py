@@ -273,7 +273,7 @@ class Trainer:
         if newest != step:
             raise ValueError(
                 f"Another run has changed {self.run.output_dir} while this one was starting: the newest checkpoint was "
-                f"of step {step} and is of step {newest}. Run the same command again to resume from there, or choose "
+                f"step {step} and is now step {newest}. Run the same command again to resume from there, or choose "
                 "another `output_dir`."
             )
 

@@ -254,7 +254,7 @@ def test_a_masked_lm_head_whose_activation_differs_in_transformers_is_not_read(c
     assert open_checkpoint(tmp_path).get(head).ndim == 2
     text = json.dumps(values | {"hidden_act": "relu"})
     (tmp_path / "config.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"The masked-LM head in .* configuration, relu\. Use .*`leave_out=cls/\.\*`"):
+    with pytest.raises(ValueError, match=r"The masked-LM head in .* hidden_act, relu\. Use .*`leave_out=cls/\.\*`"):
         open_checkpoint(tmp_path).get(head)
     assert open_checkpoint(tmp_path).get(kernel).shape == (20, 12)  # for a model without that head
     (tmp_path / "bert_config.json").write_text(text, encoding="utf-8")  # of bert_tf, whose head has this activation

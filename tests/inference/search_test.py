@@ -303,6 +303,9 @@ def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path,
     index.refresh()
     assert index.search(vectors[:2], 2) == expected.search(vectors[:2], 2) and len(index) == 7
     assert "_document_encoder" not in vars(index)
+    stale = SearchIndex(tmp_path / "index", approximate=approximate)
+    shutil.rmtree(tmp_path / "index")
+    assert stale.search(vectors[6:7], 1)[0][0].id == "[6, 5] 6"  # deleted, perhaps to be created once more
 
 
 def test_an_index_never_has_vectors_of_another_index_model(model, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from bert_tf.models.config import EncoderConfig, config_for
+from bert_tf.models.config_files import is_decoder_in
 
 # The file of google-research/bert's base release.
 GOOGLE = {
@@ -188,13 +189,16 @@ def test_new_settings_are_written_where_they_differ_from_berts():
 
 
 @pytest.mark.parametrize("size", ["albert-base-v2", "distilbert-base", "modernbert-base", "deberta-v3-base"])
-def test_a_key_that_transformers_ignores_makes_no_model_causal(size):
+def test_a_key_that_transformers_ignores_makes_no_model_causal(size, tmp_path):
     encoder = EncoderConfig.from_dict(config_for(size).to_dict())
     ours = dataclasses.replace(encoder, is_decoder=True)
     assert EncoderConfig.from_dict(ours.to_dict()) == ours
     for sign in ({"architectures": ["AlbertModel"]}, {"transformers_version": "4.57.0"}):
         with pytest.raises(ValueError, match="^is_decoder must be false .* bidirectional in Transformers "):
             EncoderConfig.from_dict(ours.to_dict() | sign)
+        for values, is_causal in ((ours.to_dict(), True), (ours.to_dict() | sign, False)):  # next to a `config_file`
+            (tmp_path / "config.json").write_text(json.dumps(values), encoding="utf-8")
+            assert is_decoder_in(tmp_path) is is_causal
         theirs = dataclasses.replace(encoder, extra={**encoder.extra, **sign})
         assert theirs.extra.items() >= sign.items() and dataclasses.replace(theirs, is_decoder=True) == ours
 

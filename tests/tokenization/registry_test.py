@@ -139,8 +139,8 @@ def test_settings_of_unigram_models(unigram):
     "model_type, read, ignored",
     [
         ("albert", (True, False), None),
-        ("xlm-roberta", (False, True), "do_lower_case and keep_accents are ignored, because XLMRobertaTokenizer"),
-        ("deberta-v2", (True, True), "keep_accents are ignored, because DebertaV2Tokenizer does not read them"),
+        ("xlm-roberta", (False, True), "ignoring do_lower_case and keep_accents, which XLMRobertaTokenizer does"),
+        ("deberta-v2", (True, True), "ignoring keep_accents, which DebertaV2Tokenizer does not read in Trans"),
     ],
 )
 def test_a_unigram_class_follows_the_settings_that_it_reads(unigram, tmp_path, model_type, read, ignored, caplog):
@@ -154,6 +154,17 @@ def test_a_unigram_class_follows_the_settings_that_it_reads(unigram, tmp_path, m
     lowered.save(tmp_path / "saved")
     again = UnigramTokenizer.from_directory(tmp_path / "saved", family=families.family(model_type))
     assert again.do_lower_case and again.keep_accents == lowered.keep_accents and not caplog.text
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_a_unigram_class_may_be_named_in_either_file(unigram, file, caplog):
+    for name in ("tokenizer_config.json", "config.json"):
+        said = {"do_lower_case": True, "pad_token": "<pad>", "unk_token": "<unk>"}
+        said = said if name == "tokenizer_config.json" else {"model_type": "bert"}
+        said |= {"tokenizer_class": "XLMRobertaTokenizerFast"} if name == file else {}
+        (unigram / name).write_text(json.dumps(said))
+    assert not UnigramTokenizer.from_directory(unigram).do_lower_case
+    assert "tokenizer_config.json: ignoring do_lower_case, which XLMRobertaTokenizer does not read" in caplog.text
 
 
 def test_reads_the_character_map_of_sentencepiece():

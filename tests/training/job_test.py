@@ -131,7 +131,7 @@ def test_what_another_run_wrote_after_the_state_was_read_is_not_trained_over(tmp
     with contextlib.ExitStack() as stack:
         job._begin(stack, lambda model: None, 4, None)
     with contextlib.ExitStack() as stack, contextlib.nullcontext() if overwrite else pytest.raises(
-        ValueError, match=r"Another run .*: the newest checkpoint was of step 2 and is of step 4\. Run the same"
+        ValueError, match=r"Another run .*: the newest checkpoint was step 2 and is now step 4\. Run the same"
     ):
         job._begin(stack, lambda model: None, 2, None)
 

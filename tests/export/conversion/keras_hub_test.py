@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
@@ -83,7 +84,14 @@ def test_accents_are_those_of_the_preset(accents, tmp_path):
     model = models.model("bert", "encoder")
     tokenizer = Tokenizer(list(model.tokenizer.vocab), True, strip_accents=accents)
     writers.write_model(tmp_path, "keras_hub", dataclasses.replace(model, tokenizer=tokenizer))
-    assert load_description([str(tmp_path)]).tokenizer.settings == tokenizer.settings
+    own, other = tmp_path / "assets" / "tokenizer" / "vocabulary.txt", tmp_path / "other" / "vocab.txt"
+    for vocab_file in (None, str(own)):
+        assert load_description([str(tmp_path)], vocab_file=vocab_file).tokenizer.settings == tokenizer.settings
+    other.parent.mkdir()
+    shutil.copyfile(own, other)
+    (other.parent / "added_tokens.json").write_text(json.dumps({tokenizer.vocab[-1]: len(tokenizer.vocab) - 1}))
+    found = load_description([str(tmp_path)], vocab_file=str(other)).tokenizer
+    assert found.strip_accents is accents and [each.content for each in found.added_tokens] == [tokenizer.vocab[-1]]
     if accents:
         assert not load_description([str(tmp_path)], do_lower_case=False).tokenizer.strip_accents  # as the caller says
         return
