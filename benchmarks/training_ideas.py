@@ -48,11 +48,14 @@ def classify(step, pooled, seed):
         return step.model.get_layer("classifier")(pooled, training=True)
 
 
+def logits_of(step, batch, seed, noise=None):
+    """Returns the logits of a batch, all dropout masks by `seed`; `noise` as in `pool`."""
+    return classify(step, pool(step, batch, seed, noise), seed)
+
+
 def standard(step, batch, normalizers, seed):
     """The task's own loss."""
-    return differentiate(
-        step, lambda: step.task.loss(classify(step, pool(step, batch, seed), seed), batch, normalizers)
-    )
+    return differentiate(step, lambda: step.task.loss(logits_of(step, batch, seed), batch, normalizers))
 
 
 def r_drop(step, batch, normalizers, seed):
@@ -60,7 +63,7 @@ def r_drop(step, batch, normalizers, seed):
     twice = {name: tf.concat([values, values], 0) for name, values in batch.items()}  # each half has its own masks
 
     def loss():
-        a, b = tf.split(classify(step, pool(step, twice, seed), seed), 2)
+        a, b = tf.split(logits_of(step, twice, seed), 2)
         own = (step.task.loss(a, batch, normalizers) + step.task.loss(b, batch, normalizers)) / 2
         return own + divergence(step, a, b, batch, normalizers)
 
@@ -92,7 +95,7 @@ def free_lb(step, batch, normalizers, seed):
         at = tf.stop_gradient(noise)
 
         def loss(at=at):
-            return step.task.loss(classify(step, pool(step, batch, seed, at), seed), batch, normalizers)
+            return step.task.loss(logits_of(step, batch, seed, at), batch, normalizers)
 
         found, (*gradients, uphill) = differentiate(step, loss, at)
         noise = ascend(at, uphill)
@@ -108,15 +111,15 @@ def smart(step, batch, normalizers, seed):
     The noise is of FreeLB's size, since bfloat16 can't represent the paper's 1e-5.
     """
     noise = first_noise(step, batch, seed)
-    clean = classify(step, pool(step, batch, seed), seed)
+    clean = logits_of(step, batch, seed)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(noise)
-        other = classify(step, pool(step, batch, seed, noise), seed)
+        other = logits_of(step, batch, seed, noise)
         distance = divergence(step, other, clean, batch, normalizers)
     noise = tf.stop_gradient(ascend(noise, tape.gradient(distance, noise)))
 
     def loss():
-        own, other = (classify(step, pool(step, batch, seed, at), seed) for at in (None, noise))
+        own, other = (logits_of(step, batch, seed, at) for at in (None, noise))
         return step.task.loss(own, batch, normalizers) + divergence(step, own, other, batch, normalizers)
 
     return differentiate(step, loss)
