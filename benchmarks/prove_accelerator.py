@@ -56,7 +56,7 @@ STEPS = (
     Step("product", "the device is used; its matrix product", 120, True),
     Step("precisions", "float32, bfloat16 and float16, with and without XLA", 240, True),
     Step("fine_tuning", "throughput of fine-tuning", 240, True),
-    Step("pretraining", "throughput of pretraining with LAMB", 300, True),
+    Step("pretraining", "throughput of pretraining with LAMB", 400, True),
     Step("inference", "throughput of inference", 180),
     Step("resume", "stopped and resumed with --deterministic", 240, True),
     Step("memory", "planned and actual memory", 180),

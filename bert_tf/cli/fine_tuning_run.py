@@ -16,7 +16,7 @@ from bert_tf.checkpoints.tf1 import named
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.options_from_flags import make_export_options, make_run_config
-from bert_tf.cli.program import in_flags, with_precision
+from bert_tf.cli.program import compiles, in_flags, with_precision
 from bert_tf.cli.program import prepare_process as prepare_devices
 from bert_tf.cli.reporting import (
     check_showing,
@@ -139,7 +139,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     """
     settings = with_precision(of_dry_run(settings))
     _check_settings(settings)
-    strategy, use_xla = prepare_devices(settings)
+    strategy = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)
     trained = None if settings.do_train else before
@@ -148,6 +148,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     options = options_of(type(kind.options), settings)
     data = kind.read_data(options, _kinds(settings), trained)
     checks = DataChecks(kind, data, options, settings)
+    use_xla = compiles(settings, _count_rows(data.examples, settings))
     task = kind.create(model, data, options, before, use_xla)
     task.options = options
     form = make_export_options(settings)
@@ -194,6 +195,11 @@ def _check_settings(settings):
     check_tolerance(settings)
     check_teacher(_teacher_options(settings))
     warn_of_teacher(settings)
+
+
+def _count_rows(examples, settings):
+    """Returns the number of examples of the run, those of all epochs together."""
+    return sum(len(each) * (settings.num_train_epochs if s == "train" else 1) for s, each in examples.items())
 
 
 def _encode(task, model, data, settings):
@@ -453,8 +459,8 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
     """
     if settings.get("pack_examples") and use_xla:
         raise ValueError(
-            "`pack_examples` cannot be combined with XLA, which compiles a program for every shape and is on here "
-            f"with `use_xla={settings.use_xla}`. Pass `use_xla=false`, or remove `pack_examples`."
+            "`pack_examples` cannot be combined with `use_xla=true`, which compiles a program for every shape. "
+            "Remove one."
         )
     run = make_run_config(settings, 0, 0, use_xla, identity)
     config = options_of(FineTuningConfig, settings)

@@ -5,6 +5,7 @@ import difflib
 import errno
 import glob
 import logging as standard_logging
+import math
 import os
 import re
 import sys
@@ -69,7 +70,7 @@ def prepare_process(settings: Settings):
     """Sets what holds for the whole process. To be called before TensorFlow is used for anything else.
 
     Returns:
-        the tf.distribute strategy, and whether to compile steps with XLA.
+        the tf.distribute strategy.
 
     Raises:
         ValueError: the devices of the strategy are not available.
@@ -89,9 +90,21 @@ def prepare_process(settings: Settings):
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy(settings.precision)
-    if name == "tpu":
-        return strategy, False  # everything on a TPU is compiled anyway, and as a whole
-    return strategy, distribution.xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"
+    return strategy
+
+
+def compiles(settings: Settings, rows: float = math.inf) -> bool:
+    """Returns whether steps are compiled with XLA; `use_xla=auto` depends on the devices and on `rows`, of the run.
+
+    Call it after `prepare_process`.
+    """
+    from bert_tf.training.distribution import xla_by_default
+
+    if strategy_name(settings) == "tpu":
+        return False  # everything on a TPU is compiled anyway, and as a whole
+    if settings.use_xla != AUTO:
+        return settings.use_xla == "true"
+    return not settings.get("pack_examples") and xla_by_default(rows)  # packed batches have too many shapes
 
 
 def with_precision(settings: Settings) -> Settings:

@@ -138,12 +138,12 @@ def main(settings):
     from bert_tf.training.distribution import is_chief
 
     settings = program.with_precision(complete(settings))
-    strategy, use_xla = program.prepare_process(settings)
+    strategy = program.prepare_process(settings)
     pretraining = Pretraining.of(settings)
     batches, scored = pretraining.streams()
     with strategy.scope():
         pretraining.load_teacher()
-        run, task = pretraining.run_config(use_xla), pretraining.task()
+        run, task = pretraining.run_config(program.compiles(settings)), pretraining.task()
         if settings.dry_run:
             _print_whether_it_fits(pretraining, task)
             return

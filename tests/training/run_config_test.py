@@ -1,12 +1,15 @@
 """What the settings say of a run's optimizer, and what a run that is continued must have alike."""
 
 import dataclasses
+import math
 
 import pytest
 
 from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
 from bert_tf.cli.fine_tuning_run import batch_settings, plan_training
 from bert_tf.cli.options_from_flags import make_run_config
+from bert_tf.cli.program import compiles
+from bert_tf.training import distribution
 from bert_tf.training.fine_tuning import FineTuningConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer
 from bert_tf.training.scoring import BatchSettings
@@ -116,5 +119,24 @@ def test_how_batches_are_made_belongs_to_the_run():
         made = config(**given)
         assert {name: value for name, value in made.identity().items() if name in batches} == wanted
         assert made.step.pack_examples == given.get("pack_examples", False)
-    with pytest.raises(ValueError, match="`pack_examples` cannot be combined with XLA, .* with `use_xla=auto`. Pass"):
+    with pytest.raises(ValueError, match="`pack_examples` cannot be combined with `use_xla=true`, .* Remove one"):
         config(use_xla=True, pack_examples=True)
+
+
+def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
+    caplog.set_level("INFO")
+    for rows, gpus, given, wanted in (
+        (1e9, [], {}, False),
+        (1e9, ["GPU:0"], {}, True),
+        (math.inf, ["GPU:0"], {}, True),
+        (9000, ["GPU:0"], {}, False),
+        (9000, ["GPU:0"], {"use_xla": "true"}, True),
+        (1e9, ["GPU:0"], {"use_xla": "false"}, False),
+        (1e9, ["GPU:0"], {"pack_examples": True}, False),
+        (1e9, ["GPU:0"], {"use_tpu": True, "use_xla": "true"}, False),
+    ):
+        monkeypatch.setattr(distribution.tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
+        assert compiles(_settings(**given), rows) is wanted, (rows, gpus, given)
+    said = [record.message for record in caplog.records]
+    assert said[0] == "`use_xla=auto`: XLA is on, because the run is long enough to make up for the time to compile."
+    assert said[2] == "`use_xla=auto`: XLA is off, because 9,000 rows do not make up for the time to compile."

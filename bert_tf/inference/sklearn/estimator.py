@@ -34,7 +34,7 @@ from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import USE_XLA
+from bert_tf.utils.names import AUTO, USE_XLA
 
 _Fitted = TypeVar("_Fitted", bound="FineTunedEstimator")
 
@@ -83,7 +83,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         validation_fraction: with `early_stopping` or `keep_best`: share of the examples that are not trained on but
             validated, unless `fit` gets others.
         precision: precision of the layers, one of `names.PRECISIONS`; or "auto", as `--precision=auto`.
-        use_xla: "auto", with a GPU or TPU only; "true" or "false".
+        use_xla: "auto", on a GPU, for long runs; "true" or "false".
         seed: of new weights, the order of the examples, the split and dropout: the same seed, the same model.
         predict_batch_size: batch size in prediction and validation.
 
@@ -258,7 +258,8 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     def _train(self, examples, held_out, weights):
         """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
-        use_xla = xla_by_default() if self.use_xla == "auto" else self.use_xla == "true"
+        rows = len(examples) * self.num_train_epochs
+        use_xla = xla_by_default(rows) if self.use_xla == AUTO else self.use_xla == "true"
         model = load_description([os.fspath(self.model)])
         model.check_length(self.max_seq_length)
         task = self._make_task(model.config, examples, weights)
