@@ -57,8 +57,8 @@ def warn_of_unused_gpu():
         )
 
 
-# From this number of rows on, XLA saves more time on a GPU than it takes to compile. On an H200, a step of BERT-base compiles
-# for 74 s for each of up to four sequence lengths, and then trains 1,355 rows of 128 tokens a second instead of 600.
+# From this number of rows on, XLA saves more time on a GPU than it takes to compile. On an H200, a step of BERT-base
+# compiles for 74 s for each of up to four sequence lengths, and then trains 1,355 rows of 128 tokens a second, not 600.
 _ROWS_FOR_XLA = 400_000
 
 
