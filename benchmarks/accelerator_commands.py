@@ -89,7 +89,7 @@ def resume(run):
         "run_classifier", "--do_train", "--deterministic", "--precision=auto", f"--init_checkpoint={init}",
         f"--train_file={_texts(run.folder / 'train.tsv', 64, 1)}", "--train_batch_size=16", "--max_seq_length=16",
         "--num_train_epochs=75", "--bucket_by_length=false",
-        *({"tpu": ["--distribution_strategy=tpu"], "gpu": ["--use_xla=true"]}.get(run.mode, [])),
+        *({"tpu": ["--distribution_strategy=tpu"], "gpu": ["--use_xla=true"]}.get(run.mode, [])),  # as long runs are
     ]  # fmt: skip
     _run(*command, f"--output_dir={run.folder / 'whole'}")
     parts = [*command, f"--output_dir={run.folder / 'parts'}"]

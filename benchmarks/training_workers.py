@@ -35,7 +35,7 @@ def bert_tf_step(checkpoint, precision, **options):
     assign_weights(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
-    options.setdefault("use_xla", bool(gpus()) and not options)  # as --use_xla=auto has it; packed rows know no XLA
+    options.setdefault("use_xla", bool(gpus()) and not options)  # as in long runs; packed rows know no XLA
     step = TrainStep(task, model, optimizer, StepConfig(**options))
 
     def run(batch):

@@ -124,7 +124,7 @@ def test_a_missing_device_is_one_sentence(prove, monkeypatch, words, message):
         (("--tpu", "--rehearse"), "not allowed with"),
         (("--steps=product,speed",), "--steps must be among product, "),
         (("--steps=",), "--steps must be among product, "),
-        (("--tpu", "--steps=product,memory"), "pretraining, resume with --tpu; got memory"),
+        (("--tpu", "--steps=product,memory"), "resume, pretraining with --tpu; got memory"),
         (("--budget_minutes=0",), "--budget_minutes must be a number above 0; got 0"),
         (("--budget_minutes=nan",), "--budget_minutes must be a number above 0; got nan"),
         (("--results=x.md",), "--results must be a file that ends in .json, as its page ends in .md; got x.md"),

@@ -148,7 +148,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     options = options_of(type(kind.options), settings)
     data = kind.read_data(options, _kinds(settings), trained)
     checks = DataChecks(kind, data, options, settings)
-    use_xla = compiles(settings, _count_rows(data.examples, settings))
+    use_xla = compiles(settings, _count_examples(data.examples, settings))
     task = kind.create(model, data, options, before, use_xla)
     task.options = options
     form = make_export_options(settings)
@@ -197,9 +197,13 @@ def _check_settings(settings):
     warn_of_teacher(settings)
 
 
-def _count_rows(examples, settings):
-    """Returns the number of examples of the run, those of all epochs together."""
-    return sum(len(each) * (settings.num_train_epochs if s == "train" else 1) for s, each in examples.items())
+def _count_examples(examples, settings):
+    """Returns the number of examples that are trained on, in all epochs together, or else of all others.
+
+    Training depends on nothing else, so that a run that is resumed with other files to predict stays what it was.
+    """
+    train = len(examples["train"]) * settings.num_train_epochs if settings.do_train else 0
+    return train or sum(map(len, examples.values()))
 
 
 def _encode(task, model, data, settings):

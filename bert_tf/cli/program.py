@@ -5,7 +5,6 @@ import difflib
 import errno
 import glob
 import logging as standard_logging
-import math
 import os
 import re
 import sys
@@ -93,10 +92,14 @@ def prepare_process(settings: Settings):
     return strategy
 
 
-def compiles(settings: Settings, rows: float = math.inf) -> bool:
-    """Returns whether steps are compiled with XLA; `use_xla=auto` depends on the devices and on `rows`, of the run.
+def compiles(settings: Settings, examples: float) -> bool:
+    """Returns whether steps are compiled with XLA; `use_xla=auto` depends on the devices and on the length of the run.
 
     Call it after `prepare_process`.
+
+    Args:
+        settings: the flags.
+        examples: that the run trains on, in all epochs together, or evaluates or predicts.
     """
     from bert_tf.training.distribution import xla_by_default
 
@@ -104,7 +107,7 @@ def compiles(settings: Settings, rows: float = math.inf) -> bool:
         return False  # everything on a TPU is compiled anyway, and as a whole
     if settings.use_xla != AUTO:
         return settings.use_xla == "true"
-    return not settings.get("pack_examples") and xla_by_default(rows)  # packed batches have too many shapes
+    return not settings.get("pack_examples") and xla_by_default(examples)  # packed batches have too many shapes
 
 
 def with_precision(settings: Settings) -> Settings:

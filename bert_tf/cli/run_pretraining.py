@@ -143,7 +143,8 @@ def main(settings):
     batches, scored = pretraining.streams()
     with strategy.scope():
         pretraining.load_teacher()
-        run, task = pretraining.run_config(program.compiles(settings)), pretraining.task()
+        use_xla = program.compiles(settings, pretraining.plan.num_train_examples)
+        run, task = pretraining.run_config(use_xla), pretraining.task()
         if settings.dry_run:
             _print_whether_it_fits(pretraining, task)
             return

@@ -57,6 +57,11 @@ class Phases:
         return sum(phase.num_steps for phase in self.phases)
 
     @property
+    def num_train_examples(self) -> int:
+        """Total number of rows of all phases."""
+        return sum(phase.batch_size * phase.num_steps for phase in self.phases)
+
+    @property
     def paths(self) -> list[str]:
         """All files, in the order of the phases."""
         return [path for phase in self.phases for path in phase.records.paths]

@@ -57,26 +57,27 @@ def warn_of_unused_gpu():
         )
 
 
-# From this number of rows on, XLA saves more time on a GPU than it takes to compile. On an H200, a step of BERT-base
-# compiles for 74 s for each of up to four sequence lengths, and then trains 1,355 rows of 128 tokens a second, not 600.
-_ROWS_FOR_XLA = 400_000
+# From this number of examples on, XLA saves more time on a GPU than it takes to compile: on an H200, 74 s for a step of
+# BERT-base with each of up to four sequence lengths, and then 1,355 rows of 128 tokens a second instead of 600.
+_EXAMPLES_FOR_XLA = 400_000
 
 
-def xla_by_default(rows: float) -> bool:
-    """Returns whether XLA pays off on this machine for `rows` rows; on a CPU, oneDNN is faster in bfloat16.
+def xla_by_default(examples: float) -> bool:
+    """Returns whether XLA pays off on this machine for a number of examples; on a CPU, oneDNN is faster in bfloat16.
 
     Call it after `make_strategy`, which must be the first to use TensorFlow.
 
     Args:
-        rows: the sequences that a run computes, those of all epochs together.
+        examples: that the run trains on, in all epochs together, or evaluates or predicts.
     """
-    if not tf.config.list_logical_devices("GPU"):
+    if not examples or not tf.config.list_logical_devices("GPU"):
         return False
-    if rows >= _ROWS_FOR_XLA:
-        logging.info("`use_xla=auto`: XLA is on, because the run is long enough to make up for the time to compile.")
-        return True
-    logging.info("`use_xla=auto`: XLA is off, because %s rows do not make up for the time to compile.", f"{rows:,.0f}")
-    return False
+    pays = examples >= _EXAMPLES_FOR_XLA
+    logging.info(
+        "`use_xla=auto`: XLA is %s, because %s examples %s the compilation time.",
+        *("on" if pays else "off", f"{examples:,.0f}", "make up for" if pays else "do not make up for"),
+    )
+    return pays
 
 
 def fastest_precision(is_tpu: bool = False) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """What the settings say of a run's optimizer, and what a run that is continued must have alike."""
 
 import dataclasses
-import math
 
 import pytest
 
@@ -125,10 +124,10 @@ def test_how_batches_are_made_belongs_to_the_run():
 
 def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
     caplog.set_level("INFO")
-    for rows, gpus, given, wanted in (
+    for examples, gpus, given, wanted in (
         (1e9, [], {}, False),
         (1e9, ["GPU:0"], {}, True),
-        (math.inf, ["GPU:0"], {}, True),
+        (0, ["GPU:0"], {}, False),
         (9000, ["GPU:0"], {}, False),
         (9000, ["GPU:0"], {"use_xla": "true"}, True),
         (1e9, ["GPU:0"], {"use_xla": "false"}, False),
@@ -136,7 +135,9 @@ def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
         (1e9, ["GPU:0"], {"use_tpu": True, "use_xla": "true"}, False),
     ):
         monkeypatch.setattr(distribution.tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
-        assert compiles(_settings(**given), rows) is wanted, (rows, gpus, given)
+        assert compiles(_settings(**given), examples) is wanted, (examples, gpus, given)
     said = [record.message for record in caplog.records]
-    assert said[0] == "`use_xla=auto`: XLA is on, because the run is long enough to make up for the time to compile."
-    assert said[2] == "`use_xla=auto`: XLA is off, because 9,000 rows do not make up for the time to compile."
+    assert said == [
+        "`use_xla=auto`: XLA is on, because 1,000,000,000 examples make up for the compilation time.",
+        "`use_xla=auto`: XLA is off, because 9,000 examples do not make up for the compilation time.",
+    ]

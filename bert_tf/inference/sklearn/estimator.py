@@ -258,8 +258,8 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     def _train(self, examples, held_out, weights):
         """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
-        rows = len(examples) * self.num_train_epochs
-        use_xla = xla_by_default(rows) if self.use_xla == AUTO else self.use_xla == "true"
+        trained = len(examples) * self.num_train_epochs
+        use_xla = xla_by_default(trained) if self.use_xla == AUTO else self.use_xla == "true"
         model = load_description([os.fspath(self.model)])
         model.check_length(self.max_seq_length)
         task = self._make_task(model.config, examples, weights)
