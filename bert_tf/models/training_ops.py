@@ -56,9 +56,8 @@ def _fused(function):
     """Lets XLA fuse a chain of element-wise operations into one loop, on CPUs with static shapes.
 
     Unfused, every operation passes through memory. XLA recompiles for each shape, so it is used if shapes are known
-    when
-    the graph is built, as in pretraining, and not if each batch is padded to its longest sequence; and on CPUs only:
-    elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
+    when the graph is built, as in pretraining, and not if each batch is padded to its longest sequence; and on CPUs
+    only: elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
     """
     compiled = tf.function(function, autograph=False, jit_compile=True)
 
