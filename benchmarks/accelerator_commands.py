@@ -119,7 +119,7 @@ def _stop(words, step):
 
 
 def exports(run):
-    """A trained model, exported for GPUs in each data type, and served, in bfloat16 with XLA, too: the same answers."""
+    """Exports a trained model for GPUs in each data type and serves it, bfloat16 also with XLA: the same answers."""
     from bert_tf.export.export_options import ExportOptions
     from bert_tf.export.saved_model import export_trained
     from tests import tiny
@@ -136,11 +136,11 @@ def exports(run):
     _serve(run, names, "without XLA", [])
     os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2" + " --tf_xla_cpu_global_jit" * (kind == "cpu")
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"  # says what is compiled
-    # Each of the 27 shapes of the warmup file compiles for seconds.
+    # Each of the 18 programs that the warmup file needs takes seconds to compile.
     log = _serve(run, ["bfloat16"], "with XLA", [f"--xla_{kind}_compilation_enabled"])
     assert "Compiled cluster using XLA!" in log, "the server with XLA has compiled nothing"
     largest = max(model["difference"] for served in run.figures["served"].values() for model in served.values())
-    run.note(summary=f"{', '.join(names)} served, bfloat16 with XLA, too: within {largest:.1g} of the model")
+    run.note(summary=f"{', '.join(names)} served, bfloat16 also with XLA: within {largest:.1g} of the model")
 
 
 def _serve(run, names, title, flags):
@@ -171,7 +171,7 @@ def _serve(run, names, title, flags):
 
 def tests(run):
     """The fast tests of what runs on a device, in float32 without TF32, and with deterministic operations: they compare
-    losses and weights as closely as a CPU repeats them."""
+    losses and weights as closely as a CPU reproduces them."""
     report = run.folder / "tests.xml"
     command = ["-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", "not slow", f"--junitxml={report}", *TESTS]
     settings = {"NVIDIA_TF32_OVERRIDE": "0", "TF_DETERMINISTIC_OPS": "1", "TF_NUM_INTRAOP_THREADS": "1"}

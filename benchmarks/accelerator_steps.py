@@ -177,7 +177,7 @@ def product(run: Run):
     run.note(side=side, replicas=strategy.num_replicas_in_sync, summary=f"TFLOP/s of the matrix product: {best}")
 
 
-# Losses fall from the first step on; with 3e-4 they leap about, and rounding makes a large difference.
+# At this rate, losses fall from the first step; at 3e-4, they jump around, and rounding makes a large difference.
 _STEADY = 2e-5
 
 

@@ -5,10 +5,10 @@
     make prove-gpu ARGS=--tpu                             a TPU VM: the steps that TPUStrategy can make
     python benchmarks/prove_accelerator.py [--steps=product,memory] [--budget_minutes=20] [--again] [--dry_run]
 
-The steps are in order of worth, but that what compiles for minutes comes late. Each is a process with its own limit and
-log, in a folder of --output_dir: one that fails or hangs does not end the others. The same command continues where it
-was stopped: steps that have passed on these devices and versions are kept, with the revision of the code that they ran,
-unless --again repeats them. The exit status is 1 if a step did not pass.
+The steps are in order of importance, except that those that compile for minutes come late. Each is a process with its
+own limit and log, in a folder of --output_dir: one that fails or hangs does not end the others. The same command
+continues where it was stopped: steps that have passed on these devices and versions are kept, with the revision of the
+code that they ran, unless --again repeats them. The exit status is 1 if a step did not pass.
 """
 
 import argparse

@@ -157,7 +157,7 @@ TRAINING = (
         "in bfloat16, otherwise float32; a resumed run keeps its precision.",
         choices=(names.AUTO, *names.PRECISIONS),
     ),
-    Flag("use_xla", "auto", "Compile with XLA. auto: on a GPU, for long runs; on a TPU always.", choices=names.USE_XLA),
+    Flag("use_xla", "auto", "Compile with XLA. auto: for long runs on a GPU; always on a TPU.", choices=names.USE_XLA),
     Flag("seed", 0, "Random seed for new weights, example order and dropout.", "integer", low=0),
     Flag("deterministic", False, "Make the same command produce bit-identical weights; may be slower.", "bool"),
     Flag(

@@ -198,9 +198,9 @@ def _check_settings(settings):
 
 
 def _count_examples(examples, settings):
-    """Returns the number of examples that are trained on, in all epochs together, or else of all others.
+    """Returns the number of training examples over all epochs, or, without training, the number of all examples.
 
-    Training depends on nothing else, so that a run that is resumed with other files to predict stays what it was.
+    With training, no other examples count, so resuming a run with different files to predict does not change it.
     """
     train = len(examples["train"]) * settings.num_train_epochs if settings.do_train else 0
     return train or sum(map(len, examples.values()))

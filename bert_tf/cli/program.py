@@ -99,7 +99,7 @@ def compiles(settings: Settings, examples: float) -> bool:
 
     Args:
         settings: the flags.
-        examples: that the run trains on, in all epochs together, or evaluates or predicts.
+        examples: how many the run trains on, over all epochs, or else evaluates and predicts.
     """
     from bert_tf.training.distribution import xla_by_default
 

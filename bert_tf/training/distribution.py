@@ -68,14 +68,14 @@ def xla_by_default(examples: float) -> bool:
     Call it after `make_strategy`, which must be the first to use TensorFlow.
 
     Args:
-        examples: that the run trains on, in all epochs together, or evaluates or predicts.
+        examples: how many the run trains on, over all epochs, or else evaluates and predicts.
     """
     if not examples or not tf.config.list_logical_devices("GPU"):
         return False
     pays = examples >= _EXAMPLES_FOR_XLA
     logging.info(
-        "`use_xla=auto`: XLA is %s, because %s examples %s the compilation time.",
-        *("on" if pays else "off", f"{examples:,.0f}", "make up for" if pays else "do not make up for"),
+        "`use_xla=auto`: XLA is %s because %s examples are %s to make up for the compilation time.",
+        *("on" if pays else "off", f"{examples:,.0f}", "enough" if pays else "too few"),
     )
     return pays
 

@@ -138,6 +138,6 @@ def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
         assert compiles(_settings(**given), examples) is wanted, (examples, gpus, given)
     said = [record.message for record in caplog.records]
     assert said == [
-        "`use_xla=auto`: XLA is on, because 1,000,000,000 examples make up for the compilation time.",
-        "`use_xla=auto`: XLA is off, because 9,000 examples do not make up for the compilation time.",
+        "`use_xla=auto`: XLA is on because 1,000,000,000 examples are enough to make up for the compilation time.",
+        "`use_xla=auto`: XLA is off because 9,000 examples are too few to make up for the compilation time.",
     ]

@@ -83,7 +83,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         validation_fraction: with `early_stopping` or `keep_best`: share of the examples that are not trained on but
             validated, unless `fit` gets others.
         precision: precision of the layers, one of `names.PRECISIONS`; or "auto", as `--precision=auto`.
-        use_xla: "auto", on a GPU, for long runs; "true" or "false".
+        use_xla: "auto" (only for long runs on a GPU), "true" or "false".
         seed: of new weights, the order of the examples, the split and dropout: the same seed, the same model.
         predict_batch_size: batch size in prediction and validation.
 
