@@ -249,10 +249,26 @@ def _make(job, directory, workers, counts, level) -> tuple[Statistics, int]:
     tasks = [(level, pass_number, unit, of) for pass_number in range(job.options.dupe_factor) for unit in range(of)]
     stage = TaskTotal(os.path.join(directory, "made.json"), Statistics.to_values, Statistics.of_values)
     with Countdown("Making examples", "units", len(tasks) - stage.done) as progress:
-        for _ in stage.run(workers, "make_records", tasks):
+        for number, _ in enumerate(stage.run(workers, "make_records", tasks)):
+            if not number:
+                _warn_of_full_disk(directory, stage.total.record_bytes, stage.done / len(tasks))
             progress.advance()
     check_made(stage.total.record_bytes, counts, job.options)
     return stage.total, stage.done
+
+
+def _warn_of_full_disk(directory, made, share):
+    """Warns if the disk is too small for all records, of which `made` bytes are a `share` of 0 to 1.
+
+    They are there twice: as runs, and in the files that are written from these, uncompressed at most.
+    """
+    needed, free = 2 * made / share - made, shutil.disk_usage(directory).free
+    if needed > free:
+        logging.warning(
+            "The records need up to %.0f GB more in %s, but only %.0f GB are free. To make fewer, lower "
+            "`dupe_factor`, with `dynamic_masking` to 1; or choose a larger disk with `work_dir`.",
+            *(needed / 1e9, directory, free / 1e9),
+        )
 
 
 def _write_parts(job, directory, workers, size, level) -> list[list[str]]:

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import os
+import types
 
 import numpy as np
 import pytest
@@ -152,6 +153,14 @@ def several_levels(small, monkeypatch):
     """Sizes under which the runs of the small corpus are merged twice."""
     monkeypatch.setattr(local_run, "_MOST_RUNS", 2)
     monkeypatch.setattr(local_run, "_MERGED", 2)
+
+
+@pytest.mark.parametrize(("free", "warned"), [(10**5, True), (10**12, False)])
+def test_a_disk_that_will_be_full_is_told_of_early(corpus, tmp_path, small, monkeypatch, caplog, free, warned):
+    monkeypatch.setattr(local_run.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=free))
+    statistics = local_run.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord"], dupe_factor=4))
+    said = [record.getMessage() for record in caplog.records if "GB are free" in record.getMessage()]
+    assert statistics.record_bytes > 10**5 and len(said) == warned
 
 
 def test_merging_changes_no_byte(corpus, tmp_path, small, monkeypatch):
