@@ -80,6 +80,7 @@ FLAGS = (
 )
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
+    "max_predictions_per_seq",
 )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ import asyncio
 import functools
 import os
 
+from absl import logging
+
 from bert_tf.cli.serving_flags import LOAD_TEST, tls_of
 from bert_tf.utils.files import write_text
 
@@ -54,9 +56,12 @@ async def _ask(settings, rates, batches):
         if not rates:
             plural = "s" if callers > 1 else ""
             runs[f"{callers} caller{plural}"] = await load_test.ask_by_callers(send, callers, settings.seconds)
-    if not all(runs.values()):
+    answered = {name: samples for name, samples in runs.items() if samples}
+    if not answered:
         raise ValueError(f"No request was answered within `seconds={settings.seconds:g}`. Increase it.")
-    return runs
+    if none := runs.keys() - answered.keys():
+        logging.warning("No request at %s was answered within --seconds=%g.", ", ".join(none), settings.seconds)
+    return answered
 
 
 def _read_rates(settings):

@@ -156,11 +156,19 @@ def make_masking(settings: Settings) -> Masking:
     )
 
 
-def _masks(settings, tokenizer, several):
-    """Returns what `masks_for` gives; None: all `several` records have masks already, of which flags say nothing."""
+def _masks(settings, objective, tokenizer, several, shortest):
+    """Returns what `masks_for` gives; None: nothing is masked, or all `several` records are, of which no flag tells."""
+    given = sorted(set(_MASK_FLAGS) & settings.given)
+    if not objective.draws_masks:
+        if given:
+            raise ValueError(
+                f"`{given[0]}` has no effect on this objective, `objective={settings.objective}`, which masks nothing. "
+                "Remove it."
+            )
+        return None
     if not all(records.masked for records in several):
-        return masks_for(make_masking(settings), settings.phrase_file, tokenizer, several)
-    if given := sorted(set(_MASK_FLAGS) & settings.given):
+        return masks_for(make_masking(settings), settings.phrase_file, tokenizer, several, shortest)
+    if given:
         raise ValueError(
             f"`{given[0]}` requires records without masks, but some are masked already, such as "
             f"{several[0].paths[0]}. Create them with create_pretraining_data and `dynamic_masking`."
@@ -190,7 +198,13 @@ def plan_records(settings: Settings) -> Phases:
     files = find_training_files(settings.input_file, settings.eval_file)
     if settings.phases:
         in_all = "num_train_steps" in settings.given or "%" in settings.phases
-        return parse_phases(settings.phases, files, batch_size, steps if in_all else None)
+        phases = parse_phases(settings.phases, files, batch_size, steps if in_all else None)
+        if "max_predictions_per_seq" in settings.given and all(records.masked for records in phases.all_records):
+            raise ValueError(
+                "`phases` and `max_predictions_per_seq` cannot be combined for records that are masked already, "
+                "because the records of each phase have their own number. Remove `max_predictions_per_seq`."
+            )
+        return phases
     records = Records.of(files, settings.max_seq_length, settings.max_predictions_per_seq)
     return Phases((Phase(records, batch_size, steps),))
 
@@ -293,7 +307,7 @@ class Pretraining:
         """Returns the function that gives the batches to train on, and the one that gives those to score on."""
         settings, objective, plan, held_out = self.settings, self.objective, self.plan, self.held_out
         several = [*plan.all_records, held_out]
-        masks = _masks(settings, self.model.tokenizer, several) if objective.draws_masks else None
+        masks = _masks(settings, objective, self.model.tokenizer, several, min(plan.lengths))
         transform = objective.transform_batch
         with_targets = tf.function(transform, autograph=False) if transform else lambda batch: batch
 
@@ -316,12 +330,14 @@ class Pretraining:
         """Returns how it is trained.
 
         Raises:
-            ValueError: the batch of a phase cannot be divided evenly.
+            ValueError: the batch of a phase, or of evaluation, cannot be divided evenly.
         """
         settings, plan = self.settings, self.plan
         for phase in plan.phases:
             name = "The batch size of every phase" if settings.phases else "--train_batch_size"
             check_batch_size(phase.batch_size, settings.gradient_accumulation_steps, name)
+        if settings.do_eval or settings.eval_file:
+            check_batch_size(settings.eval_batch_size, 1, "--eval_batch_size")
         if settings.do_train and settings.num_warmup_steps >= plan.num_train_steps:
             logging.warning(
                 "--num_warmup_steps=%d: the learning rate rises for all %d steps and never reaches --learning_rate.",

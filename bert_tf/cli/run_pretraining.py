@@ -143,7 +143,10 @@ def main(settings):
     batches, scored = pretraining.streams()
     with strategy.scope():
         pretraining.load_teacher()
-        use_xla = program.compiles(settings, pretraining.plan.num_train_examples)
+        scored_rows = settings.max_eval_steps * settings.eval_batch_size
+        use_xla = program.compiles(
+            settings, pretraining.plan.num_train_examples if settings.do_train else scored_rows
+        )
         run, task = pretraining.run_config(use_xla), pretraining.task()
         if settings.dry_run:
             _print_whether_it_fits(pretraining, task)

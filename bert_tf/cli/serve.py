@@ -67,8 +67,14 @@ def warn_without_effect(settings):
         if getattr(settings, flag.name) != flag.default:
             reason = flag.help.removeprefix(f"{NO_EFFECT}: ")
             logging.warning("--%s has no effect here: %s", flag.name, reason)
-    if settings.enable_per_model_batching_parameters and not settings.enable_batching:
-        logging.warning("--enable_per_model_batching_parameters has no effect here without --enable_batching.")
+    for name, needed in (
+        ("enable_per_model_batching_parameters", "enable_batching"),
+        ("model_config_file_poll_wait_seconds", "model_config_file"),
+    ):
+        if settings.where_given(name) and not getattr(settings, needed):
+            logging.warning("--%s has no effect here without --%s.", name, needed)
+    if settings.where_given("max_batch_tokens") and not (settings.enable_batching or settings.platform_config_file):
+        logging.warning("--max_batch_tokens has no effect here without --enable_batching.")
     offered = settings.where_given("enable_model_config_reload")
     if settings.model_config_reload_base_paths and not (settings.model_config_file if offered is None else offered):
         logging.warning("--model_config_reload_base_paths has no effect here: the config cannot be reloaded.")

@@ -181,21 +181,21 @@ def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable
     return masked
 
 
-def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list) -> Callable:
+def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list, shortest: int) -> Callable:
     """Returns a function from (`Records`, seed) to their masker, or to None if they are already masked.
 
     Args:
-        masking: the options for the shortest sequences; longer ones have proportionally more predictions.
+        masking: the options for sequences of length `shortest`; longer ones have proportionally more predictions.
         phrase_file: the list of phrases, for the kind "phrase".
         tokenizer: the model's tokenizer.
         several: all `Records` of the run, of which some have no masks.
+        shortest: the length of the shortest sequences that are trained on.
 
     Raises:
         ValueError: `masking` and `phrase_file` do not match.
     """
     check_phrases(masking.kind, phrase_file)
     vocabulary = MaskingVocabulary.of_tokenizer(tokenizer, phrase_file)
-    shortest = min(each.max_seq_length for each in several)
     if vocabulary.phrases is not None:
         _look_for_phrases(next(each for each in several if not each.masked), vocabulary, phrase_file)
 

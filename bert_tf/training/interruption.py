@@ -14,7 +14,7 @@ from bert_tf.utils.signals import ONE_WISH
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE = 5  # seconds for Python to handle a second Ctrl-C before the watching thread ends the process
 _WHAT_FOLLOWS = (
-    "finishing the current step and saving its checkpoint; run the same command again to resume. "
+    "finishing the current step and saving its checkpoint, from which the run can be resumed. "
     "Press Ctrl-C again to stop now and lose the steps since the last checkpoint."
 )
 

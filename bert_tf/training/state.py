@@ -253,6 +253,8 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
     if own:
         step, prefix = own
         state.restore(checkpoints.restore(prefix), prefix)
+        if state.ended_at is not None:
+            state.ended_at = step  # of the file; the optimizer's step, which was saved, leaves out skipped steps
         logging.info("Continuing this run from step %d: %s", step, prefix)
         return state, step
     if initial:

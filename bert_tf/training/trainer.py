@@ -166,8 +166,8 @@ class Trainer:
                 except Stopped as stopped:
                     if self._saved != step:
                         self._save(step, state, finite)
-                    cause = stopped.cause
-                    logging.warning("%s: stopped after step %d. Run the same command again to resume.", cause, step)
+                    again = "the same command again" + ", without `overwrite_output_dir`," * run.overwrite
+                    logging.warning("%s: stopped after step %d. Run %s to resume.", stopped.cause, step, again)
                     raise
         if self._average:
             self._average.exchange()

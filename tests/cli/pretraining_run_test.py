@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.cli.pretraining_run import check_start, make_masking, make_objective
+from bert_tf.cli.pretraining_run import _masks, check_start, make_masking, make_objective
 from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.objectives.registry import Electra
@@ -37,3 +37,11 @@ def test_a_checkpoint_has_its_own_embeddings():
         check_start(_start("random", "somewhere", "sinusoidal"))
     with pytest.raises(ValueError, match="`start_embeddings=neighbours` cannot be combined with `init_checkpoint`"):
         check_start(_start(init_checkpoint="somewhere"))
+
+
+def test_flags_of_masks_are_refused_where_nothing_is_masked():
+    settings = _settings(objective="left_to_right", masked_lm_prob=0.4)
+    with pytest.raises(ValueError, match="`masked_lm_prob` has no effect on .*`objective=left_to_right`, which masks"):
+        _masks(settings, make_objective(settings), None, [], 128)
+    plain = _settings(objective="left_to_right")
+    assert _masks(plain, make_objective(plain), None, [], 128) is None

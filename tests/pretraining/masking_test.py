@@ -424,10 +424,13 @@ def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told
         path = tmp_path / str(number)
         path.write_text(text)
         phrases = Masking("phrase", max_predictions=M, mask_token_prob=0.0, random_token_prob=1.0)
-        draw = masks_for(phrases, str(path), tokenizer, [unmasked])(unmasked, 0)
+        draw = masks_for(phrases, str(path), tokenizer, [unmasked], unmasked.max_seq_length)(unmasked, 0)
         assert len(told) == number  # of the first one there is a phrase in the rows
     assert f"No phrase of {tmp_path}/1 occurs in the first " in told[0] and unmasked.paths[0] in told[0]
     for batch in _take(unmasked.batches(B, 3, masks=draw), 3):
         assert batch["masked_lm_weights"].sum() > 20 and not (batch["input_ids"] == VOCABULARY.mask_id).any()
     with pytest.raises(ValueError, match="`phrase_file` and `masking=phrase` require each other.* Received a list and"):
-        masks_for(Masking("ngram"), str(path), tokenizer, [unmasked])
+        masks_for(Masking("ngram"), str(path), tokenizer, [unmasked], unmasked.max_seq_length)
+    draw = masks_for(Masking(max_predictions=M), None, tokenizer, [unmasked], unmasked.max_seq_length // 2)
+    (batch,) = _take(unmasked.batches(B, 3, masks=draw(unmasked, 0)), 1)
+    assert batch["masked_lm_ids"].shape[1] == 2 * M  # the options are those of rows half as long

@@ -91,11 +91,13 @@ def test_the_program_writes_codes_latencies_and_a_page(tmp_path):
     server.script = [None, *[failure(grpc.StatusCode.UNAVAILABLE)] * 2]
     try:
         flags = [f"--server=localhost:{server.port}", f"--input_file={texts}", "--batch_size=2", "--seconds=0.5"]
-        done = run_program("load_test", *flags, "--rate=100", "--warm_up_seconds=0", f"--output_dir={tmp_path}/out")
+        flags += ["--rate=0.001,100", "--warm_up_seconds=0", f"--output_dir={tmp_path}/out"]
+        done = run_program("load_test", *flags)
     finally:
         server.stop().wait()
     assert done.returncode == 0, done.stderr
     assert "codes: OK" in done.stdout and "UNAVAILABLE 2" in done.stdout
+    assert "No request at 0.001 requests a second was answered within --seconds=0.5." in done.stderr
     run = json.loads((tmp_path / "out" / "load_test.json").read_text())["runs"]["100 requests a second"]
     assert run["codes"]["UNAVAILABLE"] == 2 and run["requests"] == len(server.requests) - 1
     assert {len(request.inputs[0].value.string_val) for request in server.requests} == {2}

@@ -24,9 +24,10 @@ from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.version_folders import check_stored_files, explain_no_versions, files_under, find_versions
-from bert_tf.serving.server.versions import ServedModel, State
+from bert_tf.serving.server.versions import Loading, ServedModel, State
 from tests.serving.models import QUICK, expected, export, truncate, variables, write_warmup
 
 
@@ -80,6 +81,25 @@ def test_a_newer_version_replaces_the_older_when_its_last_request_ends(model, ba
         inputs = {"text": np.array([b"fine"], object)}
         assert run_predict(old, old.model.signatures["serving_default"], inputs)["label"][0] == b"good"
     assert model.states() == {3: State("END"), 10: State("AVAILABLE")}
+
+
+def test_a_busy_server_loads_and_warms_a_version(base):
+    scheduler = Scheduler(max_pending_tokens=1)
+    model = ServedModel("film", str(base), loading=Loading(scheduler=scheduler))
+    with scheduler.requests.take(10):
+        model.poll()
+        assert model.states() == {3: State("AVAILABLE")}
+    model.close()
+
+
+def test_a_version_that_is_served_again_stays_so_when_its_last_request_of_before_ends(model, base):
+    export(base, 10, tag=0.875)
+    with model.lease():
+        model.poll()
+        shutil.rmtree(base / "10")
+        model.poll()
+        assert ask(model) == (3, 0.75)
+    assert model.states()[3] == State("AVAILABLE") and ask(model) == (3, 0.75)
 
 
 def test_a_version_that_is_deleted_gives_way_to_an_older_one_but_not_to_none(model, base, log):

@@ -81,7 +81,7 @@ def test_a_signal_is_acknowledged_while_the_step_is_still_made(monkeypatch):
             _send(signal.SIGINT)
             assert heard.wait(60)  # of the thread that hears of it
         entered.check()
-    assert len(said) == 1 and said[0].startswith("Ctrl-C: finishing the current step and saving its checkpoint;")
+    assert len(said) == 1 and said[0].startswith("Ctrl-C: finishing the current step and saving its checkpoint,")
     assert signal.set_wakeup_fd(wakeup) == -1
 
 

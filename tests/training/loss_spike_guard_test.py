@@ -70,6 +70,23 @@ def test_a_bad_batch_moves_nothing_and_is_counted(optimizer):
     assert int(step.guard.skipped_steps) == 4 and int(step.optimizer.iterations.numpy()) == 4
 
 
+def test_a_run_that_has_ended_with_a_skipped_step_stays_what_it_is(tmp_path):
+    run = RunConfig(
+        os.fspath(tmp_path), 8, 4, 0, 1e-3, save_checkpoints_steps=4, keep_optimizer=False,
+        step=StepConfig(guard=GuardConfig()), rollback=Rollback(),
+    )  # fmt: skip
+
+    def scaled(start, rollbacks=0):
+        for step, batch in enumerate(batches(run)(start), start + 1):
+            yield batch | {"times": tf.fill([8], np.nan if step == 2 else 1.0)}
+
+    for _ in range(2):  # made, and made again
+        trainer = Trainer(SCALED, run)
+        trainer.fit(scaled)
+        assert trainer.global_step == 4 and int(saved(tmp_path, 4)["global_step"]) == 3
+        assert (tmp_path / "checkpoint").read_text().startswith('model_checkpoint_path: "model.ckpt-4"')
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_a_guard_that_finds_nothing_changes_nothing_to_the_bit(accumulation):

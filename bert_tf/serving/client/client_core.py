@@ -147,7 +147,7 @@ def _clean(argument):
 
 
 # An overloaded server sends one of these phrases; gRPC's own messages without a server contain none of them.
-_FULL = re.compile(r"\bqueue\b", re.IGNORECASE)
+_FULL = re.compile(r"\bqueue\b|\btry again later\b", re.IGNORECASE)
 _AXES = 8  # shown in a message
 _TOO_LONG = "CLIENT: Received message larger"  # gRPC's message if this side rejects it
 WRONG = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)

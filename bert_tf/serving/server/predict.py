@@ -224,9 +224,12 @@ def run_predict(
     sequences = version.model.sequences
     sequences.check(signature, inputs)
     plan = sequences.plan(signature, inputs)
-    call.limits.check_tokens(plan.tokens)
+    held = contextlib.nullcontext()
+    if call is not INTERNAL:  # warm-up is bounded by its file, and must not fail because the server is busy
+        call.limits.check_tokens(plan.tokens)
+        held = version.scheduler.requests.take(plan.tokens)
     started = time.monotonic()
-    with version.scheduler.requests.take(plan.tokens), call.work.paused(call):
+    with held, call.work.paused(call):
         if version.batched:  # which has its own parts
             outputs = version.batched(signature, inputs, aliases, call)
         else:

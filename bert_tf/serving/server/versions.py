@@ -386,6 +386,7 @@ class ServedModel:
                 self._states[number] = State("AVAILABLE")
         if closed:
             self._free(version)
+            self._set_state(number, State("END"))
             return False
         seconds = time.monotonic() - started
         warmed = f"{requests} warm-up requests" if requests else "no warm-up requests"
@@ -455,7 +456,9 @@ class ServedModel:
                 version.batcher.close()
             version.model.close()
             return_free_memory()
-            self._set_state(version.number, State("END"))
+        with self._lock:
+            if self._states[version.number].name == "UNLOADING":  # it may have been loaded again by now
+                self._states[version.number] = State("END")
 
     def _set_state(self, number, state):
         with self._lock:

@@ -83,6 +83,10 @@ BAD = {
         ["--phases=64x3", "-max_seq_length"],
         r"No records with sequences of 64 tokens: in HOME/train\.tfrecord, all have 32",
     ),
+    "phases and a number of predictions, for records with masks": (
+        ["--phases=32x3", "-max_seq_length", "--max_predictions_per_seq=77"],
+        r"--phases and --max_predictions_per_seq cannot be combined for records that are masked already",
+    ),
     "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
     "masks for records that have some": (["--masking=span"], r"--masking requires records without masks, but"),
     "a random share for records with masks": (

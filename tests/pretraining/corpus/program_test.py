@@ -6,7 +6,7 @@ def test_flags_without_effect_are_told(program, corpus, tmp_path):
         f"--input_file={corpus}/*.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",
         "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--dynamic_masking", "--masking=span",
         f"--phrase_file={corpus}/vocab.txt", "--mask_token_prob=0.7",
-        "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
+        "--max_predictions_per_seq=9", "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
     ]  # fmt: skip
     (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
     done = program.run(flags)
@@ -17,6 +17,7 @@ def test_flags_without_effect_are_told(program, corpus, tmp_path):
         "--masking has no effect with --dynamic_masking, because training draws the masks.",
         "--phrase_file has no effect with --dynamic_masking, because training draws the masks.",
         "--mask_token_prob has no effect with --dynamic_masking, because training draws the masks.",
+        "--max_predictions_per_seq has no effect with --dynamic_masking, because training draws the masks.",
         "--beam_options has no effect without --runner.",
         "--document_start has no effect with files that are not prose.",
     ]
