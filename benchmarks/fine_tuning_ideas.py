@@ -19,13 +19,15 @@ all variants share them. The ideas:
 
 The word embeddings are frozen in all variants, because their update takes a fifth of a step's time on a CPU.
 Everything runs in one process, with the graphs of a variant shared by its runs. Each run adds a line to --results, and
-the same command continues where it was stopped. --only_report prints the tables of the runs that are there. With
---variants=standard,r_drop,multi_sample,held_out, this command makes or continues the published table:
+the same command continues where it was stopped. --only_report prints the tables of the runs that are there. This
+command makes or continues the published table:
 
     python benchmarks/fine_tuning_ideas.py --model=minilm --glue_dir=glue --sst_dir=sst2-tutorial --sets=sst-2 \\
-        --results=ideas.jsonl --examples=320 --eval_examples=600 --max_seq_length=64 --seeds=1,2,3
+        --results=benchmarks/results/fine-tuning-ideas.jsonl --examples=1000 --eval_examples=1000 --max_seq_length=64 \\
+        --variants=standard,r_drop,multi_sample,free_lb,smart,layerwise,held_out,lora,lora_plus
 
-To continue, the model and the two directories must have the same names.
+To continue, the model and the two directories must have the same names. With --sets=sts-b, cola or rte, it adds that
+dataset.
 """
 
 import dataclasses
