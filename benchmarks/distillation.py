@@ -41,7 +41,7 @@ def _once(path, make):
 def _records(options, path):
     _program("create_pretraining_data", f"--input_file={options.texts}", f"--vocab_file={options.teacher}/vocab.txt",
              f"--output_file={path}", f"--max_seq_length={options.row}",
-             f"--max_predictions_per_seq={options.row // 6}", "--sentence_objective=none", "--dynamic_masking",
+             "--sentence_objective=none", "--dynamic_masking",
              f"--dupe_factor={options.dupe_factor}")  # fmt: skip
 
 

@@ -161,10 +161,8 @@ def _masks(settings, objective, tokenizer, several, shortest):
     given = sorted(set(_MASK_FLAGS) & settings.given)
     if not objective.draws_masks:
         if given:
-            raise ValueError(
-                f"`{given[0]}` has no effect on this objective, `objective={settings.objective}`, which masks nothing. "
-                "Remove it."
-            )
+            names = ", ".join(f"`{name}`" for name in given)
+            logging.warning("%s has no effect with `objective=%s`, which masks nothing.", names, settings.objective)
         return None
     if not all(records.masked for records in several):
         return masks_for(make_masking(settings), settings.phrase_file, tokenizer, several, shortest)
@@ -172,6 +170,11 @@ def _masks(settings, objective, tokenizer, several, shortest):
         raise ValueError(
             f"`{given[0]}` requires records without masks, but some are masked already, such as "
             f"{several[0].paths[0]}. Create them with create_pretraining_data and `dynamic_masking`."
+        )
+    if settings.phases and "max_predictions_per_seq" in settings.given:
+        raise ValueError(
+            "`phases` and `max_predictions_per_seq` cannot be combined for records that are masked already, because "
+            "the records of each phase have their own number. Remove `max_predictions_per_seq`."
         )
     return None
 
@@ -198,13 +201,7 @@ def plan_records(settings: Settings) -> Phases:
     files = find_training_files(settings.input_file, settings.eval_file)
     if settings.phases:
         in_all = "num_train_steps" in settings.given or "%" in settings.phases
-        phases = parse_phases(settings.phases, files, batch_size, steps if in_all else None)
-        if "max_predictions_per_seq" in settings.given and all(records.masked for records in phases.all_records):
-            raise ValueError(
-                "`phases` and `max_predictions_per_seq` cannot be combined for records that are masked already, "
-                "because the records of each phase have their own number. Remove `max_predictions_per_seq`."
-            )
-        return phases
+        return parse_phases(settings.phases, files, batch_size, steps if in_all else None)
     records = Records.of(files, settings.max_seq_length, settings.max_predictions_per_seq)
     return Phases((Phase(records, batch_size, steps),))
 

@@ -357,7 +357,7 @@ def run_program(program, argv: Sequence[str]):
 def _continuation(settings):
     """Returns what happens when an interrupted command is given again."""
     if settings.get("do_train") and settings.get("overwrite_output_dir"):
-        return "start over, or without --overwrite_output_dir to resume from the last checkpoint"
+        return "start over, or without --overwrite_output_dir to resume from the last checkpoint, if this run wrote one"
     if settings.get("do_train") or "folds" in settings:
         return "resume from the last checkpoint, if one was written"
     if "rows_per_part" in settings:

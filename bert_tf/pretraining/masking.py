@@ -202,7 +202,7 @@ def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: lis
     def masks(records, seed):
         if records.masked:
             return None
-        most = masking.max_predictions * records.max_seq_length // shortest
+        most = max(1, masking.max_predictions * records.max_seq_length // shortest)
         return masker(dataclasses.replace(masking, max_predictions=most), vocabulary, seed)
 
     return masks

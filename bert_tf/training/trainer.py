@@ -166,7 +166,8 @@ class Trainer:
                 except Stopped as stopped:
                     if self._saved != step:
                         self._save(step, state, finite)
-                    again = "the same command again" + ", without `overwrite_output_dir`," * run.overwrite
+                    overwrites = run.overwrite and step > 0
+                    again = "the same command again" + ", without `overwrite_output_dir`," * overwrites
                     logging.warning("%s: stopped after step %d. Run %s to resume.", stopped.cause, step, again)
                     raise
         if self._average:

@@ -39,9 +39,10 @@ def test_a_checkpoint_has_its_own_embeddings():
         check_start(_start(init_checkpoint="somewhere"))
 
 
-def test_flags_of_masks_are_refused_where_nothing_is_masked():
-    settings = _settings(objective="left_to_right", masked_lm_prob=0.4)
-    with pytest.raises(ValueError, match="`masked_lm_prob` has no effect on .*`objective=left_to_right`, which masks"):
-        _masks(settings, make_objective(settings), None, [], 128)
+def test_flags_of_masks_have_no_effect_where_nothing_is_masked(caplog):
+    settings = _settings(objective="left_to_right", masked_lm_prob=0.4, masking="span")
+    assert _masks(settings, make_objective(settings), None, [], 128) is None
+    said = "`masked_lm_prob`, `masking` has no effect with `objective=left_to_right`, which masks nothing."
+    assert [record.getMessage() for record in caplog.records] == [said]
     plain = _settings(objective="left_to_right")
-    assert _masks(plain, make_objective(plain), None, [], 128) is None
+    assert _masks(plain, make_objective(plain), None, [], 128) is None and len(caplog.records) == 1

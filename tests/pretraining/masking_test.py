@@ -434,3 +434,6 @@ def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told
     draw = masks_for(Masking(max_predictions=M), None, tokenizer, [unmasked], unmasked.max_seq_length // 2)
     (batch,) = _take(unmasked.batches(B, 3, masks=draw(unmasked, 0)), 1)
     assert batch["masked_lm_ids"].shape[1] == 2 * M  # the options are those of rows half as long
+    draw = masks_for(Masking(max_predictions=M), None, tokenizer, [unmasked], 100 * unmasked.max_seq_length)
+    (batch,) = _take(unmasked.batches(B, 3, masks=draw(unmasked, 0)), 1)
+    assert batch["masked_lm_ids"].shape[1] == 1

@@ -88,7 +88,7 @@ def test_a_call_that_a_stopping_server_cancelled_is_tried_again(server, connect)
 @pytest.mark.parametrize("why", ["the queue holds 100 requests", "The server is at its limit; try again later"])
 def test_a_call_is_tried_no_more_often_than_retry_allows(server, connect, why):
     server.script = [failure(Code.UNAVAILABLE, why)] * 9
-    with pytest.raises(ConnectionError, match=f"is overloaded: {why}"):
+    with pytest.raises(ConnectionError, match=f"is overloaded: {why.split(';')[0]}. Try again later, or"):
         connect(retry=Retry(3, 0.001, 0.002)).ask({"text": ["abc"]})
     assert len(server.requests) == 3
     with pytest.raises(ConnectionError):

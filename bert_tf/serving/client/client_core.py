@@ -167,7 +167,8 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
     code, details = error.code(), clean(error.details() or "")
     if code == grpc.StatusCode.UNAVAILABLE and _FULL.search(details):
         return ConnectionError(
-            f"{server} is overloaded: {details}. Try again later, or send less at a time."
+            f"{server} is overloaded: {details.removesuffix('; try again later')}. Try again later, or send less at a "
+            "time."
         )
     if code in GONE:
         return ConnectionError(
