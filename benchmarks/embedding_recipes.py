@@ -22,11 +22,10 @@ import random
 import statistics
 import sys
 
-import numpy as np
 import scripts
 from paragraph_pairs import pairs
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.metrics import ranks, retrieval
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 
 DIMS = (384, 128, 64, 32)
@@ -123,9 +122,8 @@ def evaluate(folder, model, path):
         firsts, rests = (encoder([row[name] for row in rows]) for name in ("text_a", "text_b"))
         found = {}
         for dim in DIMS:
-            cosines = unit(firsts[:, :dim]) @ unit(rests[:, :dim]).T
-            ranks = 1 + (cosines > np.diag(cosines)[:, np.newaxis]).sum(1)
-            found |= {f"recall@1, {dim}": float(np.mean(ranks == 1)), f"MRR, {dim}": float(np.mean(1 / ranks))}
+            metrics = retrieval(ranks(firsts[:, :dim], rests[:, :dim]))
+            found |= {f"recall@1, {dim}": metrics["recall_at_1"], f"MRR, {dim}": metrics["mrr"]}
         path.write_text(json.dumps(found), encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))
 

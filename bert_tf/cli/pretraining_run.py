@@ -157,7 +157,11 @@ def make_masking(settings: Settings) -> Masking:
 
 
 def _masks(settings, objective, tokenizer, several, shortest):
-    """Returns what `masks_for` gives; None: nothing is masked, or all `several` records are, of which no flag tells."""
+    """Returns what `masks_for` gives; None if the objective masks nothing, or if all records are masked already.
+
+    Raises:
+        ValueError: a flag says how to mask records that are masked already.
+    """
     given = sorted(set(_MASK_FLAGS) & settings.given)
     if not objective.draws_masks:
         if given:

@@ -101,13 +101,13 @@ def compiles(settings: Settings, examples: float) -> bool:
         settings: the flags.
         examples: how many the run trains on, over all epochs, or else evaluates and predicts.
     """
-    from bert_tf.training.distribution import xla_by_default
+    from bert_tf.training import distribution
 
     if strategy_name(settings) == "tpu":
         return False  # everything on a TPU is compiled anyway, and as a whole
-    if settings.use_xla != AUTO:
-        return settings.use_xla == "true"
-    return not settings.get("pack_examples") and xla_by_default(examples)  # packed batches have too many shapes
+    if settings.use_xla == AUTO and settings.get("pack_examples"):
+        return False  # packed batches have too many shapes
+    return distribution.uses_xla(settings.use_xla, examples)
 
 
 def with_precision(settings: Settings) -> Settings:

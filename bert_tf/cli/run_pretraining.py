@@ -143,10 +143,8 @@ def main(settings):
     batches, scored = pretraining.streams()
     with strategy.scope():
         pretraining.load_teacher()
-        scored_rows = settings.max_eval_steps * settings.eval_batch_size
-        use_xla = program.compiles(
-            settings, pretraining.plan.num_train_examples if settings.do_train else scored_rows
-        )
+        trained, scored_rows = pretraining.plan.num_train_examples, settings.max_eval_steps * settings.eval_batch_size
+        use_xla = program.compiles(settings, trained if settings.do_train else scored_rows)
         run, task = pretraining.run_config(use_xla), pretraining.task()
         if settings.dry_run:
             _print_whether_it_fits(pretraining, task)

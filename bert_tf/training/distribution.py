@@ -8,7 +8,7 @@ import re
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.utils.names import STRATEGIES, number_of
+from bert_tf.utils.names import AUTO, STRATEGIES, number_of
 from bert_tf.utils.resources import best_precision, has_nvidia_gpu
 
 _BFLOAT16_GPU = (8, 0)  # the lowest compute capability of an NVIDIA GPU that multiplies in bfloat16 (Ampere)
@@ -62,14 +62,17 @@ def warn_of_unused_gpu():
 _EXAMPLES_FOR_XLA = 400_000
 
 
-def xla_by_default(examples: float) -> bool:
-    """Returns whether XLA pays off on this machine for a number of examples; on a CPU, oneDNN is faster in bfloat16.
+def uses_xla(use_xla: str, examples: float) -> bool:
+    """Returns whether steps are compiled with XLA; "auto": if that pays off. On a CPU, oneDNN is faster in bfloat16.
 
     Call it after `make_strategy`, which must be the first to use TensorFlow.
 
     Args:
+        use_xla: one of `names.USE_XLA`.
         examples: how many the run trains on, over all epochs, or else evaluates and predicts.
     """
+    if use_xla != AUTO:
+        return use_xla == "true"
     if not examples or not tf.config.list_logical_devices("GPU"):
         return False
     pays = examples >= _EXAMPLES_FOR_XLA

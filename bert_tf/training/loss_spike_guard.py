@@ -227,7 +227,7 @@ class Rollback:
             raise ValueError(_lost(step, bad, rollbacks, checkpoints.directory, results, state.model))
         back = whole[-2] if whole[-1] == returned_to and len(whole) > 1 else whole[-1]
         prefix = checkpoints.prefix(back)
-        state.restore(checkpoints.restore(prefix), prefix)
+        state.restore(checkpoints.restore(prefix), prefix, back)
         guard.rollbacks.assign(rollbacks + 1)
         guard.returned_to.assign(back)
         guard.skipped_steps.assign(skipped)

@@ -182,8 +182,10 @@ class TrainingState:
             named |= dict(zip(paths, average.means, strict=True))
         return named
 
-    def restore(self, saved: dict, path: str):
-        """Restores the state that `tensors` saved, and sets `ended_at` if the run had ended.
+    def restore(self, saved: dict, path: str, step: int):
+        """Restores the state that `tensors` saved after `step`, and sets `ended_at` if the run had ended.
+
+        The optimizer's own step, "global_step" in `saved`, does not count the steps that were skipped.
 
         Raises:
             ValueError: the run had other settings, or another model, or a value is not finite.
@@ -209,7 +211,7 @@ class TrainingState:
             variable.assign(saved[name])
         self.unreported = json.loads(saved.get(_UNREPORTED, "[]"))
         if _ENDED in saved:
-            self.ended_at = int(saved["global_step"])
+            self.ended_at = step
 
 
 def is_of_model(name: str) -> bool:
@@ -252,9 +254,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
     if own:
         step, prefix = own
-        state.restore(checkpoints.restore(prefix), prefix)
-        if state.ended_at is not None:
-            state.ended_at = step  # of the file; the optimizer's step, which was saved, leaves out skipped steps
+        state.restore(checkpoints.restore(prefix), prefix, step)
         logging.info("Continuing this run from step %d: %s", step, prefix)
         return state, step
     if initial:

@@ -26,7 +26,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import Examples, FineTuningTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.retraining import rows_by_label
-from bert_tf.training.distribution import xla_by_default
+from bert_tf.training.distribution import uses_xla
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.scoring import BatchSettings
@@ -34,7 +34,7 @@ from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import AUTO, USE_XLA
+from bert_tf.utils.names import USE_XLA
 
 _Fitted = TypeVar("_Fitted", bound="FineTunedEstimator")
 
@@ -258,8 +258,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     def _train(self, examples, held_out, weights):
         """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
-        trained = len(examples) * self.num_train_epochs
-        use_xla = xla_by_default(trained) if self.use_xla == AUTO else self.use_xla == "true"
+        use_xla = uses_xla(self.use_xla, len(examples) * self.num_train_epochs)
         model = load_description([os.fspath(self.model)])
         model.check_length(self.max_seq_length)
         task = self._make_task(model.config, examples, weights)

@@ -383,10 +383,9 @@ class ServedModel:
             closed = self._closed
             if not closed:
                 self._serving[number] = version
-                self._states[number] = State("AVAILABLE")
+            self._states[number] = State("UNLOADING" if closed else "AVAILABLE")
         if closed:
             self._free(version)
-            self._set_state(number, State("END"))
             return False
         seconds = time.monotonic() - started
         warmed = f"{requests} warm-up requests" if requests else "no warm-up requests"
