@@ -400,7 +400,7 @@ def _log_error(error, settings):
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
     if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
         logging.error("Error: another worker of this run has stopped or cannot be reached; see its log.")
-        logging.error("Run the same command again on all workers to resume from the last checkpoint.")
+        logging.error("Run the same command again on all workers to %s.", _continuation(settings))
         return True
     if not isinstance(error, (ValueError, OSError) + (_kinds(tf, ["ResourceExhaustedError"]) if tf else ())):
         return False

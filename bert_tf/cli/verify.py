@@ -18,14 +18,16 @@ from bert_tf.cli.serving_flags import VERIFY, tls_of
 
 FLAGS = VERIFY
 TAKES_TEXTS = True
+_OF_SERVER = {"model_name", "timeout", "tls", "tls_root_file", "tls_key_file", "tls_certificate_file"}
 
 
 def main(settings, paths):
     """Prints the table of signatures.
 
     Raises:
-        ValueError: there is not one path, or the model does not answer as it did.
+        ValueError: there is not one path, a flag has no effect, or the model does not answer as it did.
     """
+    _check_flags(settings.given)
     if settings.inspect:
         _inspect(settings, paths)
         return
@@ -46,6 +48,14 @@ def main(settings, paths):
         )
 
 
+def _check_flags(given):
+    others = ", ".join(f"--{name}" for name in sorted(given - {"inspect"}))
+    if "inspect" in given and others:
+        raise ValueError(f"{others} cannot be combined with --inspect, which only reads a graph. Remove one.")
+    if "server" not in given and (needless := ", ".join(f"--{name}" for name in sorted(given & _OF_SERVER))):
+        raise ValueError(f"{needless} requires --server; without it, the model is loaded here.")
+
+
 def _check_one(paths):
     if len(paths) != 1:
         raise ValueError(f"Pass one path, that of the export; got {len(paths)}: {' '.join(paths) or 'none'}.")
@@ -61,8 +71,6 @@ def _inspect(settings, paths):
     from bert_tf.serving.verification import find_export, find_versions
 
     _check_one(paths)
-    if settings.server:
-        raise ValueError("`inspect` and `server` cannot be combined: `inspect` only reads a graph. Remove one.")
     path = find_export(paths[0]) if os.path.isdir(paths[0]) and find_versions(paths[0]) else paths[0]
     faults = []
     for where, found in inspect_model(path).items():

@@ -81,9 +81,9 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
 
 
 def _split_line(path, number, line, task, text_inputs):
-    texts, fewest = line.split("\t"), len(text_inputs) + len(task.list_inputs)  # a list has at least two texts
-    if len(texts) < fewest or (len(texts) > fewest and not task.list_inputs):
-        names = [*text_inputs, *text_inputs[-1:] * len(task.list_inputs), *["..."] * len(task.list_inputs)]
+    texts = line.split("\t")
+    if len(texts) < len(text_inputs) or (len(texts) > len(text_inputs) and not task.list_inputs):
+        names = [*text_inputs, *["..."] * len(task.list_inputs)]
         raise ValueError(
             f"{os.fspath(path)}:{number}: a line must hold the model's input, {' <TAB> '.join(names)}. "
             f"Got {len(texts)} texts. Tabs separate texts, so replace all other tabs with spaces."

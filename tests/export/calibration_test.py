@@ -68,7 +68,7 @@ def test_batches_hold_examples_with_as_many_choices(trained, tmp_path):
     ("name", "lines", "message"),
     [
         ("regression", ["good\tfilm", "", "good film"], r"txt:3: .* input, text_a <TAB> text_b\. Got 1"),
-        ("choices", ["good film\tis"], r"txt:1: .*, context <TAB> choices <TAB> choices <TAB> \.\.\.\. Got 2"),
+        ("choices", ["good film"], r"txt:1: .*, context <TAB> choices <TAB> \.\.\.\. Got 1"),
         ("tagging", ["good\tfilm"], r"txt:1: .* input, text\. Got 2 texts"),
     ],
 )

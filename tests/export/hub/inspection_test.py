@@ -6,13 +6,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import types
 import zipfile
 
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli import verify
+from bert_tf.cli import program, verify
 from bert_tf.export.hub.inspection import inspect_model
 from tests.conftest import ROOT
 from tests.export.hub import hostile, models
@@ -221,18 +220,28 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     hostile.save(models.LookAlike(), tmp_path / "good" / "1")
     target.unlink(missing_ok=True)
 
-    def inspect(name, server=None):
-        verify.main(types.SimpleNamespace(inspect=True, server=server), [str(tmp_path / name)])
+    def inspect(name):
+        verify.main(program.parse_flags("verify", verify.FLAGS, ["--inspect"]), [str(tmp_path / name)])
 
     inspect("good")
     assert "may do more than compute: none" in capsys.readouterr().out
     with pytest.raises(ValueError, match="may do more than compute: "):
         inspect("bad")
     assert "WriteFile" in capsys.readouterr().out and not target.exists()
-    with pytest.raises(ValueError, match="`inspect` and `server` cannot be combined"):
-        inspect("good", "localhost:1")
     with pytest.raises(ValueError, match=r"is neither a directory with saved_model\.pb nor a \.keras file"):
         inspect("nowhere")
     command = [sys.executable, "-m", "bert_tf", "verify", tmp_path / "bad", "--inspect"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "WriteFile" in done.stdout and not target.exists()
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--inspect", "--server=localhost:1", "--timeout=1"], "--server, --timeout cannot be combined with --inspect"),
+        (["--model_name=films", "--tls"], "--model_name, --tls requires --server; without it, the model is loaded"),
+    ],
+)
+def test_verify_refuses_flags_without_effect(words, message):
+    with pytest.raises(ValueError, match=message):
+        verify.main(program.parse_flags("verify", verify.FLAGS, words), ["models/reviews"])
