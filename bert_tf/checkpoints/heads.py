@@ -20,7 +20,6 @@ HEADS = (
     r"tagger[/.].*",  # of a frozen encoder's features
     r"recurrent[/.].*",  # a BiLSTM and what is on it, for any task
     r"head/.*",  # a custom task's
-    r"mask_predictions[.].*",  # of replaced tokens, where the first token takes part; not supported
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
 )
 POOLER = "bert/pooler/dense/.*"

@@ -251,6 +251,9 @@ DEBERTA_NAMES = NameMap(
         *masked_lm_rows(
             "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
         ),
+        *dense("cls/replaced_tokens/dense", "mask_predictions.dense"),
+        *norm("cls/replaced_tokens/LayerNorm", "mask_predictions.LayerNorm"),
+        *head("cls/replaced_tokens", "mask_predictions.classifier"),
         *head("cls/squad", "qa_outputs"),
         *dense("classifier/dense", "pooler.dense"),
         *head("classifier", "classifier"),
@@ -262,6 +265,7 @@ DEBERTA_NAMES = NameMap(
     old_spellings=(
         ("lm_predictions.lm_head.bias", "cls.predictions.bias"),
         ("lm_predictions.lm_head.", "cls.predictions.transform."),
+        ("mask_predictions.classifer.", "mask_predictions.classifier."),  # as microsoft/DeBERTa spells it
     ),
 )
 
@@ -413,6 +417,7 @@ _MASKED_LM = [
     *_tf1_dense("cls/predictions/transform/dense"),
     *_tf1_norm("cls/predictions/transform/LayerNorm"),
     *_tf1("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
+    *_tf1("cls/predictions", "position_embeddings"),  # of the enhanced mask decoder; ours alone
 ]
 _PATHS = [
     *_tf1("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings", "task_type_embeddings"),
@@ -426,6 +431,7 @@ _PATHS = [
     *_tf1_dense("cls/squad/dense"),  # ours alone, as `head_norm` is
     *_tf1_norm("cls/squad/LayerNorm"),
     *_tf1_dense("cls/replaced_tokens/dense"),
+    *_tf1_norm("cls/replaced_tokens/LayerNorm"),
     *_tf1_head("cls/replaced_tokens"),
     *(f"{GENERATOR}{path}" for path in (*_RELATIVE, *_TF1_BLOCKS, *_MASKED_LM)),  # ours alone
     *_tf1_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone

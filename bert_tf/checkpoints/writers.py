@@ -181,6 +181,7 @@ def check_hugging_face(model: ModelArrays):
             f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; use the format bert_tf."
         )
     _check_layers(model.config)
+    _check_pretraining_heads(model.config, architecture)
     for path in model.arrays:
         if architecture.holds(path, model.arrays):
             name_map.from_ours(path, model.arrays)
@@ -223,6 +224,22 @@ def _check_layers(config):
             f"maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
             f"as wide as the layers, {config.hidden_size}; use the format bert_tf."
         )
+
+
+def _check_pretraining_heads(config, architecture):
+    """Raises ValueError if Transformers' head of this model_type computes something else from the same weights."""
+    context = families.family(config.model_type).fixed.get("replaced_token_context", False)
+    settings = {
+        "cls/predictions": ("enhanced_mask_decoder", False),
+        "cls/replaced_tokens": ("replaced_token_context", context),
+    }
+    for head in set(settings).intersection(architecture.heads):
+        name, expected = settings[head]
+        if (value := getattr(config, name)) != expected:
+            raise ValueError(
+                f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value}; use "
+                f"the format bert_tf, or drop the head: `leave_out={head}/.*`."
+            )
 
 
 def _check_positions(config, tokenizer):

@@ -76,6 +76,11 @@ class ExportOptions:
         Args:
             task: a `FineTuned`, or a fill-mask task.
         """
+        if self.has_fast_encoder and task.name == "fill_mask" and task.config.enhanced_mask_decoder:
+            raise ValueError(
+                "`export_for=cpu` and `export_dtype=int8` are not supported for a model that fills masks with an "
+                "enhanced mask decoder (enhanced_mask_decoder in its configuration). Remove the option."
+            )
         if self.export_for != "litert":
             return
         if task.config.local_attention:

@@ -179,12 +179,17 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     """Returns a model's head, with its weights.
 
     Raises:
-        ValueError: it has no masked-LM head.
+        ValueError: it has no masked-LM head, or one that cannot be applied to a layer's output.
     """
     if _BIAS not in getattr(model, "others", {}):
         raise ValueError(
             f"`model` must have a masked-LM head; {name_of_model(model)} has none. Load the model "
             "as it was after pretraining, before fine-tuning."
+        )
+    if model.config.enhanced_mask_decoder:
+        raise ValueError(
+            "`model` must have a masked-LM head that reads the output of a layer; that of "
+            f"{name_of_model(model)} has a decoder (enhanced_mask_decoder in its configuration). Use `fill_mask`."
         )
     return build_head(MaskedLMHead.of(model.config, dtype=model.encoder.dtype_policy), model)
 

@@ -45,7 +45,8 @@ class SelfAttention(ResidualLayer):
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], a factor per head for
     the probabilities, or None; `view`, the `LayerView` (local_attention.py) that belongs to the bias, or None;
-    `relative`, with `pos_att_type`, the table of `RelativePositions`. Output: float [B, S, H]; with
+    `relative`, with `pos_att_type`, the table of `RelativePositions`; `queries` float [B, S, H], if given, takes the
+    place of x in the queries and the residual, not in keys and values. Output: float [B, S, H]; with
     `return_probs=True`, a pair whose second item is [B, A, S, S], after dropout as in the original, and after
     `head_mask`.
     """
@@ -72,8 +73,10 @@ class SelfAttention(ResidualLayer):
         if self.norm_first and self.normalizes_input:
             self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None):
-        query, key, value = (self._split_heads(each) for each in self.queries_keys_values(x))
+    def call(
+        self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None, queries=None
+    ):
+        query, key, value = (self._split_heads(each) for each in self.queries_keys_values(x, queries))
         query, key, value = view.prepare(query, key, value) if view else (query, key, value)
         scores = tf.matmul(query, key, transpose_b=True)
         if self.pos_att_type:
@@ -85,14 +88,15 @@ class SelfAttention(ResidualLayer):
             probs *= tf.reshape(tf.cast(head_mask, probs.dtype), [-1, *[1] * (probs.shape.rank - 2)])
         y = tf.matmul(probs, value)
         y = self._join_heads(view.join(y) if view else y)
-        y = x + self.hidden_dropout(self.dense(y), training=training)
+        y = (x if queries is None else queries) + self.hidden_dropout(self.dense(y), training=training)
         y = y if self.norm_first else self.norm(y)
         return (y, probs) if return_probs else y
 
-    def queries_keys_values(self, x):
+    def queries_keys_values(self, x, queries=None):
         """Returns the queries, keys and values, float [B, S, A D] each, with the heads concatenated."""
-        x = self.norm(x) if self.norm_first and self.normalizes_input else x
-        return self.query(x), self.key(x), self.value(x)
+        if self.norm_first and self.normalizes_input:
+            x, queries = self.norm(x), None if queries is None else self.norm(queries)
+        return self.query(x if queries is None else queries), self.key(x), self.value(x)
 
     def position_keys_queries(self, relative, rows, training=None):
         """Returns the keys and the queries of relative positions for `position_scores`; None for an unused term."""

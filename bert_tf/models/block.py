@@ -17,8 +17,9 @@ class TransformerBlock(ResidualLayer):
         intermediate_size, hidden_act, gated_mlp, attention_bias, mlp_bias: as in `EncoderConfig`.
         num_heads and all others: as in `ResidualLayer`.
 
-    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask`, `view` and `relative` as in `SelfAttention`. Output:
-    float [B, S, H]; with `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
+    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask`, `view`, `relative` and `queries` as in
+    `SelfAttention`. Output: float [B, S, H]; with `return_probs=True`, a pair whose second item is the attention
+    probabilities [B, A, S, S].
     """
 
     def __init__(
@@ -90,9 +91,11 @@ class TransformerBlock(ResidualLayer):
             if not self.norm_first:
                 self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None):
+    def call(
+        self, x, bias, training=None, return_probs=False, head_mask=None, view=None, relative=None, queries=None
+    ):
         options = {"return_probs": return_probs, "head_mask": head_mask, "view": view, "relative": relative}
-        y = self.attention(x, bias, training=training, **options)
+        y = self.attention(x, bias, training=training, queries=queries, **options)
         y, probs = y if return_probs else (y, None)
         z = self.norm(y) if self.norm_first else y
         z = y + self.dropout(self.dense(self._inner(z, training)), training=training)

@@ -130,7 +130,7 @@ _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "
         "classifier_pooling", "maps_embeddings", "global_rope_theta", "local_rope_theta", "local_attention",
         "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
         "classifier_bias", "head_norm", "pos_att_type", "position_buckets", "max_relative_positions",
-        "position_biased_input")  # fmt: skip
+        "position_biased_input", "enhanced_mask_decoder", "replaced_token_context")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -199,6 +199,13 @@ class EncoderConfig:
             grow logarithmically. If None, each distance up to max_relative_positions has its own.
         max_relative_positions: the largest distance that is distinguished. If None, max_position_embeddings.
         position_biased_input: whether position embeddings are added to the input; if not, there is no position table.
+        enhanced_mask_decoder: whether the masked-LM head adds a table of absolute positions, and reads what
+            `Encoder.decoded` makes of these and of the encoder's outputs (He et al. 2021, arXiv 2006.03654, section
+            3.2). Requires `pos_att_type`, and that `position_biased_input` is false: the encoder then knows only
+            relative positions.
+        replaced_token_context: whether the head for replaced tokens begins with the sum of each token's vector and the
+            first one's, and a LayerNorm, as in DeBERTa's version 3 (microsoft/DeBERTa,
+            replaced_token_detection_model.py).
         extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
             have BERT's values, so that it is written back unchanged.
     """
@@ -244,6 +251,8 @@ class EncoderConfig:
     position_buckets: int | None = None
     max_relative_positions: int | None = None
     position_biased_input: bool = True
+    enhanced_mask_decoder: bool = False
+    replaced_token_context: bool = False
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -462,6 +471,11 @@ def _check_positions(c):
                  "position table either", c.global_rope_theta)  # fmt: skip
         _require(not c.first_position, "position_biased_input=False", "positions from 0",
                  f"first_position={c.first_position}")  # fmt: skip
+    if c.enhanced_mask_decoder:
+        _require(not c.position_biased_input, "enhanced_mask_decoder", "position_biased_input=False", "true")
+        _require(c.pos_att_type, "enhanced_mask_decoder", "pos_att_type", "none")
+        for name in ("norm_first", "is_decoder"):
+            _require(not getattr(c, name), "enhanced_mask_decoder", f"{name}=False", "true")
     if not c.pos_att_type:
         for name in ("position_buckets", "max_relative_positions"):
             _require(getattr(c, name) is None, name, "pos_att_type", "none")

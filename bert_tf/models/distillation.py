@@ -81,11 +81,13 @@ class DistillationModel(NamedInputsModel):
         return found
 
     def call(self, inputs, training=None):
-        outputs = self.encoder(encoder_inputs(inputs), training=training)
+        inputs_of_encoder = encoder_inputs(inputs)
+        outputs = self.encoder(inputs_of_encoder, training=training)
         x, found = outputs["sequence_output"], {}
         if self.masked_lm:
             table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes
-            found["mlm_logits"] = self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)
+            decoded = self.masked_lm.input_of(self.encoder, outputs, inputs_of_encoder, training)
+            found["mlm_logits"] = self.masked_lm(decoded, table, inputs["masked_lm_positions"], training=training)
         found["hidden"] = self.map(x, training=training) if self.map else x
         found |= zip(_OF_ATTENTION, attention_inputs(self.encoder, outputs, self.layer), strict=True)
         return {name: found[name] for name in self.shown}

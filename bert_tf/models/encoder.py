@@ -101,10 +101,7 @@ class Encoder(NamedInputsModel):
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
         self._check_head_mask(head_mask)
-        mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
-        mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
-        positions = None if sentence_ids is None else restarting_positions(sentence_ids)
-        views = layer_views(self.config, mask, sentence_ids, positions, self.compute_dtype, return_attention_probs)
+        mask, positions, views = self._views(inputs, return_attention_probs)
         relative = [self.relative.table()] if self.relative else []
         x = input_vectors
         if x is None:
@@ -128,6 +125,39 @@ class Encoder(NamedInputsModel):
             "encoder_outputs": states[1:],
         }
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def _views(self, inputs, whole=False):
+        """Returns the mask, the positions (None: 0, 1, 2, ...), and what `layer_views` returns."""
+        mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
+        mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
+        positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+        return mask, positions, layer_views(self.config, mask, sentence_ids, positions, self.compute_dtype, whole)
+
+    def decoded(self, outputs, inputs, table: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Returns what the enhanced mask decoder makes of the encoder's outputs, float [B, S, H].
+
+        The last block attends twice more to the output of the block below it. Its queries are that output, to which the
+        absolute positions are added, and then its own result (He et al. 2021, arXiv 2006.03654, section 3.2;
+        microsoft/DeBERTa, masked_language_model.py).
+
+        Args:
+            outputs, inputs: the encoder's.
+            table: embeddings of the positions, float [P, H].
+            training: as in a call.
+        """
+        training = training and self.trainable
+        _, positions, views = self._views(inputs)
+        below = [outputs["embedding_output"], *outputs["encoder_outputs"]][-2]
+        positions = tf.range(tf.shape(below)[1])[tf.newaxis] if positions is None else positions
+        queries = below + tf.gather(tf.cast(table, below.dtype), positions)
+        (bias, view), block, layers = views[-1], self.block_of(self.config.num_hidden_layers), len(views)
+        for n in range(2):
+            # A block that is used again gets other dropout masks.
+            seeds = seed_scope(current_seed() + tf.constant([0, layers + n])) if training else contextlib.nullcontext()
+            with seeds:
+                tensors = [below, self.relative.table(), queries]
+                queries, _ = self._run(block, tensors, bias, training, False, {"view": view})
+        return queries
 
     def _check_head_mask(self, head_mask):
         if head_mask is not None and len(head_mask) != (layers := self.config.num_hidden_layers):
@@ -161,8 +191,9 @@ class Encoder(NamedInputsModel):
         return self._stack()[layer - 1]
 
     def _run(self, block, tensors, bias, training, return_probs, options):
-        def run(x, relative=None):  # arguments, because recomputation has no gradients for other tensors
-            return block(x, bias, training=training, return_probs=return_probs, relative=relative, **options)
+        def run(x, relative=None, queries=None):  # arguments, because recomputation has no gradients for other tensors
+            own = options if queries is None else options | {"queries": queries}
+            return block(x, bias, training=training, return_probs=return_probs, relative=relative, **own)
 
         if return_probs:
             return run(*tensors)

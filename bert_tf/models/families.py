@@ -526,8 +526,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         restated=("layer_types", "rope_parameters"),
         sizes=MODERNBERT,
     ),
-    # He et al. 2021 (version 2, and version 3, which was pretrained on replaced tokens). Transformers, too, has no
-    # enhanced mask decoder: the masked-LM head reads the encoder's output.
+    # He et al. 2021 (version 2, and version 3, which was pretrained on replaced tokens).
     "deberta-v2": Family(
         name_map="deberta-v2",
         classes="DebertaV2",
@@ -538,7 +537,8 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         defaults={"hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24, "intermediate_size": 6144}
         | {"layer_norm_eps": 1e-7, "type_vocab_size": 0, "classifier_act": "gelu", "pos_att_type": ()}
         | {"position_biased_input": True},
-        fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
+        | {"replaced_token_context": True},
         restate=_read_relative_positions,
         restated=("legacy", "conv_kernel_size", "embedding_size", "pooler_hidden_size", "attention_head_size"),
         keras_hub=KerasHub(

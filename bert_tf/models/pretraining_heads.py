@@ -19,8 +19,7 @@ class MaskedLMHead(ConfiguredLayer):
     T [V, E] is the table of word embeddings.
 
     The masked positions are gathered first: the product with the vocabulary is the most expensive of the whole network,
-        and only
-    about 15 % of the positions need it.
+    and only about 15 % of the positions need it.
 
     Args:
         vocab_size: V, rows of the embedding table.
@@ -28,11 +27,13 @@ class MaskedLMHead(ConfiguredLayer):
         width: `EncoderConfig.embedding_width` E; If None, H.
         use_bias, norm_bias: whether the linear map W and the LayerNorm have biases.
         tied: `EncoderConfig.tie_word_embeddings`; if not, `output_weights` [V, E] stands in for `word_embeddings`.
+        positions: number of rows P of the table of the enhanced mask decoder, `position_embeddings` [P, H]. If None,
+            there is no decoder.
 
-    Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], preferably in the compute dtype, which
-    does not belong to the head; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output: float32 [B, M, V]
-    logits. The product with T is computed in the compute dtype and the bias is added in float32, so that its gradient
-    is a sum of float32 numbers.
+    Inputs: `sequence_output` float [B, S, H], as from `input_of`; `word_embeddings` float [V, E], preferably in the
+    compute dtype, which does not belong to the head; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output:
+    float32 [B, M, V] logits. The product with T is computed in the compute dtype and the bias is added in float32, so
+    that its gradient is a sum of float32 numbers.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class MaskedLMHead(ConfiguredLayer):
         tied=True,
         use_bias=True,
         norm_bias=True,
+        positions=None,
         **kwargs,
     ):
         kwargs.setdefault("name", "predictions")
@@ -55,7 +57,7 @@ class MaskedLMHead(ConfiguredLayer):
         self.epsilon = epsilon
         self.width = width
         self.tied = tied
-        self.use_bias, self.norm_bias = use_bias, norm_bias
+        self.use_bias, self.norm_bias, self.positions = use_bias, norm_bias, positions
 
     @classmethod
     def of(cls, config, **kwargs):
@@ -63,7 +65,8 @@ class MaskedLMHead(ConfiguredLayer):
         c = config
         act = c.classifier_act if c.head_norm else c.hidden_act
         shape = c.vocab_size, act, c.initializer_range, c.layer_norm_eps, c.embedding_size, c.tie_word_embeddings
-        return cls(*shape, c.classifier_bias, c.norm_bias, **kwargs)
+        positions = c.max_position_embeddings if c.enhanced_mask_decoder else None
+        return cls(*shape, c.classifier_bias, c.norm_bias, positions, **kwargs)
 
     def build(self, input_shape, *_):
         width, settings = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
@@ -73,14 +76,27 @@ class MaskedLMHead(ConfiguredLayer):
             self.dense.build((None, input_shape[-1]))
             self.norm = LayerNorm(self.epsilon, self.norm_bias, name="LayerNorm", **settings)
             self.norm.build((None, width))
+        start = initializer(self.initializer_range)
+        if self.positions:
+            shape = self.positions, input_shape[-1]
+            self.position_embeddings = self.add_weight(name="position_embeddings", shape=shape, initializer=start)
         if not self.tied:
-            start = initializer(self.initializer_range)
             self.output_weights = self.add_weight(
                 name="output_weights", shape=(self.vocab_size, width), initializer=start
             )
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.vocab_size,), initializer="zeros", autocast=False
         )
+
+    def input_of(self, encoder, outputs, inputs, training=None):
+        """Returns what the head reads, float [B, S, H]: the encoder's output, or what the mask decoder makes of it.
+
+        Args:
+            encoder: whose `inputs` and `outputs` are given.
+        """
+        if not self.positions:
+            return outputs["sequence_output"]
+        return encoder.decoded(outputs, inputs, tf.convert_to_tensor(self.position_embeddings), training)
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions, training=None):
         x = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)  # [B, M, H]
@@ -131,28 +147,45 @@ class ReplacedTokenHead(ConfiguredLayer):
     """Replaced-token detection head: a logit per token, original or replaced (ELECTRA, Clark et al. 2020, section 2).
 
     Args:
-        hidden_act, initializer_range: as in `EncoderConfig`.
+        hidden_act, initializer_range, epsilon, norm_bias: as in `EncoderConfig`.
+        context: `EncoderConfig.replaced_token_context`: x_i becomes LayerNorm(x_i + x_0) first.
 
     Input: `sequence_output` float [B, S, H]. Output: float32 [B, S], logits; above 0 means replaced.
-    Weights: `dense/kernel` [H, H], `dense/bias`, `output_weights` [1, H], `output_bias` [1].
+    Weights: `dense/kernel` [H, H], `dense/bias`, `output_weights` [1, H], `output_bias` [1]; with context, those of
+    `LayerNorm`.
     """
 
-    def __init__(self, hidden_act="gelu", initializer_range=0.02, **kwargs):
+    def __init__(
+        self, hidden_act="gelu", initializer_range=0.02, epsilon=1e-12, norm_bias=True, context=False, **kwargs
+    ):
         kwargs.setdefault("name", "replaced_tokens")
         super().__init__(**kwargs)
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
+        self.epsilon, self.norm_bias, self.context = epsilon, norm_bias, context
+
+    @classmethod
+    def of(cls, config, **kwargs):
+        """Returns the head of an `EncoderConfig`."""
+        c = config
+        settings = c.initializer_range, c.layer_norm_eps, c.norm_bias, c.replaced_token_context
+        return cls(c.hidden_act, *settings, **kwargs)
 
     def build(self, input_shape):
         width, settings = input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
         self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **settings)
         self.dense.build(input_shape)
+        if self.context:
+            self.norm = LayerNorm(self.epsilon, self.norm_bias, name="LayerNorm", **settings)
+            self.norm.build(input_shape)
         start = initializer(self.initializer_range)
         self.output_weights = self.add_weight(name="output_weights", shape=(1, width), initializer=start)
         self.output_bias = self.add_weight(name="output_bias", shape=(1,), initializer="zeros", autocast=False)
 
     def call(self, sequence_output, training=None):
-        x = self.dense(sequence_output, training=training)
+        x = sequence_output
+        x = self.norm(x + x[:, :1]) if self.context else x
+        x = self.dense(x, training=training)
         weights = tf.cast(self.output_weights[0], x.dtype)
         return tf.cast(tf.linalg.matvec(x, weights), tf.float32) + tf.cast(self.output_bias, tf.float32)
 
@@ -217,7 +250,7 @@ class Pretrainer(NamedInputsModel):
     def call(self, inputs, training=None, encode=None):
         inputs_of_encoder = encoder_inputs(inputs)
         outputs = encode(inputs_of_encoder) if encode else self.encoder(inputs_of_encoder, training=training)
-        x = outputs["sequence_output"]
+        x = self.masked_lm.input_of(self.encoder, outputs, inputs_of_encoder, training)
         table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes
         logits = {"mlm_logits": self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)}
         if not self.next_sentence:

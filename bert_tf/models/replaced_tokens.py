@@ -108,7 +108,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         self.encoder = Encoder(c, rematerialize, **policy)
         self.generator = Encoder(g, rematerialize, embeddings=self.encoder.embeddings, **policy)
         self.masked_lm = MaskedLMHead.of(g, **policy)
-        self.replaced_tokens = ReplacedTokenHead(c.hidden_act, c.initializer_range, **policy)
+        self.replaced_tokens = ReplacedTokenHead.of(c, **policy)
         self._build_parts()
         self.trainable = trainable
 
@@ -138,7 +138,9 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         """Returns the generator's logits at the masked positions, float32 [B, M, V]."""
         apart = seed_scope(current_seed() + tf.constant([0, _APART])) if training else contextlib.nullcontext()
         with apart:
-            x = self.generator(encoder_inputs(inputs), training=training)["sequence_output"]
+            inputs_of_encoder = encoder_inputs(inputs)
+            outputs = self.generator(inputs_of_encoder, training=training)
+            x = self.masked_lm.input_of(self.generator, outputs, inputs_of_encoder, training)
         table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)
         return self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)
 

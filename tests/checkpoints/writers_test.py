@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import read_labels
@@ -217,6 +218,31 @@ def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
     assert _same({path: open_checkpoint(tmp_path).stored(path) for path in arrays}, model.arrays)
     without = [path for path in _paths_of_post_norm() if path not in arrays]
     assert without == [path for path in without if "/output/LayerNorm/" in path] and len(without) == 4
+
+
+def test_the_head_for_replaced_tokens_of_deberta_s_releases(tmp_path):
+    model = models.model("deberta", "discriminator")
+    assert "cls/replaced_tokens/LayerNorm/gamma" in model.arrays
+    writers.write_model(tmp_path, "huggingface", model)
+    assert "mask_predictions.LayerNorm.weight" in load_file(tmp_path / "model.safetensors")
+    checkpoint = open_checkpoint(tmp_path)
+    assert _same({path: checkpoint.stored(path) for path in model.arrays}, model.arrays)
+    other = dataclasses.replace(model, config=dataclasses.replace(model.config, replaced_token_context=False))
+    with pytest.raises(ValueError, match="only supports replaced_token_context=True for this model_type"):
+        writers.write_model(tmp_path, "huggingface", other)
+
+
+def test_a_mask_decoder_which_transformers_lacks(tmp_path):
+    model = models.model("deberta", "masked_lm")
+    config = dataclasses.replace(model.config, enhanced_mask_decoder=True)
+    table = {"cls/predictions/position_embeddings": np.ones((20, config.hidden_size), np.float32)}
+    model = dataclasses.replace(model, config=config, arrays={**model.arrays, **table})
+    with pytest.raises(ValueError, match="only supports enhanced_mask_decoder=False .* `leave_out=cls/predictions/"):
+        writers.write_model(tmp_path, "huggingface", model)
+    writers.write_model(tmp_path, "bert_tf", model)
+    assert EncoderConfig.load(tmp_path) == config
+    checkpoint = open_checkpoint(tmp_path)
+    assert _same({path: checkpoint.stored(path) for path in model.arrays}, model.arrays)
 
 
 def test_a_text_read_by_the_mean_where_others_read_the_first_token(tmp_path):

@@ -124,7 +124,7 @@ def _masked_lm(config, arrays):
 
 
 def _replaced_tokens(config, arrays):
-    head = build_in_cls(ReplacedTokenHead(config.hidden_act, **_FLOAT32), config.hidden_size)
+    head = build_in_cls(ReplacedTokenHead.of(config, **_FLOAT32), config.hidden_size)
     return head, lambda head, x, encoder: head(x)
 
 

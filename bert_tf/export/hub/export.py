@@ -213,16 +213,20 @@ _INPUTS = tuple(INPUTS.values())
 
 
 def _encode(encoder, inputs, training):
-    features = {ours: inputs[theirs] for ours, theirs in INPUTS.items()}
-    features["input_ids"] = ensure_length(features["input_ids"], encoder.config)
-    outputs = encoder(features, training=training)
+    outputs = encoder(_features(encoder, inputs), training=training)
     return {name: outputs[name] for name in ("pooled_output", "sequence_output", "encoder_outputs")}
 
 
+def _features(encoder, inputs):
+    features = {ours: inputs[theirs] for ours, theirs in INPUTS.items()}
+    return features | {"input_ids": ensure_length(features["input_ids"], encoder.config)}
+
+
 def _fill(encoder, head, inputs, training):
-    outputs = _encode(encoder, inputs, training)
-    table = encoder.embeddings.word_embeddings
-    logits = head(outputs["sequence_output"], tf.convert_to_tensor(table), inputs[_POSITIONS], training=training)
+    features = _features(encoder, inputs)
+    outputs = encoder(features, training=training)
+    x, table = head.input_of(encoder, outputs, features, training), encoder.embeddings.word_embeddings
+    logits = head(x, tf.convert_to_tensor(table), inputs[_POSITIONS], training=training)
     return outputs | {"mlm_logits": logits}
 
 

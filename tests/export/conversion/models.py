@@ -105,7 +105,8 @@ def _head(config, kind, name, size):
         return first | {f"{name}/output_bias": (config.vocab_size,)}
     last = {f"{name}/output_weights": (size, wide), f"{name}/output_bias": (size,)}
     two = kind == "discriminator" or name == "classifier" and kind != "tokens" and config.classifier_act
-    last |= norm(f"{name}/LayerNorm", wide) if config.head_norm else {}
+    context = kind == "discriminator" and config.replaced_token_context
+    last |= norm(f"{name}/LayerNorm", wide) if config.head_norm or context else {}
     return last | (dense(f"{name}/dense", wide) if two or config.head_norm else {})
 
 

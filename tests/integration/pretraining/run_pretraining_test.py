@@ -79,6 +79,13 @@ VARIANTS = {
          "--phases=16x2,32x2@8"],
         OF_REPLACED,
     ),
+    "replaced tokens, mask decoder": (
+        "packed", ["--objective=electra", "--generator_size=0.5", "--bert_config_file=HOME/disentangled.json"],
+        OF_REPLACED,
+    ),
+    "mask decoder": (
+        "packed", ["--rematerialize", "--precision=mixed_bfloat16", "--bert_config_file=HOME/disentangled.json"], KEYS,
+    ),
     "ALBERT": ("unmasked_swapped", ["--objective=albert", "--bert_config_file=HOME/albert.json"], KEYS),
     "RoBERTa": ("unmasked_alone", ["--objective=roberta", "--mask_token_prob=0.9"], WITHOUT_SENTENCES),
     "ERNIE": ("unmasked", ["--objective=ernie", "--phrase_file=HOME/phrases.list"], KEYS),
@@ -260,6 +267,16 @@ def _check(folder, name, said):
         assert np.abs(after[variable] - before[variable]).max() > 0
 
 
+def _check_mask_decoder(folder):
+    """The decoder's positions matter to the filled masks."""
+    filler, text = Filler(folder, top_k=2), "the film [MASK] a story ."
+    (before,) = filler([text])
+    table = filler.model.layers[-1].masked_lm.position_embeddings
+    table.assign(-5 * table)
+    (after,) = filler([text])
+    assert np.abs(np.subtract(before["probability"], after["probability"])).max() > 1e-4
+
+
 def _check_albert(folder):
     """Its layers are one, and its table is narrow."""
     config = EncoderConfig.load(folder)
@@ -345,6 +362,7 @@ def test_every_variant(material, tmp_path):
     for name in VARIANTS:
         _check(tmp_path, name, said[name])
     _check_albert(tmp_path / "ALBERT")
+    _check_mask_decoder(tmp_path / "mask_decoder")
     assert "Phrases: 2; 1 more contain tokens that the vocabulary lacks." in said["ERNIE"]["log"]
     assert "No phrase of" not in said["ERNIE"]["log"]
 
