@@ -1,11 +1,52 @@
-"""A tiny pretrained model, made once for all files of tests."""
+"""Tiny models that the tests of this folder share: pretrained, fine-tuned, exported, and loaded for indexes."""
+
+import os
 
 import pytest
 
+from bert_tf.export.export_options import DEFAULT
+from bert_tf.export.saved_model import export_trained
+from bert_tf.inference import search
+from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import tiny
+from tests.export import models
 
 
 @pytest.fixture(scope="session")
 def pretrained(made_once) -> str:
     """The folder of a tiny checkpoint with both heads of pretraining."""
     return str(made_once("pretrained", tiny.pretrained))
+
+
+@pytest.fixture(scope="session")
+def trained(made_once):
+    """trained(name) -> the folder of a trained model of `tests/export/models.py`."""
+    return lambda name: str(made_once(f"trained-{name}", lambda folder: models.write_trained(folder, name)))
+
+
+@pytest.fixture(scope="session")
+def exported(made_once, trained):
+    """exported(name, options) -> the folder of an export's versions."""
+
+    def export(name, options=DEFAULT):
+        kind = f"export-{name}-{options.dtype}-{options.export_for}"  # the name that the tests of exports give it
+        return str(made_once(kind, lambda folder: export_trained(trained(name), str(folder), options)))
+
+    return export
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_encoders():
+    """Lets all indexes of a file of tests share the encoders of a model: each takes half a second to trace."""
+    kept = {}
+
+    def encoder(path, **options):
+        files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+        key = str(path), repr(sorted(options.items())), str([(file, os.stat(file).st_mtime_ns) for file in files])
+        if key not in kept:
+            kept[key] = SentenceEncoder(path, **options)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "SentenceEncoder", encoder)
+        yield

@@ -13,7 +13,6 @@ from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.options import EmbeddingOptions
 from tests import tiny
-from tests.export.models import write_trained
 from tests.run_cases import run_here
 from tests.tasks.reranking.support import write_jsonl
 from tests.tasks.support import options
@@ -85,9 +84,8 @@ def test_copies_of_a_text_are_one_candidate(index, tmp_path, monkeypatch):
     assert [each.negatives for each in mine_negatives(copies, positives, mining)] == expected
 
 
-def test_a_reranker_scores_them(index, tmp_path):
-    write_trained(tmp_path, "reranking")
-    reranker, mining = Reranker(tmp_path), MiningOptions(4, 0.001, 1, 30)
+def test_a_reranker_scores_them(index, trained, tmp_path):
+    reranker, mining = Reranker(trained("reranking")), MiningOptions(4, 0.001, 1, 30)
     query, positives = next(iter(POSITIVES.items()))
     [mined] = mine_negatives(index, {query: positives}, mining, reranker=reranker)
     texts = [hit.text for hit in index.search([query], 99)[0] if hit.text not in (query, *positives)][:30]

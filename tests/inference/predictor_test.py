@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.results import split_answer
@@ -22,22 +22,6 @@ BFLOAT16 = ExportOptions("bfloat16")
 # The longest first, as batches are, so that the signature below computes the very same batch.
 TEXTS = sorted((text for text, _ in tiny.texts(9, seed=4)), key=len, reverse=True)
 FILM = "the film is good ."
-
-
-@pytest.fixture(scope="session")
-def trained(made_once):
-    return lambda name: str(made_once(f"trained-{name}", lambda folder: models.write_trained(folder, name)))
-
-
-@pytest.fixture(scope="session")
-def exported(made_once, trained):
-    """exported(name, options) -> the folder of an export's versions."""
-
-    def export(name, options=DEFAULT):
-        kind = f"export-{name}-{options.dtype}-{options.export_for}"  # the name that the tests of exports give it
-        return str(made_once(kind, lambda folder: export_trained(trained(name), str(folder), options)))
-
-    return export
 
 
 @pytest.fixture(scope="module")

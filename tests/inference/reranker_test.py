@@ -6,12 +6,10 @@ import pytest
 
 import bert_tf
 from bert_tf.cli import serve as serve_command
-from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
 from tests import tiny
 from tests.documentation import checks
-from tests.export.models import write_trained
 from tests.inference.search_service_test import post
 from tests.run_cases import run_here
 
@@ -20,11 +18,8 @@ QUERY = "a good film"
 
 
 @pytest.fixture(scope="module")
-def export(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reranking")
-    write_trained(folder, "reranking")
-    export_trained(str(folder))
-    return str(folder / "export")
+def export(exported):
+    return exported("reranking")
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +87,6 @@ def test_the_route_of_a_server_reranks(export, index, expected):
         server.stop()
 
 
-def test_another_model_is_refused(tmp_path):
-    write_trained(tmp_path, "classification")
-    export_trained(str(tmp_path))
+def test_another_model_is_refused(exported):
     with pytest.raises(ValueError, match="`rerank` must be a reranker, with the inputs query, documents.*has text"):
-        Reranker(tmp_path / "export")
+        Reranker(exported("classification"))

@@ -9,7 +9,6 @@ from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.retrieval import JudgedQueries, evaluate_search
 from bert_tf.inference.search import Hit, SearchIndex
 from tests import tiny
-from tests.export.models import write_trained
 from tests.run_cases import run_here
 
 WORDS = [*tiny.GOOD, *tiny.BAD, *tiny.FILL]
@@ -67,12 +66,12 @@ def test_the_command_evaluates(index, files):
 
 
 @pytest.mark.slow
-def test_a_reranker_is_evaluated_with_the_search(index, files, tmp_path):
-    write_trained(tmp_path / "rank", "reranking")
-    words = [f"--index_dir={index.directory}", *files, f"--rerank={tmp_path}/rank", "--rerank_top_k=12", "--json"]
+def test_a_reranker_is_evaluated_with_the_search(index, files, trained):
+    model = trained("reranking")
+    words = [f"--index_dir={index.directory}", *files, f"--rerank={model}", "--rerank_top_k=12", "--json"]
     ended = run_here("search", words)
     assert ended["status"] == 0, ended["log"]
-    names, reranker = list(DOCUMENTS)[:4], Reranker(tmp_path / "rank")
+    names, reranker = list(DOCUMENTS)[:4], Reranker(model)
     judged = JudgedQueries([DOCUMENTS[name] for name in names],
                            [{name: 1} for name in names[:3]] + [{"gone": 1}])  # fmt: skip
     expected = evaluate_search(judged, lambda queries: [found[:10] for found in

@@ -5,24 +5,19 @@ import re
 
 import pytest
 
-from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.serving.verification import find_export, open_export
 from tests import tiny
 from tests.conftest import ROOT
-from tests.export.models import write_trained
 from tests.run_cases import run_here
 
 DOCUMENTS = {"a": "the story of people , and music", "b": "", "c": "a warm film is good to see — 音楽"}
 
 
 @pytest.fixture(scope="module")
-def export(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("questions")
-    write_trained(folder, "questions")
-    export_trained(str(folder))
-    return str(folder / "export")
+def export(exported):
+    return exported("questions")
 
 
 def test_answers_are_spans_of_the_documents_and_ordered_by_score(export):
@@ -44,9 +39,9 @@ def test_answers_are_spans_of_the_documents_and_ordered_by_score(export):
 
 
 @pytest.mark.slow
-def test_a_trained_model_answers_like_its_export(export):
+def test_a_trained_model_answers_like_its_export(export, trained):
     hits = [[Hit(name, 0.5, text, {}) for name, text in DOCUMENTS.items()]]
-    (expected,), (found,) = (SearchReader(path)(["a film"], hits) for path in (export, export.removesuffix("/export")))
+    (expected,), (found,) = (SearchReader(path)(["a film"], hits) for path in (export, trained("questions")))
     assert [each[2:] for each in found] == [each[2:] for each in expected]
     assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-5)
 
@@ -81,8 +76,6 @@ def test_the_page_on_search(minilm, export, tmp_path, monkeypatch, capsys):
     assert {answer.id for answer in names["answers"]} == {"a"}
 
 
-def test_another_model_is_refused(tmp_path):
-    write_trained(tmp_path, "classification")
-    export_trained(str(tmp_path))
-    with pytest.raises(ValueError, match="`reader` must be a question-answering model.*export has text"):
-        SearchReader(tmp_path / "export")
+def test_another_model_is_refused(exported):
+    with pytest.raises(ValueError, match="`reader` must be a question-answering model.*classification.*has text"):
+        SearchReader(exported("classification"))

@@ -9,7 +9,6 @@ import urllib.request
 import pytest
 
 from bert_tf.cli import serve as serve_command
-from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
@@ -18,7 +17,6 @@ from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.documentation import checks
-from tests.export.models import write_trained
 from tests.run_cases import run_here
 
 DOCUMENTS = {"a": "the story of people , and music", "b": "a warm film is good to see"}
@@ -71,10 +69,8 @@ def test_hits_are_those_of_the_index_and_follow_its_changes(index, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reader_answers_from_the_hits(index, tmp_path):
-    write_trained(tmp_path / "questions", "questions")
-    export_trained(str(tmp_path / "questions"))
-    reader = tmp_path / "questions" / "export"
+def test_a_reader_answers_from_the_hits(index, exported):
+    reader = exported("questions")
     words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", f"--search_reader={reader}"]
     server = serve_command.start_server(checks.read("serve", words)[0])
     try:
