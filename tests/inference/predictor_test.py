@@ -119,13 +119,13 @@ def test_one_text_has_one_answer_and_many_keep_their_order(classify):
     assert classify("film \ud83d") == classify("film ")  # a lone surrogate is no text
 
 
-def test_examples_of_several_texts(exported):
-    ask = bert_tf.Predictor(exported("questions"))
+def test_examples_of_several_texts(predictors):
+    ask = predictors("questions")
     named = {"context": FILM, "question": "is it"}
     answer = ask(("is it", FILM))
     assert answer == ask(named) == ask([("is it", FILM)])[0] == ask((named,))[0]
     assert FILM[answer["start"] : answer["end"]] == answer["answer"]
-    choose = bert_tf.Predictor(exported("choices"))
+    choose = predictors("choices")
     answers = choose([(FILM, ["a", "b"]), (FILM, ("a", "b", "to")), (FILM, ["a", "b"])])
     assert [len(each["probabilities"]) for each in answers] == [2, 3, 2] and answers[0] == answers[2]
 
@@ -138,7 +138,7 @@ def test_four_threads(classify, trained):
             assert list(pool.map(predictor, [texts] * 4)) == [expected] * 4
 
 
-def test_a_file(classify, exported, tmp_path):
+def test_a_file(classify, predictors, tmp_path):
     rows = [text for text, _ in tiny.texts(200, seed=2)]
     plain, table = tmp_path / "texts.txt", tmp_path / "table.jsonl"
     plain.write_text("\n".join(rows), encoding="utf-8")
@@ -157,7 +157,7 @@ def test_a_file(classify, exported, tmp_path):
     assert answer == classify(f"{FILM}é")
     with pytest.raises(ValueError, match="`separator` applies only to .csv and .tsv files. Received .*texts.txt"):
         classify.predict_file(plain, separator=";")
-    ask = bert_tf.Predictor(exported("questions"))
+    ask = predictors("questions")
     (answer,) = ask.predict_file(str(tmp_path / "pairs.csv"), text_column=["context", "q"])
     assert answer == ask(("is it", FILM))
     with pytest.raises(ValueError, match=r"`text_column` must name one column for each .* \(question, context\)"):
