@@ -141,35 +141,8 @@ class Trainer:
             self._average, self._saved = state.step.average, step
             check_equal_on_workers(step, "first step")
             _log_if_over(step, state, run)
-            finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
             begin = functools.partial(self._begin, stack, on_begin, step, state.model)
-            with Interruption() as interruption:
-                try:
-                    stream = self._start(step, state, batches, callbacks, begin)
-                    if run.rollback and step == 0:
-                        self._save(step, state, finite)  # a rollback needs a checkpoint
-                    while step < run.num_train_steps and state.ended_at is None:
-                        batch = next(stream, None)
-                        if batch is None:
-                            raise _too_few_batches(step, run)
-                        with interruption.held():
-                            results = state.step(batch)
-                            step, went_back = self._finish_step(step + 1, results, state, finite)
-                        interruption.check()
-                        if went_back:
-                            stream = self._start(step, state, batches, callbacks)
-                            continue
-                        for callback in callbacks:
-                            callback(step, results, state)
-                    if self._saved != step:  # a callback has ended the run between two checkpoints
-                        self._save(step, state, finite)
-                except Stopped as stopped:
-                    if self._saved != step:
-                        self._save(step, state, finite)
-                    overwrites = run.overwrite and step > 0
-                    again = "the same command again" + ", without `overwrite_output_dir`," * overwrites
-                    logging.warning("%s: stopped after step %d. Run %s to resume.", stopped.cause, step, again)
-                    raise
+            self._take_steps(step, state, batches, callbacks, begin)
         if self._average:
             self._average.exchange()
         self._take_result(state, keep_best)
@@ -222,6 +195,38 @@ class Trainer:
         return self._scorer_of(self.model).outputs(scoring)
 
     # --- Parts of `fit` ---
+
+    def _take_steps(self, step, state, batches, callbacks, begin):
+        """Trains from `step` on to the end of the run, or until it is stopped, and saves the last step."""
+        run = self.run
+        finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
+        with Interruption() as interruption:
+            try:
+                stream = self._start(step, state, batches, callbacks, begin)
+                if run.rollback and step == 0:
+                    self._save(step, state, finite)  # a rollback needs a checkpoint
+                while step < run.num_train_steps and state.ended_at is None:
+                    batch = next(stream, None)
+                    if batch is None:
+                        raise _too_few_batches(step, run)
+                    with interruption.held():
+                        results = state.step(batch)
+                        step, went_back = self._finish_step(step + 1, results, state, finite)
+                    interruption.check()
+                    if went_back:
+                        stream = self._start(step, state, batches, callbacks)
+                        continue
+                    for callback in callbacks:
+                        callback(step, results, state)
+                if self._saved != step:  # a callback has ended the run between two checkpoints
+                    self._save(step, state, finite)
+            except Stopped as stopped:
+                if self._saved != step:
+                    self._save(step, state, finite)
+                overwrites = run.overwrite and step > 0
+                again = "the same command again" + ", without `overwrite_output_dir`," * overwrites
+                logging.warning("%s: stopped after step %d. Run %s to resume.", stopped.cause, step, again)
+                raise
 
     def _callbacks(self, run, held_out, keep_best, patience):
         """Returns the callbacks of a step, in order; the report is written last, when its data are complete."""
