@@ -164,6 +164,8 @@ def _train_and_score(pretraining, task, run, batches, scored):
 
     settings = pretraining.settings
     trainer, scoring = Trainer(task, run, pretraining.history(run)), Scoring(scored)
+    if settings.do_eval or settings.eval_file:
+        next(scored())  # records that cannot be read, or do not fill a batch, end the run before it begins
     with tracked(trainer.history):
         if settings.do_train:
             trainer.fit(batches, pretraining.begin, held_out=scoring if settings.eval_file else None)

@@ -178,6 +178,7 @@ class Batches:
     Args:
         dataset: yields {name: tensor [B, ...]}.
         find_fault: returns a ValueError that describes a fault of the files, or None.
+        paths: of the files.
 
     Attributes:
         dataset: the dataset itself; if iterated directly, it raises TensorFlow's errors.
@@ -187,8 +188,8 @@ class Batches:
         tf.errors.OpError: another error occurred.
     """
 
-    def __init__(self, dataset: tf.data.Dataset, find_fault):
-        self.dataset = without_autotune(dataset)
+    def __init__(self, dataset: tf.data.Dataset, find_fault, paths: list[str]):
+        self.dataset, self.paths = without_autotune(dataset), paths
         self._find_fault = find_fault
 
     def map(self, function) -> "Batches":
@@ -197,7 +198,7 @@ class Batches:
 
     def replace_dataset(self, dataset: tf.data.Dataset) -> "Batches":
         """Returns batches from another dataset that reads the same files."""
-        return Batches(dataset, self._find_fault)
+        return Batches(dataset, self._find_fault, self.paths)
 
     def __iter__(self):
         batch = None
@@ -214,8 +215,8 @@ class Batches:
             raise fault from error
         if batch is None:
             raise ValueError(
-                "The record files do not contain a full batch. Use a smaller batch, more steps or more "
-                "records."
+                f"The record files, such as {self.paths[0]}, do not contain a full batch. Use a smaller batch, more "
+                "steps or more records."
             )
 
 
@@ -412,7 +413,8 @@ class Records:
             return masks(number, batch) if masks else batch
 
         dataset = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return Batches(dataset.prefetch(2), functools.partial(find_wrong_record, self.paths, parse, limits))
+        find_fault = functools.partial(find_wrong_record, self.paths, parse, limits)
+        return Batches(dataset.prefetch(2), find_fault, self.paths)
 
     def _limits(self):
         length, vocab_size = self.max_seq_length, self.vocab_size

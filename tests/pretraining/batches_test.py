@@ -314,4 +314,4 @@ def test_an_error_that_no_file_causes_is_not_searched_for_in_the_files():
 
     dataset = tf.data.Dataset.range(1).map(lambda n: tf.py_function(fail, [n], tf.int64))
     with pytest.raises(tf.errors.ResourceExhaustedError, match="no room"):
-        list(Batches(dataset, search))
+        list(Batches(dataset, search, ["a.tfrecord"]))

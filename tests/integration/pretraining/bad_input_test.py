@@ -37,6 +37,10 @@ BAD = {
         r"short\.tfrecord does not match HOME/train\.tfrecord: input_ids is 16 int64 in the former and "
         rf"{LENGTH} int64 in the latter",
     ),
+    "held-out records that do not fill a batch": (
+        ["--eval_file=HOME/train.tfrecord", "--eval_batch_size=5000"],
+        r"The record files, such as HOME/train\.tfrecord, do not contain a full batch\. Use a smaller batch",
+    ),
     "held-out records of another sentence objective": (
         ["--eval_file=HOME/packed.tfrecord"],
         r"the same `sentence_objective`\. HOME/packed\.tfrecord was made with sop, but HOME/train\.tfrecord with nsp",
