@@ -31,6 +31,11 @@ COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "quantization_config": ((None,), "weights are floating-point numbers"),
     "rope_scaling": ((None,), "positions are not scaled"),
 }
+# The same for rotary positions. Transformers' ModernBERT ignores the key; published files have the default of BERT's
+# class, or "sans_pos" (as in mmBERT and Ettin), which ModernBERT's training code calls embeddings without positions.
+COMPUTED_IF_ROTARY: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "position_embedding_type": (("absolute", "sans_pos", None), "positions are rotary"),
+}
 # As COMPUTED, for one class: the suffix of its name -> its table.
 COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
     "ElectraForMultipleChoice": {
@@ -84,15 +89,17 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
 
 
 def check_keys(values: Mapping[str, Any]):
-    """Raises ValueError, naming the key, if a configuration has an unsupported setting."""
+    """Raises ValueError, naming the key, if a configuration, with our names, has an unsupported setting."""
     named = values.get("architectures")
     classes = named if isinstance(named, list) else []
-    rules = [COMPUTED, *(rules for name, rules in COMPUTED_BY.items() if name in classes)]
-    for key, (allowed, computed) in ((key, rule) for each in rules for key, rule in each.items()):
+    computed = {**COMPUTED, **(COMPUTED_IF_ROTARY if values.get("global_rope_theta") is not None else {})}
+    rules = [computed, *(rules for name, rules in COMPUTED_BY.items() if name in classes)]
+    for key, (allowed, reason) in ((key, rule) for each in rules for key, rule in each.items()):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
+            stated = ", ".join(json.dumps(value) for value in allowed if value is not None or len(allowed) == 1)
             raise ValueError(
-                f"{key} must be {json.dumps(allowed[0])} or absent, because {computed} here. Received: "
-                f"{brief(values[key])}; use another model."
+                f"{key} must be {stated} or absent, because {reason} here. Received: {brief(values[key])}; use another "
+                "model."
             )
 
 
@@ -346,8 +353,8 @@ class EncoderConfig:
             ValueError: a key is missing, has the wrong type or an unsupported value, or its `model_type` is not in
                 `families.FAMILIES`.
         """
-        check_keys(values)
         values = _translate(dict(values))
+        check_keys(values)
         if "vocab_size" not in values:
             raise ValueError(f"The BERT configuration lacks vocab_size. It has the keys {brief(sorted(values))}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
