@@ -120,6 +120,7 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
 
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
+ACTIVATION_FIELDS = ("hidden_act", "classifier_act")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 
@@ -412,7 +413,7 @@ def _check_field(field, value):
         return
     if field.default is None and value is None:
         return
-    if field.name in ("hidden_act", "classifier_act"):
+    if field.name in ACTIVATION_FIELDS:
         good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
     elif field.name == "classifier_pooling":
         good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
@@ -517,12 +518,20 @@ def _translate(values):
             "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "
             "Transformers whatever the key says. Received: true; remove the key."
         )
-    values = row.read(values)
-    act = values.get("hidden_act", "gelu")
-    if not isinstance(act, str):
-        raise ValueError(f"hidden_act must be the name of an activation. Received: {brief(act)}.")
-    act = act.lower()
+    read = {"hidden_act": "gelu", **row.read(values)}
+    for name in ACTIVATION_FIELDS:
+        if name == "hidden_act" or read.get(name) is not None:  # without `classifier_act`, there is no such map
+            read[name] = _translate_activation(row.key_in(values, name), read[name], hugging_face)
+    return read if hugging_face else {**_GOOGLE_DEFAULTS, **read}
+
+
+def _translate_activation(key, given, hugging_face):
+    if not isinstance(given, str):
+        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}.")
+    act = given.lower()
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
-    values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(act, act)
-    return values if hugging_face else {**_GOOGLE_DEFAULTS, **values}
+    act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
+    if act not in ACTIVATIONS:
+        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}.")
+    return act

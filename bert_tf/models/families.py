@@ -368,13 +368,17 @@ class Family:
             ours.pop(name, None)
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
-                key = next((theirs for theirs, ours_ in self.keys.items() if ours_ == name and theirs in values), name)
                 raise ValueError(
-                    f"{key} must be {value!r} or absent for this model_type. Received: {brief(ours[name])}."
+                    f"{self.key_in(values, name)} must be {value!r} or absent for this model_type. Received: "
+                    f"{brief(ours[name])}."
                 )
         if self.pad_before_positions is not None:
             self._place_positions(ours)
         return {**self.defaults, **ours}
+
+    def key_in(self, values: Mapping[str, Any], name: str) -> str:
+        """Returns the key of a configuration file that states our field `name`: the family's, or `name` itself."""
+        return next((theirs for theirs, ours in self.keys.items() if ours == name and theirs in values), name)
 
     def _place_positions(self, ours):
         """Sets first_position, which follows from the padding id.

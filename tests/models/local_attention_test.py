@@ -144,7 +144,7 @@ def _modernbert(**changes):
         ({"classifier_pooling": "max"}, r"classifier_pooling must be one of \('cls', 'mean'\). Received: 'max'"),
         ({"decoder_bias": False}, "decoder_bias must be True or absent for this model_type. Received: False"),
         ({"classifier_activation": "relu"}, "classifier_activation must be 'gelu' or absent for this model_type."),
-        ({"hidden_activation": "silu"}, "hidden_act must be one of"),
+        ({"hidden_activation": "silu"}, r"hidden_activation must be one of .*\. Received: 'silu'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling must be null or absent, because"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
          "rope_parameters must have the rope_type default, because positions are not scaled here. Received: {'rope_"),
@@ -159,10 +159,10 @@ def _modernbert(**changes):
          "rope_parameters must have only rope_type and rope_theta for sliding_attention. Received also: factor; use"),
         ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types must be full_attention in every n-th"),
         ({"layer_types": "all"}, "layer_types must be full_attention in every n-th layer from the first on"),
-        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every n-th layer .* Received: \[\['a'\]\]\."),
+        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every n-th .* Received: \[\['a'\]\]\."),
         ({"layer_types": ["full_attention"], "num_hidden_layers": 6},
          "layer_types must have one entry for each layer, and num_hidden_layers is 6. Received: a list of 1; "),
-        ({"layer_types": ["full_attention"]}, "layer_types must have one .* num_hidden_layers is 22. Received: a list of 1;"),
+        ({"layer_types": ["full_attention"]}, "for each layer, and num_hidden_layers is 22. Received: a list of 1; "),
     ],
 )  # fmt: skip
 def test_files_of_modernbert_that_are_refused(changes, message):
