@@ -24,7 +24,7 @@ from bert_tf.checkpoints.writer_base import (
     write_labels,
 )
 from bert_tf.models import families
-from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config import ACTIVATION_FIELDS, EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.sentence_transformers_files import (
     CROSS_ENCODER,
@@ -284,7 +284,8 @@ def hugging_face_config(model: ModelArrays, architecture: Architecture) -> dict:
         values["embedding_size"] = config.embedding_width
     if "num_hidden_groups" in row.defaults:
         values["num_hidden_groups"] = config.num_blocks
-    values = row.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
+    acts = {name: _ACTIVATIONS.get(values[name], values[name]) for name in ACTIVATION_FIELDS if name in values}
+    values = row.write(values | acts)
     values |= {"model_type": config.model_type, "architectures": [f"{row.classes}{architecture.ending}"]}
     values["pad_token_id"] = model.tokenizer.pad_id
     for key in ("id2label", "label2id", "num_labels", HEAD_CLASS):

@@ -1,7 +1,6 @@
 """Queries with documents and their relevances: lists in .jsonl and .parquet, triples in .tsv and .csv."""
 
 import dataclasses
-import math
 import os
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
@@ -15,6 +14,8 @@ _FORMS = (
     'a line is {"query": ..., "positives": [...], "negatives": [...]}, or {"query": ..., "documents": [...], '
     '"relevances": [...]}'
 )
+MOST_RELEVANT = 2**24  # up to here, float32, in which losses are computed, has every whole number
+_MOST_SCORE = 1e30  # so that differences of scores are finite in float32, too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,22 +142,26 @@ def _document(at, value):
 
 def _relevances(at, value, count):
     values = value if isinstance(value, list) else []
-    if len(values) != count or not all(isinstance(each, int | float) and each == each // 1 for each in values):
+    if len(values) != count or not all(_is_within(each, MOST_RELEVANT) and each == each // 1 for each in values):
         raise ValueError(
-            f"{at}: 'relevances' must be a list of {count} whole numbers, one for each of the documents. Received: "
-            f"{excerpt(value)}; correct this line."
+            f"{at}: 'relevances' must be a list of {count} whole numbers from -{MOST_RELEVANT} to {MOST_RELEVANT}, one "
+            f"for each of the documents. Received: {excerpt(value)}; correct this line."
         )
     return list(map(int, values))
 
 
 def _scores(at, value, count):
     values = value if isinstance(value, list) else []
-    if len(values) != count or not all(isinstance(each, int | float) and math.isfinite(each) for each in values):
+    if len(values) != count or not all(_is_within(each, _MOST_SCORE) for each in values):
         raise ValueError(
-            f"{at}: 'scores' must be a list of {count} numbers, one for each document, those of positives before those "
-            f"of negatives. Received: {excerpt(value)}; correct this line."
+            f"{at}: 'scores' must be a list of {count} numbers, from -{_MOST_SCORE:g} to {_MOST_SCORE:g}, one for each "
+            f"document, those of positives before those of negatives. Received: {excerpt(value)}; correct this line."
         )
     return list(map(float, values))
+
+
+def _is_within(value, most):
+    return isinstance(value, int | float) and abs(value) <= most
 
 
 def _document_ids(at, value, count):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from bert_tf.data.columns import NAME, TEXT, is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
+from bert_tf.data.ranking_files import MOST_RELEVANT
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.utils.names import number_of
 
@@ -61,6 +62,11 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
             if line == 1 and len(cells) in (3, 4):
                 continue
             raise ValueError(f"{line_position(path, line)}: {_QRELS}. Received: {excerpt(cells)}; correct this line.")
+        if float(whole) > MOST_RELEVANT:
+            raise ValueError(
+                f"{line_position(path, line)}: a relevance must be from -{MOST_RELEVANT} to {MOST_RELEVANT}. Received: "
+                f"{excerpt(cells)}; correct this line."
+            )
         judged, document = found.setdefault(cells[0], {}), cells[-2]
         if document in judged:
             raise ValueError(

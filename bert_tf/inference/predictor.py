@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import tensorflow as tf
@@ -152,22 +152,29 @@ class Predictor:
             yield from (answers.get(number) for number, _ in rows)
 
 
-def load_predictor(path: str | os.PathLike, inputs: tuple[str, ...], parameter: str, kind: str) -> Predictor:
+def load_predictor(
+    path: str | os.PathLike,
+    inputs: tuple[str, ...],
+    parameter: str,
+    kind: str,
+    advise: Callable[[str], str] = lambda path: "",
+) -> Predictor:
     """Returns the predictor of a model that must take certain inputs.
 
     Args:
         path: as in `Predictor`.
         inputs: what the model must take.
         parameter, kind: for the error message: who asks, and for what, such as "a reranker".
+        advise: returns the end of that message for the directory of a trained model with other inputs.
 
     Raises:
         ValueError: there is no such model, or it has other inputs.
     """
-    predictor = Predictor(path)
+    predictor, path = Predictor(path), os.fspath(path)
     if predictor.inputs != inputs:
         raise ValueError(
-            f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {os.fspath(path)} has "
-            f"{', '.join(predictor.inputs)}."
+            f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {path} has "
+            f"{', '.join(predictor.inputs)}.{'' if _is_export(path) else advise(path)}"
         )
     return predictor
 

@@ -1,10 +1,13 @@
 """Reranks the documents that a search has found, with a cross-encoder."""
 
+import json
 import os
 from collections.abc import Sequence
 
 from bert_tf.inference.predictor import load_predictor
 from bert_tf.inference.search import Hit
+from bert_tf.models.config_files import task_in
+from bert_tf.models.sentence_transformers_files import CROSS_ENCODER, SCORE_ACTIVATIONS
 from bert_tf.serving.client.requests import DOCUMENTS
 
 _CHUNK = 16  # documents scored together: their scores do not depend on each other
@@ -25,7 +28,7 @@ class Reranker:
     """
 
     def __init__(self, path: str | os.PathLike) -> None:
-        self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker")
+        self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker", _advise)
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
         """Returns the hits of each query with the reranker's scores, the highest first; of equal ones, as they came.
@@ -43,3 +46,18 @@ class Reranker:
         scores = [score for answer in answers for score in answer["scores"]]
         scored = [hit._replace(score=score) for hit, score in zip(hits, scores, strict=True)]
         return sorted(scored, key=lambda hit: -hit.score)
+
+
+def _advise(directory):
+    """Returns how to name the activation of a classifier with one output, which may be a reranker; "" for others."""
+    # Imported here, because an export needs none of it.
+    from bert_tf.checkpoints.loading import load_description
+    from bert_tf.tasks.reranking import has_one_score
+
+    if task_in(directory) is not None or not has_one_score(load_description([directory])):
+        return ""
+    key = json.dumps({CROSS_ENCODER: {"activation_fn": SCORE_ACTIVATIONS["sigmoid"]}})
+    return (
+        f" Its files name no activation of a reranker's scores; if it is one, add {key[1:-1]} to its config.json "
+        f"(for logits, {SCORE_ACTIVATIONS['identity']})."
+    )

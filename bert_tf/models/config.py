@@ -31,6 +31,11 @@ COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "quantization_config": ((None,), "weights are floating-point numbers"),
     "rope_scaling": ((None,), "positions are not scaled"),
 }
+# The same for rotary positions. Transformers' ModernBERT ignores the key; published files have the default of BERT's
+# class, or "sans_pos" (as in mmBERT and Ettin), which ModernBERT's training code calls embeddings without positions.
+COMPUTED_IF_ROTARY: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "position_embedding_type": (("absolute", "sans_pos", None), "positions are rotary"),
+}
 # As COMPUTED, for one class: the suffix of its name -> its table.
 COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
     "ElectraForMultipleChoice": {
@@ -84,15 +89,17 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
 
 
 def check_keys(values: Mapping[str, Any]):
-    """Raises ValueError, naming the key, if a configuration has an unsupported setting."""
+    """Raises ValueError, naming the key, if a configuration, with our names, has an unsupported setting."""
     named = values.get("architectures")
     classes = named if isinstance(named, list) else []
-    rules = [COMPUTED, *(rules for name, rules in COMPUTED_BY.items() if name in classes)]
-    for key, (allowed, computed) in ((key, rule) for each in rules for key, rule in each.items()):
+    computed = {**COMPUTED, **(COMPUTED_IF_ROTARY if values.get("global_rope_theta") is not None else {})}
+    rules = [computed, *(rules for name, rules in COMPUTED_BY.items() if name in classes)]
+    for key, (allowed, reason) in ((key, rule) for each in rules for key, rule in each.items()):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
+            stated = ", ".join(json.dumps(value) for value in allowed if value is not None or len(allowed) == 1)
             raise ValueError(
-                f"{key} must be {json.dumps(allowed[0])} or absent, because {computed} here. Received: "
-                f"{brief(values[key])}; use another model."
+                f"{key} must be {stated} or absent, because {reason} here. Received: {brief(values[key])}; use another "
+                "model."
             )
 
 
@@ -113,6 +120,7 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
 
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
+ACTIVATION_FIELDS = ("hidden_act", "classifier_act")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 
@@ -355,8 +363,8 @@ class EncoderConfig:
             ValueError: a key is missing, has the wrong type or an unsupported value, or its `model_type` is not in
                 `families.FAMILIES`.
         """
-        check_keys(values)
         values = _translate(dict(values))
+        check_keys(values)
         if "vocab_size" not in values:
             raise ValueError(f"The BERT configuration lacks vocab_size. It has the keys {brief(sorted(values))}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
@@ -414,7 +422,7 @@ def _check_field(field, value):
         return
     if field.default is None and value is None:
         return
-    if field.name in ("hidden_act", "classifier_act"):
+    if field.name in ACTIVATION_FIELDS:
         good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
     elif field.name == "classifier_pooling":
         good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
@@ -524,12 +532,20 @@ def _translate(values):
             "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "
             "Transformers whatever the key says. Received: true; remove the key."
         )
-    values = row.read(values)
-    act = values.get("hidden_act", "gelu")
-    if not isinstance(act, str):
-        raise ValueError(f"hidden_act must be the name of an activation. Received: {brief(act)}.")
-    act = act.lower()
+    read = {"hidden_act": "gelu", **row.read(values)}
+    for name in ACTIVATION_FIELDS:
+        if name == "hidden_act" or read.get(name) is not None:  # without `classifier_act`, there is no such map
+            read[name] = _translate_activation(row.key_in(values, name), read[name], hugging_face)
+    return read if hugging_face else {**_GOOGLE_DEFAULTS, **read}
+
+
+def _translate_activation(key, given, hugging_face):
+    if not isinstance(given, str):
+        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}.")
+    act = given.lower()
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
-    values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(act, act)
-    return values if hugging_face else {**_GOOGLE_DEFAULTS, **values}
+    act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
+    if act not in ACTIVATIONS:
+        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}.")
+    return act

@@ -162,29 +162,64 @@ def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+# Kind of attention in Transformers 5 -> the key of version 4 for the base of its rotary positions.
+_ROPE_BASES = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
+
+
 def _read_layer_types(values: Mapping[str, Any]) -> dict[str, Any]:
     """Converts `layer_types` and `rope_parameters` of Transformers 5 to the keys of version 4 that mean the same."""
     values = dict(values)
     kinds, rope = values.pop("layer_types", None), values.pop("rope_parameters", None)
     if kinds is not None:
-        local = [kind == "sliding_attention" for kind in kinds] if isinstance(kinds, list) else []
-        steps = (values.get("global_attn_every_n_layers"), *range(1, len(local) + 1))
-        fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
-        if not (every := next(fits, None)) or not {*kinds} <= {"full_attention", "sliding_attention"}:
+        values["global_attn_every_n_layers"] = _every_n_layers(kinds, values)
+    return values if rope is None else values | _rope_bases(rope)
+
+
+def _every_n_layers(kinds, values):
+    known = isinstance(kinds, list) and all(kind in list(_ROPE_BASES) for kind in kinds)
+    local = [kind == "sliding_attention" for kind in kinds] if known else []
+    steps = (values.get("global_attn_every_n_layers"), *range(1, len(local) + 1))
+    fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
+    if not known or not (every := next(fits, None)):
+        raise ValueError(
+            "layer_types must be full_attention in every n-th layer from the first on, and sliding_attention in "
+            f"the others. Received: {brief(kinds)}."
+        )
+    layers = values.get("num_hidden_layers", FAMILIES["modernbert"].defaults["num_hidden_layers"])
+    if type(layers) is int and len(kinds) != layers:
+        raise ValueError(
+            f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}. Received: a "
+            f"list of {len(kinds)}; correct one of the two keys."
+        )
+    return every
+
+
+def _rope_bases(rope):
+    given = rope if isinstance(rope, Mapping) else {}
+    flat = {key: value for key, value in given.items() if key not in _ROPE_BASES}
+    entries = {kind: given[kind] for kind in _ROPE_BASES if given.get(kind) is not None}
+    for each in (flat, *entries.values()):
+        if isinstance(each, Mapping) and each.get("rope_type", "default") != "default":
             raise ValueError(
-                "layer_types must be full_attention in every n-th layer from the first on, and sliding_attention in "
-                f"the others. Received: {brief(kinds)}."
+                "rope_parameters must have the rope_type default, because positions are not scaled here. Received: "
+                f"{brief(each)}; use another model."
             )
-        values["global_attn_every_n_layers"] = every
-    for kind, key in (("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta")):
-        match rope.get(kind) if isinstance(rope, Mapping) else rope:
-            case None:
-                continue
-            case {"rope_theta": theta, **others} if others in ({}, {"rope_type": "default"}):
-                values[key] = theta
-            case other:
-                raise ValueError(f"rope_parameters must have the rope_type default. Received: {brief(other)}.")
-    return values
+    # Transformers 5 adds these two to the file of a model without local attention, and ignores them.
+    if given is not rope or not flat.items() <= {"rope_type": "default", "rope_theta": None}.items():
+        raise ValueError(
+            f"rope_parameters must state rope_theta for each of {' and '.join(_ROPE_BASES)}. Received: {brief(rope)}; "
+            'write {"full_attention": {"rope_theta": 160000.0}, "sliding_attention": {"rope_theta": 10000.0}}, with '
+            "the model's own values."
+        )
+    for kind, entry in entries.items():
+        if not isinstance(entry, Mapping) or entry.get("rope_theta") is None:
+            raise ValueError(f"rope_parameters must state rope_theta for {kind}. Received: {brief(entry)}; add it.")
+        if others := sorted({*entry} - {"rope_type", "rope_theta"}):
+            raise ValueError(
+                f"rope_parameters must have only rope_type and rope_theta for {kind}. Received also: "
+                f"{', '.join(others)}; use another model."
+            )
+    return {_ROPE_BASES[kind]: entry["rope_theta"] for kind, entry in entries.items()}
 
 
 # === Families ===
@@ -333,13 +368,17 @@ class Family:
             ours.pop(name, None)
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
-                key = next((theirs for theirs, ours_ in self.keys.items() if ours_ == name and theirs in values), name)
                 raise ValueError(
-                    f"{key} must be {value!r} or absent for this model_type. Received: {brief(ours[name])}."
+                    f"{self.key_in(values, name)} must be {value!r} or absent for this model_type. Received: "
+                    f"{brief(ours[name])}."
                 )
         if self.pad_before_positions is not None:
             self._place_positions(ours)
         return {**self.defaults, **ours}
+
+    def key_in(self, values: Mapping[str, Any], name: str) -> str:
+        """Returns the key of a configuration file that states our field `name`: the family's, or `name` itself."""
+        return next((theirs for theirs, ours in self.keys.items() if ours == name and theirs in values), name)
 
     def _place_positions(self, ours):
         """Sets first_position, which follows from the padding id.

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -121,8 +122,7 @@ class RerankingTask(FineTuningTask):
     @classmethod
     def from_foreign_model(cls, directory, model):
         """Returns a reranker if the files are those of a CrossEncoder with one output."""
-        number = model.config.extra.get("num_labels", 2) if model.labels is None else len(model.labels)
-        if number != 1 or not names_class(model.config, cls.architecture):
+        if not has_one_score(model):
             return None
         activation = read_activation(directory, model.config.extra)
         if activation is None:
@@ -249,6 +249,12 @@ class RerankingTask(FineTuningTask):
             "scores": tf.where(there, scores, 0.0),
             "order": tf.where(tf.gather(there, order, batch_dims=1), order, -1),
         }
+
+
+def has_one_score(model: Any) -> bool:
+    """Returns whether a `loading.Description` is that of a text classifier of Transformers with one output."""
+    number = model.config.extra.get("num_labels", 2) if model.labels is None else len(model.labels)
+    return number == 1 and names_class(model.config, RerankingTask.architecture)
 
 
 def _logits(outputs, examples):

@@ -87,6 +87,14 @@ def test_what_the_formats_are_tried_with():
     assert sum(len(models.kinds(case)) for case in models.CASES) == 110
 
 
+def test_the_pooler_s_activation_has_the_name_that_transformers_knows(tmp_path):
+    model = models.model("deberta", "text")
+    model = dataclasses.replace(model, config=dataclasses.replace(model.config, classifier_act="gelu_tanh"))
+    writers.write_model(tmp_path, "huggingface", model)
+    assert json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))["pooler_hidden_act"] == "gelu_new"
+    assert EncoderConfig.load(tmp_path).classifier_act == "gelu_tanh"
+
+
 @pytest.mark.parametrize("kind", ["text", "pretraining", "spans"])
 def test_a_tf1_checkpoint_has_google_s_names_and_shapes(kind, tmp_path):
     model = models.model("bert", kind)

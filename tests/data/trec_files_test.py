@@ -41,6 +41,12 @@ def test_texts_of_some_ids(tmp_path):
     assert read_texts_by_id(path, {"17"}, "documents_file") == {"17": "one"}
 
 
+@pytest.mark.parametrize("relevance", ["16777217", "-16777217", "1" * 5000], ids=["large", "small", "long"])
+def test_relevances_that_float32_cannot_hold_are_refused(tmp_path, relevance):
+    with pytest.raises(ValueError, match=r"qrels:2: a relevance must be from -16777216 to 16777216\. .*; correct this"):
+        read_qrels(_write(tmp_path / "qrels", f"q1 0 d1 1\nq1 0 d2 {relevance}\n"))
+
+
 def test_bad_files_get_one_clear_message(tmp_path):
     with pytest.raises(ValueError, match=r"a\.run:2: a run has the columns .*Received: \['q1', 'd1'\]"):
         read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1\n"))

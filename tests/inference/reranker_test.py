@@ -1,15 +1,18 @@
 """A reranker over the hits of a search: ordered by the scores of a cross-encoder, in Python, by command and by REST."""
 
 import json
+import re
 
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints import writers
 from bert_tf.cli import serve as serve_command
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
 from tests import tiny
 from tests.documentation import checks
+from tests.export.conversion import models
 from tests.inference.search_service_test import post
 from tests.run_cases import run_here
 
@@ -87,6 +90,22 @@ def test_the_route_of_a_server_reranks(export, index, expected):
         server.stop()
 
 
-def test_another_model_is_refused(exported):
-    with pytest.raises(ValueError, match="`rerank` must be a reranker, with the inputs query, documents.*has text"):
-        Reranker(exported("classification"))
+def test_another_model_is_refused(exported, trained):
+    message = r"`rerank` must be a reranker, with the inputs query, documents\. .* has text\.$"
+    for path in (trained("classification"), exported("classification")):
+        with pytest.raises(ValueError, match=message):
+            Reranker(path)
+
+
+def test_a_reranker_of_others_without_an_activation_is_told_how_to_name_it(tmp_path):
+    """As BAAI/bge-reranker-base is published: one output, and no key of sentence-transformers."""
+    writers.write_model(tmp_path, "huggingface", models.model("bert", "regression"))
+    config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8")) | {"id2label": {"0": "LABEL_0"}}
+    del config["num_labels"]
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"must be a reranker, .* has text\. Its files name no activation") as refused:
+        Reranker(tmp_path)
+    [key] = re.findall(r"add (.*) to its config\.json", str(refused.value))
+    (tmp_path / "config.json").write_text(json.dumps(config | json.loads(f"{{{key}}}")), encoding="utf-8")
+    [[hit]] = Reranker(tmp_path)([QUERY], [[Hit("d1", 0.5, "a film", {})]])
+    assert 0 < hit.score < 1

@@ -136,6 +136,12 @@ def test_the_file_of_a_release(tmp_path):
     assert EncoderConfig.load(tmp_path) == config
 
 
+@pytest.mark.parametrize("act", ["gelu_new", "gelu_pytorch_tanh", "GELU_FAST"])
+def test_the_poolers_activation_has_the_names_that_other_activations_have(act):
+    config = EncoderConfig.from_dict(_deberta(pooler_hidden_act=act))
+    assert (config.classifier_act, config.hidden_act) == ("gelu_tanh", "gelu")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -149,7 +155,8 @@ def test_the_file_of_a_release(tmp_path):
         ({"attention_head_size": 32}, "attention_head_size must be 64 for this model_type. Received: 32"),
         ({"pos_att_type": None}, "pos_att_type must have c2p, p2c or both for this model_type. Received: None"),
         ({"pos_att_type": "p2c|p2p"}, "pos_att_type must be one of"),
-        ({"pooler_hidden_act": "silu"}, "classifier_act must be one of"),
+        ({"pooler_hidden_act": "silu"}, r"pooler_hidden_act must be one of \('gelu', .*\)\. Received: 'silu'"),
+        ({"pooler_hidden_act": 5}, "pooler_hidden_act must be the name of an activation. Received: 5"),
         ({"model_type": "deberta"}, r"model_type must be one of .*'deberta-v2'.*. Received: 'deberta'"),
     ],
 )  # fmt: skip

@@ -144,12 +144,25 @@ def _modernbert(**changes):
         ({"classifier_pooling": "max"}, r"classifier_pooling must be one of \('cls', 'mean'\). Received: 'max'"),
         ({"decoder_bias": False}, "decoder_bias must be True or absent for this model_type. Received: False"),
         ({"classifier_activation": "relu"}, "classifier_activation must be 'gelu' or absent for this model_type."),
-        ({"hidden_activation": "silu"}, "hidden_act must be one of"),
+        ({"hidden_activation": "silu"}, r"hidden_activation must be one of .*\. Received: 'silu'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling must be null or absent, because"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
-         "rope_parameters must have the rope_type default. Received: {'rope_theta': 1.0"),
+         "rope_parameters must have the rope_type default, because positions are not scaled here. Received: {'rope_"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 4, "rope_theta": 5}},
+         "rope_parameters must have the rope_type default, because positions are not scaled here. Received: {'factor"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 5}},
+         "rope_parameters must state rope_theta for each of full_attention and sliding_attention. Received: {'rope_t"),
+        ({"rope_parameters": 5}, "rope_parameters must state rope_theta for each of .* Received: 5; write"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "default"}}},
+         "rope_parameters must state rope_theta for full_attention. Received: {'rope_type': 'default'}; add it."),
+        ({"rope_parameters": {"sliding_attention": {"rope_theta": 5.0, "factor": 4}}},
+         "rope_parameters must have only rope_type and rope_theta for sliding_attention. Received also: factor; use"),
         ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types must be full_attention in every n-th"),
         ({"layer_types": "all"}, "layer_types must be full_attention in every n-th layer from the first on"),
+        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every n-th .* Received: \[\['a'\]\]\."),
+        ({"layer_types": ["full_attention"], "num_hidden_layers": 6},
+         "layer_types must have one entry for each layer, and num_hidden_layers is 6. Received: a list of 1; "),
+        ({"layer_types": ["full_attention"]}, "for each layer, and num_hidden_layers is 22. Received: a list of 1; "),
     ],
 )  # fmt: skip
 def test_files_of_modernbert_that_are_refused(changes, message):
@@ -167,3 +180,10 @@ def test_files_of_both_versions_of_transformers_mean_the_same():
     assert [new.is_local(n) for n in range(4)] == [False, True, True, False]
     biased = EncoderConfig.from_dict(_modernbert(norm_bias=True, global_attn_every_n_layers=1))
     assert EncoderConfig.from_dict(biased.to_dict()) == biased and biased.norm_bias
+
+
+def test_what_transformers_adds_to_files_without_local_attention_is_ignored():
+    rope = {"full_attention": {"rope_theta": 500.0, "rope_type": "default"}, "rope_type": "default", "rope_theta": None}
+    config = EncoderConfig.from_dict(_modernbert(num_hidden_layers=2, layer_types=["full_attention"] * 2,
+                                                 rope_parameters=rope))  # fmt: skip
+    assert config.global_rope_theta == 500.0 and not any(map(config.is_local, range(2)))

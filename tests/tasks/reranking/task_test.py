@@ -72,6 +72,8 @@ BAD = [
     ({**SCORED, "documents": []}, "'relevances' must be a list of 0 whole numbers"),
     ({**SCORED, "relevances": [1]}, r"'relevances' must be a list of 2 whole numbers.*Received: \[1\]"),
     ({**SCORED, "relevances": [1, 0.5]}, "'relevances' must be a list of 2 whole numbers"),
+    ({**SCORED, "relevances": [1, 1e300]}, r"a\.jsonl:1: 'relevances' must be .* to 16777216, .*1e\+300\];"),
+    ({**SCORED, "relevances": [1, -(2**24) - 1]}, r"a\.jsonl:1: 'relevances' must be .* Received: \[1, -16777217\]"),
     ({**SCORED, "relevances": None}, "a text must not be missing. Received: None in column 'relevances'"),
     ({**SCORED, "document_ids": ["d", "d"]}, "'document_ids' must be a list of 2 different ids"),
     ({**SCORED, "document_ids": ["d", ""]}, "Received 'document_ids': ''"),
@@ -88,6 +90,13 @@ def test_a_bad_line_gets_one_clear_message(tmp_path, line, message):
     path = _write(tmp_path / "a.jsonl", json.dumps(line) + "\n")
     with pytest.raises(ValueError, match=message):
         read_ranking_file(path, True)
+
+
+@pytest.mark.parametrize("score", [1e300, 10**400, float("nan")], ids=["1e300", "integer", "nan"])
+def test_scores_that_float32_cannot_hold_are_refused(tmp_path, score):
+    path = _write(tmp_path / "a.jsonl", json.dumps({**SCORED, "scores": [0.5, score]}) + "\n")
+    with pytest.raises(ValueError, match=r"a\.jsonl:1: 'scores' must be a list of 2 numbers, from -1e\+30 to 1e\+30"):
+        read_ranking_file(path, True, with_scores=True)
 
 
 def test_other_bad_files(tmp_path):
