@@ -248,6 +248,8 @@ DEBERTA_NAMES = NameMap(
             for row in dense(f"{_OURS}/attention/self/{part}", f"{_DEBERTA_LAYER}.attention.self.{part}_proj")
         ),
         *(row for row in block_rows(_DEBERTA_LAYER) if "/self/" not in row.ours),
+        *dense("bert/encoder/conv", "deberta.encoder.conv.conv"),
+        *norm("bert/encoder/conv/LayerNorm", "deberta.encoder.conv.LayerNorm"),
         *masked_lm_rows(
             "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
         ),
@@ -408,8 +410,10 @@ _TF1_BLOCKS = [
     *_tf1_norm(f"{_OURS}/intermediate/LayerNorm"),
     *_tf1_norm("bert/encoder/LayerNorm"),
 ]
-# Ours alone: disentangled attention's.
+# Ours alone: disentangled attention's, and the convolution's.
 _RELATIVE = [
+    *_tf1_dense("bert/encoder/conv"),
+    *_tf1_norm("bert/encoder/conv/LayerNorm"),
     *_tf1("bert/embeddings/relative_positions", "relative_embeddings"),
     *_tf1_norm("bert/embeddings/relative_positions/LayerNorm"),
 ]

@@ -142,6 +142,8 @@ RELEASES: dict[str, Release] = {
     "deberta-v3-base": Release("deberta-v3-base", 128100, False, "microsoft/deberta-v3-base"),
     "deberta-v3-large": Release("deberta-v3-large", 128100, False, "microsoft/deberta-v3-large"),
     "mdeberta-v3-base": Release("mdeberta-v3-base", 251000, False, "microsoft/mdeberta-v3-base"),
+    "deberta-v2-xlarge": Release("deberta-v2-xlarge", 128100, False, "microsoft/deberta-v2-xlarge"),
+    "deberta-v2-xxlarge": Release("deberta-v2-xxlarge", 128100, False, "microsoft/deberta-v2-xxlarge"),
     "albert-base-v2": _albert("base", "SQuAD 1.1 F1 90.2 exact 83.2; MNLI 84.6 SST-2 92.9 RACE 66.8"),
     "albert-large-v2": _albert("large", "SQuAD 1.1 F1 91.8 exact 85.2; MNLI 86.5 SST-2 94.9 RACE 75.2"),
     "albert-xlarge-v2": _albert("xlarge", "SQuAD 1.1 F1 92.9 exact 86.4; MNLI 87.9 SST-2 95.4 RACE 80.7"),

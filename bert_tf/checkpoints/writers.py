@@ -217,6 +217,11 @@ def _check_layers(config):
                 f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value} with "
                 f"model_type={config.model_type!r}; use the format bert_tf."
             )
+    if config.conv_kernel_size and "conv_groups" not in row.restated:
+        raise ValueError(
+            "Transformers does not support a convolution for this model_type. This model has conv_kernel_size="
+            f"{config.conv_kernel_size} with model_type={config.model_type!r}; use the format bert_tf."
+        )
     has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
     if config.has_embedding_map != has_map:
         raise ValueError(

@@ -120,7 +120,7 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
 
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
-ACTIVATION_FIELDS = ("hidden_act", "classifier_act")
+ACTIVATION_FIELDS = ("hidden_act", "classifier_act", "conv_act")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 
@@ -138,7 +138,8 @@ _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "
         "classifier_pooling", "maps_embeddings", "global_rope_theta", "local_rope_theta", "local_attention",
         "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
         "classifier_bias", "head_norm", "pos_att_type", "position_buckets", "max_relative_positions",
-        "position_biased_input", "enhanced_mask_decoder", "replaced_token_context")  # fmt: skip
+        "position_biased_input", "enhanced_mask_decoder", "replaced_token_context",
+        "conv_kernel_size", "conv_act")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -214,6 +215,9 @@ class EncoderConfig:
         replaced_token_context: whether the head for replaced tokens begins with the sum of each token's vector and the
             first one's, and a LayerNorm, as in DeBERTa's version 3 (microsoft/DeBERTa,
             replaced_token_detection_model.py).
+        conv_kernel_size: number of tokens, odd, that a convolution of the embeddings sees; its result is added to the
+            output of the first layer (`TokenConvolution`). If None, there is none.
+        conv_act: its activation.
         extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
             have BERT's values, so that it is written back unchanged.
     """
@@ -261,6 +265,8 @@ class EncoderConfig:
     position_biased_input: bool = True
     enhanced_mask_decoder: bool = False
     replaced_token_context: bool = False
+    conv_kernel_size: int | None = None
+    conv_act: str = "tanh"
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -469,6 +475,10 @@ def _check_layers(c):
         _require(c.num_blocks == c.num_hidden_layers, "first_attention_norm=False", "layers with their own weights",
                  f"num_hidden_groups={c.num_hidden_groups}")  # fmt: skip
     _require(not c.head_norm or c.classifier_act, "head_norm", "classifier_act", "none")
+    if c.conv_kernel_size is not None:
+        _require(c.conv_kernel_size % 2, "conv_kernel_size", "an odd number of tokens", c.conv_kernel_size)
+        _require(not c.is_decoder, "conv_kernel_size", "is_decoder=False", "true")
+        _require(not c.has_embedding_map, "conv_kernel_size", "embeddings as wide as the layers", c.embedding_width)
     _check_positions(c)
 
 

@@ -75,7 +75,7 @@ class DistillationModel(NamedInputsModel):
             attention = own.attention
             found += [attention.dense, own.intermediate, own.dense, own.norm]
             found += [] if attention.norm_first else [attention.norm]
-            found += [self.encoder.relative] if self.encoder.relative and not below else []
+            found += [] if below else [each for each in (self.encoder.relative, self.encoder.convolution) if each]
             maps = zip(_OF_ATTENTION, (attention.query, attention.key, attention.value), strict=True)
             found += [each for name, each in maps if name not in self.shown]
         return found

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.convolution import TokenConvolution
 from bert_tf.models.disentangled_attention import RelativePositions
 from bert_tf.models.embeddings import Embeddings, restarting_positions
 from bert_tf.models.layers import LayerNorm, Linear
@@ -58,6 +59,7 @@ class Encoder(NamedInputsModel):
         self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
         self.relative = RelativePositions.of(c, **policy)
         self.projection = Linear(name="embedding_hidden_mapping_in", **linear) if c.has_embedding_map else None
+        self.convolution = TokenConvolution.of(c, **policy)
         self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
         self.norm = LayerNorm(c.layer_norm_eps, c.norm_bias, name="LayerNorm", **policy) if c.norm_first else None
         self.pooler = Linear(activation="tanh", name="dense", **linear) if c.has_pooler else None
@@ -73,6 +75,8 @@ class Encoder(NamedInputsModel):
         with keras.name_scope("encoder"):
             if self.projection:
                 self.projection.build((None, None, self.config.embedding_width))
+            if self.convolution:
+                self.convolution.build(tokens)
             for block in self.blocks:
                 block.build(tokens)
             if self.norm:
@@ -95,7 +99,8 @@ class Encoder(NamedInputsModel):
 
     def _freeze_all_but_adapters(self):
         """Freezes all but adapters and pooler, which many checkpoints lack: frozen random weights would hurt."""
-        for part in filter(None, (self.embeddings, self.relative, self.projection, *self.blocks, self.norm)):
+        parts = self.embeddings, self.relative, self.projection, self.convolution, *self.blocks, self.norm
+        for part in filter(None, parts):
             freeze_all_but_adapters(part.variables)
 
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
@@ -113,6 +118,8 @@ class Encoder(NamedInputsModel):
             with self._seeds(n, training):
                 own = {"view": view} if head_mask is None else {"view": view, "head_mask": head_mask[n]}
                 x, p = self._run(block, [x, *relative], bias, training, return_attention_probs, own)
+            if self.convolution and n == 0:
+                x = self.convolution(states[0], x, mask, inputs.get("sentence_ids"), training=training)
             states.append(x)
             probs.append(p)
         if self.norm:

@@ -117,8 +117,8 @@ MODERNBERT = {
 }
 
 
-# He et al. 2021 (arXiv 2111.09543), section 4: config.json of deberta-v3-xsmall, -small, -base, -large and
-# mdeberta-v3-base.
+# He et al. 2021 (arXiv 2111.09543), section 4: config.json of deberta-v3-xsmall, -small, -base, -large,
+# mdeberta-v3-base, deberta-v2-xlarge and -xxlarge.
 _DEBERTA = {
     **_ERF, "vocab_size": 128100, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256,
     "share_att_key": True, "norm_rel_ebd": "layer_norm", "position_biased_input": False,
@@ -129,11 +129,12 @@ DEBERTA = {
     "deberta-v3-base": _size(12, 768, **_DEBERTA),
     "deberta-v3-large": _size(24, 1024, **_DEBERTA),
     "mdeberta-v3-base": _size(12, 768, **_DEBERTA | {"vocab_size": 251000}),
+    "deberta-v2-xlarge": _size(24, 1536, **_DEBERTA, conv_kernel_size=3, conv_act="gelu"),
+    "deberta-v2-xxlarge": _size(48, 1536, **_DEBERTA, conv_kernel_size=3, conv_act="gelu"),
 }
 # Key of its config.json -> the supported value, and the one that an absent key means.
 _DISENTANGLED = {
     "relative_attention": (True, False), "share_att_key": (True, False), "norm_rel_ebd": ("layer_norm", "none"),
-    "conv_kernel_size": (0, 0),
 }  # fmt: skip
 
 
@@ -142,6 +143,7 @@ def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
     values = dict(values)
     width, heads = values.get("hidden_size", 1536), values.get("num_attention_heads", 24)
     good = _DISENTANGLED | {name: (width, width) for name in ("embedding_size", "pooler_hidden_size")}
+    good["conv_groups"] = 1, 1
     if "attention_head_size" in values and isinstance(width, int) and isinstance(heads, int) and heads:
         good["attention_head_size"] = (width // heads, None)
     for key, (supported, absent) in good.items():
@@ -157,6 +159,8 @@ def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("position_buckets", "max_relative_positions"):
         if values.get(key) == -1:
             del values[key]
+    if values.get("conv_kernel_size") == 0:
+        del values["conv_kernel_size"]
     if values.pop("legacy", True) is False:  # its head multiplies by the word embeddings, whatever the other key says
         values.pop("tie_word_embeddings", None)
     return values
@@ -579,7 +583,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
         | {"replaced_token_context": True},
         restate=_read_relative_positions,
-        restated=("legacy", "conv_kernel_size", "embedding_size", "pooler_hidden_size", "attention_head_size"),
+        restated=("legacy", "conv_groups", "embedding_size", "pooler_hidden_size", "attention_head_size"),
         keras_hub=KerasHub(
             "DebertaV3",
             {"hidden_act": "gelu", "layer_norm_eps": 1e-7, "pos_att_type": ("c2p", "p2c")}

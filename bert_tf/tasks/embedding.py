@@ -504,6 +504,6 @@ def _unused(encoder, layers):
     config = encoder.config
     depth = {"embeddings": 0, "second_to_last": config.num_hidden_layers - 1}.get(layers, config.num_hidden_layers)
     read = {n * config.num_blocks // config.num_hidden_layers for n in range(depth)}
-    if encoder.relative and not read:
-        yield encoder.relative
+    if not read:
+        yield from filter(None, (encoder.relative, encoder.convolution))
     yield from (block for n, block in enumerate(encoder.blocks) if n not in read)

@@ -45,7 +45,9 @@ _HALF = {**_DISENTANGLED, **_SMALL, "num_hidden_layers": 1, "type_vocab_size": 2
          "position_buckets": -1, "max_relative_positions": 5, "position_biased_input": True, "hidden_act": "gelu_new",
          "pooler_hidden_act": "tanh"}  # fmt: skip
 
-# Case -> the class, and what its configuration has beside `_SHAPE`.
+_CONVOLVED = {**_DISENTANGLED, "conv_kernel_size": 3}  # as in the releases of version 2
+
+# Case -> the class, and what its configuration has beside `_SHAPE`. A case has its number as seed: append new ones.
 CASES = {
     "albert": ("AlbertForPreTraining", {"embedding_size": 8}),
     "albert-groups": (
@@ -109,8 +111,12 @@ CASES = {
     "deberta-half-classifier": ("DebertaV2ForSequenceClassification", _HALF),
     "deberta-tokens": ("DebertaV2ForTokenClassification", _HALF),
     "deberta-questions": ("DebertaV2ForQuestionAnswering", {**_HALF, "pos_att_type": "p2c|c2p"}),
+    "deberta-convolution": ("DebertaV2ForMaskedLM", {**_CONVOLVED, "conv_act": "gelu"}),
+    "deberta-convolution-classifier": (
+        "DebertaV2ForSequenceClassification", {**_CONVOLVED, **_SMALL, "conv_kernel_size": 5},
+    ),
 }
-WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half")
+WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half", "deberta-convolution")
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
 _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",

@@ -76,7 +76,8 @@ def test_the_encoder(case):
                                          ("modernbert", 2 + 8 * 5 - 1 + 1 + 3),
                                          ("modernbert-biased", 3 + 16 * 3 - 2 + 2 + 5),
                                          ("deberta", 3 + 3 + 16 * 3 + 5),
-                                         ("deberta-half", 5 + 3 + 16 * 3 + 5)])  # fmt: skip
+                                         ("deberta-half", 5 + 3 + 16 * 3 + 5),
+                                         ("deberta-convolution", 3 + 3 + 16 * 3 + 4 + 5)])  # fmt: skip
 def test_all_layers_and_gradients(case, count):
     folder, config, inputs, expected = _golden(case)
     config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)

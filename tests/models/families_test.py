@@ -50,6 +50,8 @@ PUBLISHED = {
     "deberta-v3-base": (12, 768, 12, 3072, 128100),
     "deberta-v3-large": (24, 1024, 16, 4096, 128100),
     "mdeberta-v3-base": (12, 768, 12, 3072, 251000),
+    "deberta-v2-xlarge": (24, 1536, 24, 6144, 128100),
+    "deberta-v2-xxlarge": (48, 1536, 24, 6144, 128100),
 }
 # What else the configurations of one family say.
 BESIDE = {
@@ -65,6 +67,7 @@ BESIDE = {
     "xlm-roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
     "deberta-v3-": {"pos_att_type": ("p2c", "c2p"), "position_buckets": 256, "has_position_table": False},
     "mdeberta-v3-": {"pos_att_type": ("p2c", "c2p"), "position_buckets": 256, "has_position_table": False},
+    "deberta-v2-": {"pos_att_type": ("p2c", "c2p"), "conv_kernel_size": 3, "conv_act": "gelu"},
     "modernbert-": {"max_length": 8192, "local_attention": 128, "global_attn_every_n_layers": 3, "norm_bias": False},
 }
 # The file of distilbert-base-uncased.

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
+from bert_tf.models.convolution import neighbors
 from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.embeddings import check_static_length
 from bert_tf.models.encoder import Encoder
@@ -37,6 +38,7 @@ class FastEncoder:
         relative = values_of(encoder.relative.table()) if encoder.relative else None
         blocks = {id(block): _Block(block, arithmetic, parts, n, relative) for n, block in enumerate(encoder.blocks)}
         self.layers = [blocks[id(encoder.block_of(n + 1))] for n in range(self.config.num_hidden_layers)]
+        self.convolution = _Convolution(encoder.convolution, arithmetic) if encoder.convolution else None
         self.norm = FusedLayerNorm(encoder.norm, arithmetic) if encoder.norm else None
         self.pooler = arithmetic.dense(_dense(encoder.pooler)) if encoder.pooler else None
 
@@ -53,6 +55,8 @@ class FastEncoder:
         states = [x]
         for layer, view in zip(self.layers, views, strict=True):
             x = layer(x, *view, shape)
+            if self.convolution and len(states) == 1:
+                x = self.convolution(states[0], x, found["input_mask"], found["sentence_ids"])
             states.append(x)
         if self.norm:
             states[-1] = x = self.norm(x)
@@ -170,6 +174,21 @@ class _Block:
     def _by_head(self, rows, heads):
         """Splits [2 L, A D] into heads, [1, A, 2 L, D]."""
         return tf.transpose(tf.reshape(rows, [1, -1, heads, self.width]), [0, 2, 1, 3])
+
+
+class _Convolution:
+    """The convolution beside the first layer: its input x and output y, flat [P, H] -> [P, H]."""
+
+    def __init__(self, layer, arithmetic):
+        self.size, kernel = layer.kernel_size, values_of(layer.kernel)
+        weights = DenseWeights(kernel.reshape(-1, kernel.shape[-1]), values_of(layer.bias), layer.act)
+        self.product, self.fill_up = arithmetic.dense(weights), arithmetic.fill_up
+        self.norm = FusedLayerNorm(layer.norm, arithmetic)
+
+    def __call__(self, x, y, input_mask, sentence_ids):
+        x = tf.reshape(x[: tf.size(input_mask)], [*tf.unstack(tf.shape(input_mask)), x.shape[-1]])
+        rows = neighbors(x, self.size, input_mask, sentence_ids)
+        return self.norm(self.product(self.fill_up(rows), y))
 
 
 def _mapped(rows, layer):

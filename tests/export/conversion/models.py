@@ -43,6 +43,7 @@ CASES = {
     "modernbert-odd": {"model_type": "modernbert", "attention_bias": True, "mlp_bias": True, "norm_bias": True,
                        "classifier_bias": True, "classifier_pooling": "mean", **_ONE_LAYER, "hidden_size": 20},
     "deberta": {**_DEBERTA, "pos_att_type": "p2c|c2p", "position_buckets": 6, "position_biased_input": False},
+    "deberta-convolution": {**_DEBERTA, "pos_att_type": "p2c|c2p", "conv_kernel_size": 3, "conv_act": "gelu"},
     "deberta-odd": {**_DEBERTA, "pos_att_type": ["c2p"], "max_relative_positions": 5, "type_vocab_size": 2,
                     **_ONE_LAYER},
 }

@@ -73,6 +73,7 @@ def _arithmetic(kind, encoder, features):
         MODERN,
         {"pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0},
         {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
+        {"conv_kernel_size": 3, "conv_act": "gelu"},
     ],
     ids=str,
 )
@@ -103,7 +104,11 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
 
 @pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
-@pytest.mark.parametrize("changes", [{"hidden_act": "gelu"}, MODERN], ids=["bert", "modern"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"hidden_act": "gelu"}, MODERN, pytest.param({"conv_kernel_size": 3}, marks=pytest.mark.slow)],
+    ids=["bert", "modern", "convolution"],
+)
 def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts, changes):
     encoder, features = _encoder(**changes), _features(MASKS["packed"])
     fast = _traced(FastEncoder(encoder, _arithmetic(kind, encoder, features), parts), features)
