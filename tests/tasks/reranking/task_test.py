@@ -90,6 +90,21 @@ def test_a_bad_line_gets_one_clear_message(tmp_path, line, message):
         read_ranking_file(path, True)
 
 
+@pytest.mark.parametrize("name, value", [("document_ids", ["d2", "d1"]), ("id", 7)])
+@pytest.mark.parametrize("given, message", [
+    ((True, True, False), r"a\.jsonl:3: .*Received a line without it after lines with it; add"),
+    ((False, False, True), r"a\.jsonl:3: .*Received a line with it after lines without it; add"),
+    ((True, None, True), r"a\.jsonl:2: .*Received a line without it after"),
+])  # fmt: skip
+def test_ids_are_in_all_lines_or_in_none(tmp_path, name, value, given, message):
+    cells = {True: {name: value}, None: {name: None}, False: {}}
+    lines = [{**SCORED, **cells[has]} for has in given]
+    path = _write(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ValueError, match=f"'{name}' must be in all lines or in none") as error:
+        read_ranking_file(path, True)
+    assert re.search(message, str(error.value))
+
+
 def test_other_bad_files(tmp_path):
     with pytest.raises(ValueError, match=r"a\.tsv:2: a row must have at least 3 columns, separated by tabs"):
         read_ranking_file(_write(tmp_path / "a.tsv", "a\tb\tc\nd\te\n"), True)
