@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.data.columns import NAME, TEXT, is_missing_cell
+from bert_tf.data.columns import NAME, TEXT, is_missing_cell, join_texts
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.utils.names import number_of
@@ -119,7 +119,7 @@ def read_texts_by_id(
                     f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; "
                     "store it as a string."
                 )
-            found[name] = " ".join(filter(None, reversed(texts)))
+            found[name] = join_texts(reversed(texts))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
             f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "
