@@ -279,3 +279,10 @@ def test_an_unknown_activation_or_loss_is_refused(tmp_path):
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):
     paths = {variable.path: tuple(variable.shape) for variable in model.variables}
     assert paths["classifier/output_weights"] == (1, 32) and "bert/pooler/dense/kernel" in paths
+
+
+def test_the_head_is_that_of_the_family():
+    model = RerankingTask(tiny.config(**tiny.MODERNBERT)).build_model()
+    paths = {variable.path for variable in model.variables if variable.path.startswith("classifier/")}
+    names = ("dense/kernel", "dense/bias", "LayerNorm/gamma", "output_weights", "output_bias")
+    assert paths == {f"classifier/{name}" for name in names}
