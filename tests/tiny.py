@@ -19,6 +19,13 @@ MODERNBERT = {  # changes to `config`
     "attention_bias": False, "global_rope_theta": 100.0, "local_attention": 2, "global_attn_every_n_layers": 2,
 }  # fmt: skip
 
+DEBERTA = {  # likewise; fewer buckets than most texts have tokens
+    "model_type": "deberta-v2", "type_vocab_size": 0, "has_pooler": False, "classifier_act": "gelu",
+    "hidden_act": "gelu", "layer_norm_eps": 1e-7, "pos_att_type": ("p2c", "c2p"), "position_buckets": 6,
+    "position_biased_input": False,
+    "extra": {"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},  # in its config.json
+}  # fmt: skip
+
 
 def config(dropout=0.0, **changes) -> EncoderConfig:
     """One layer of width 32 for `VOCAB`, 32 positions: tracing, most of the work of a tiny model, goes by layers."""

@@ -23,7 +23,12 @@ FLAGS = (
         "Embedding model: a sentence-transformers directory, the --output_dir of run_embedder, or any encoder.",
         required=True,
     ),
-    *with_attributes(BATCH_PREDICTION, "output_file", required=False),
+    *with_attributes(
+        with_attributes(BATCH_PREDICTION, "output_file", required=False),
+        "text_column",
+        help="Text column of a table, by name or by number from 0. The texts of several, such as title,text, are "
+        "joined by spaces.",
+    ),
     Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
     Flag(
         "update", False,
@@ -87,9 +92,8 @@ def main(settings):
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
         raise ValueError(f"Pass either `output_file` or `index_dir`; got {received}.")
-    if len(settings.text_column) != 1:
-        received = ",".join(settings.text_column)
-        raise ValueError(f"`text_column` must name a single column here; got {received}. Embed one column at a time.")
+    if not settings.text_column:
+        raise ValueError("`text_column` must name a column; got none. Name one, or remove the flag.")
     if settings.index_dir:
         _index(settings)
         return

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -59,6 +59,11 @@ def is_missing_cell(value: Any) -> bool:
 def without_surrogates(text: str) -> str:
     """Removes lone surrogates, such as "\\ud83d", which are legal JSON but not Unicode, like invalid bytes."""
     return text.encode("utf-8", "ignore").decode("utf-8")
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """Joins the texts of a document, such as its title and its text, by spaces; empty ones are left out."""
+    return " ".join(filter(None, texts))
 
 
 def _text(value):

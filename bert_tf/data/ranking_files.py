@@ -4,11 +4,12 @@ import dataclasses
 import os
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
-from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
+_IDS = ("document_ids", "id")
 _TRIPLE = ("query", "positive", "negative")
 _FORMS = (
     'a line is {"query": ..., "positives": [...], "negatives": [...]}, or {"query": ..., "documents": [...], '
@@ -58,7 +59,7 @@ def read_ranking_file(
     """Reads a file of queries, or several; its extension decides the format; .gz files are decompressed.
 
     .jsonl and .parquet: `query`, and the lists `positives` and `negatives`, or `documents` and `relevances`; also `id`
-    and `document_ids` if the first query has them.
+    and `document_ids`, each in all lines or in none.
     .csv and .tsv: MS MARCO's triples, query, positive and negative, with or without these names in line 1.
     Other columns are ignored in all formats.
 
@@ -76,20 +77,13 @@ def read_ranking_file(
 
 
 def _read_queries(path, with_relevances, dialect, with_scores):
-    names = names_in(path, dialect)
-    if not path.lower().removesuffix(".gz").endswith(_LISTS):
-        header = set(_TRIPLE) <= set(names)
-        wanted, optional = (_TRIPLE if header else (0, 1, 2)), []
-    else:
-        header, wanted = True, ("query", "positives", "negatives")
-        if "documents" in names or "positives" not in names:
-            wanted = ("query", "documents", *(["relevances"] if with_relevances else []))
-        optional = [name for name in ("document_ids", "id") if name in names] + ["scores"] * with_scores
-    rows = read_rows(path, [Column(name, remedy=_FORMS, meaning="of a query") for name in (*wanted, *optional)],
-                     header, dialect=dialect)  # fmt: skip
+    wanted, optional, rows = _read_columns(path, with_relevances, dialect, with_scores)
     if not rows:
         raise ValueError(f"{path} contains no queries. Check the path.")
     refuse_missing(path, rows, [Column(name) for name in wanted])
+    for place, name in enumerate(optional, len(wanted)):
+        if name in _IDS:
+            _check_all_or_none(path, name, [(line, values[place]) for line, values in rows])
     relevances = [] if with_relevances else None
     lines, scores = [line for line, _ in rows], [] if with_scores else None
     examples = RankingExamples([], [], [], [], relevances, path, lines, scores=scores)
@@ -103,7 +97,7 @@ def _read_queries(path, with_relevances, dialect, with_scores):
             )
         if not documents:
             raise ValueError(f"{at}: every query must have a document. {excerpt(query)} has none; remove the line.")
-        examples.ids.append(_id(at, "id", more["id"]) if "id" in more else str(number))
+        examples.ids.append(str(number) if more.get("id") is None else _id(at, "id", more["id"]))
         examples.queries.append(query)
         examples.documents.append(documents)
         examples.document_ids.append(_document_ids(at, more.get("document_ids"), len(documents)))
@@ -112,6 +106,36 @@ def _read_queries(path, with_relevances, dialect, with_scores):
         if with_scores:
             examples.scores.append(_scores(at, more["scores"], len(documents)))
     return examples
+
+
+def _read_columns(path, with_relevances, dialect, with_scores):
+    """Returns the names of the columns that a query needs, those of others, and (line, their values) of the rows."""
+    names, optional = names_in(path, dialect), []
+    if not path.lower().removesuffix(".gz").endswith(_LISTS):
+        header = set(_TRIPLE) <= set(names)
+        wanted = _TRIPLE if header else (0, 1, 2)
+    else:
+        header, wanted = True, ("query", "positives", "negatives")
+        if "documents" in names or "positives" not in names:
+            wanted = ("query", "documents", *(["relevances"] if with_relevances else []))
+        # `names` are those of a .jsonl file's first line: a later one may have more.
+        optional = [name for name in _IDS if name in names or extension_of(path) == ".jsonl"]
+        optional += ["scores"] * with_scores
+    columns = [
+        Column(name, remedy=_FORMS, meaning="of a query", optional=name in _IDS) for name in (*wanted, *optional)
+    ]
+    return wanted, optional, read_rows(path, columns, header, dialect=dialect)
+
+
+def _check_all_or_none(path, name, rows):
+    """Raises ValueError if some rows have a value and others do not; `rows` are (line, value)."""
+    has = [value is not None for _, value in rows]
+    if len(set(has)) > 1:
+        line, (here, before) = rows[has.index(not has[0])][0], ("without", "with") if has[0] else ("with", "without")
+        raise ValueError(
+            f"{line_position(path, line)}: '{name}' must be in all lines or in none. Received a line {here} it after "
+            f"lines {before} it; add it to all lines, or remove it from all."
+        )
 
 
 def _take(at, values):

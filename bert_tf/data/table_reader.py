@@ -87,12 +87,14 @@ class Column:
         parameter: the parameter that named it. If None, files of this kind always have it.
         remedy: advice that ends errors about it; required if there is no parameter.
         meaning: its content, if there is no parameter.
+        optional: whether a line of .jsonl may lack it; its value is then None.
     """
 
     name: str | int
     parameter: str | None = None
     remedy: str | None = None
     meaning: str | None = None
+    optional: bool = False
 
     def index(self) -> int | None:
         """Returns the column as an index from 0, or None if it is a name."""
@@ -274,9 +276,9 @@ def _read_jsonl(path, wanted, header, skip_short, dialect):
     broken = 0
     for number, line in _without_blank_end(lines):
         row = parse_object(line_position(path, number), line)
-        if missing := [column for column in wanted if str(column.name) not in row]:
+        if missing := [column for column in wanted if not column.optional and str(column.name) not in row]:
             raise _missing(missing, list(row), line_position(path, number), header=False)
-        values = [row[str(column.name)] for column in wanted]
+        values = [row.get(str(column.name)) for column in wanted]
         whole = [without_surrogates(value) if isinstance(value, str) else value for value in values]
         broken += whole != values
         yield number, whole

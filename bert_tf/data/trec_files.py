@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.data.columns import NAME, TEXT, is_missing_cell
+from bert_tf.data.columns import NAME, TEXT, is_missing_cell, join_texts
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
 from bert_tf.data.ranking_files import MOST_RELEVANT
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
@@ -12,7 +12,10 @@ from bert_tf.utils.names import number_of
 
 RUN_EXTENSIONS = (".run", ".trec")
 _RUN = "a run has the columns query, Q0, document, rank, score and tag, or query, document and rank (MS MARCO)"
-_QRELS = "qrels have the columns query, 0, document and relevance, or query, document and relevance (BEIR)"
+_QRELS = (
+    "qrels have the columns query, 0, document and relevance, or query, document and relevance (BEIR), and the "
+    "relevance is a whole number"
+)
 _TEXTS = "a text is a line of .tsv, id and text, or of .jsonl with id or _id, text, and optionally title"
 
 
@@ -50,7 +53,9 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
 
 
 def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, int]]:
-    """Reads qrels: {query: {document: relevance}}; a header in line 1 is skipped; `encoding` as in `Dialect`.
+    """Reads qrels: {query: {document: relevance}}; `encoding` as in `Dialect`.
+
+    Line 1 is skipped if it is a header: its last column is not a number, as in BEIR's query-id, corpus-id and score.
 
     Raises:
         ValueError: a line is not one of qrels, or a query has two judgments of a document.
@@ -59,7 +64,7 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
     for line, cells in _split_lines(path, encoding):
         whole = cells[-1].removeprefix("-")
         if len(cells) not in (3, 4) or not (whole.isascii() and whole.isdecimal()):
-            if line == 1 and len(cells) in (3, 4):
+            if line == 1 and len(cells) in (3, 4) and not _is_number(cells[-1]):
                 continue
             raise ValueError(f"{line_position(path, line)}: {_QRELS}. Received: {excerpt(cells)}; correct this line.")
         if float(whole) > MOST_RELEVANT:
@@ -75,6 +80,14 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
             )
         judged[document] = int(cells[-1])
     return found
+
+
+def _is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _split_lines(path, encoding) -> Iterator[tuple[int, list[str]]]:
@@ -112,7 +125,7 @@ def read_texts_by_id(
                     f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; "
                     "store it as a string."
                 )
-            found[name] = " ".join(filter(None, reversed(texts)))
+            found[name] = join_texts(reversed(texts))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
             f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "

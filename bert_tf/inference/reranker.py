@@ -40,12 +40,14 @@ class Reranker:
         return [self._ranked(query, found) for query, found in zip(queries, hits, strict=True)]
 
     def _ranked(self, query, hits):
-        hits = sorted((hit for hit in hits if hit.text.strip()), key=lambda hit: len(hit.text))
-        chunks = [hits[start : start + _CHUNK] for start in range(0, len(hits), _CHUNK)]
-        answers = self._predict([(query, [hit.text for hit in chunk]) for chunk in chunks], 1) if chunks else []
-        scores = [score for answer in answers for score in answer["scores"]]
-        scored = [hit._replace(score=score) for hit, score in zip(hits, scores, strict=True)]
-        return sorted(scored, key=lambda hit: -hit.score)
+        hits = [hit for hit in hits if hit.text.strip()]
+        by_length = sorted(range(len(hits)), key=lambda i: len(hits[i].text))  # texts scored together need less padding
+        chunks = [by_length[start : start + _CHUNK] for start in range(0, len(hits), _CHUNK)]
+        answers = self._predict([(query, [hits[i].text for i in chunk]) for chunk in chunks], 1) if chunks else []
+        for chunk, answer in zip(chunks, answers, strict=True):
+            for i, score in zip(chunk, answer["scores"], strict=True):
+                hits[i] = hits[i]._replace(score=score)
+        return sorted(hits, key=lambda hit: -hit.score)
 
 
 def _advise(directory):

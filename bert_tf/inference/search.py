@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert_tf.data.columns import NAME
+from bert_tf.data.columns import NAME, join_texts
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
 from bert_tf.inference.index_segments import (
@@ -80,7 +80,7 @@ class Embedder:
 
     def __call__(self) -> Callable:
         encoder = self.encoder()
-        return lambda rows: {EMBEDDINGS: quantize_vectors(encoder(rows.texts[0]), self.vector_dtype)}
+        return lambda rows: {EMBEDDINGS: quantize_vectors(encoder(_joined_columns(rows)), self.vector_dtype)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,15 +98,21 @@ class Indexer(Embedder):
         encoder = self.encoder()
 
         def answer(rows):
+            texts = _joined_columns(rows)
             payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
             return {
-                EMBEDDINGS: _stored(encoder(rows.texts[0]), self.vector_dtype),
+                EMBEDDINGS: _stored(encoder(texts), self.vector_dtype),
                 "ids": joined(list(map(NAME.read, rows.ids))),
-                "text": joined(rows.texts[0]),
+                "text": joined(texts),
                 "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
             }
 
         return answer
+
+
+def _joined_columns(rows):
+    """Returns one text per row, as `read_texts_by_id` joins a title and a text for a reranker."""
+    return [join_texts(row) for row in zip(*rows.texts, strict=True)]
 
 
 def _stored(vectors, dtype):

@@ -170,7 +170,7 @@ class RerankingTask(FineTuningTask):
         inputs, c = keras_inputs(self.features, windows=True), self.config
         sequences = TakeWindows(self.every_window, name="take_documents")(inputs)
         outputs = Encoder(c, rematerialize=self.rematerialize)(sequences)
-        head = ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
+        head = ClassificationHead.of(c, 1)
         logits = head(outputs["pooled_output"])
         together = RowsTogether(self.every_window, MISSING, name="documents")(logits, inputs["input_mask"])
         return keras.Model(inputs, keras.ops.squeeze(together, -1), name="reranking")

@@ -19,9 +19,10 @@ from bert_tf.serving.verification import open_export
 from tests.export.models import TASKS, write_trained
 from tests.serving.server_process import running
 
+NAMES = (*TASKS, "disentangled")
 TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 5e-3}
 FAST = [("classification", "float32")]
-SLOW = [(name, dtype) for name in TASKS for dtype in TOLERANCES if (name, dtype) not in FAST]
+SLOW = [(name, dtype) for name in NAMES for dtype in TOLERANCES if (name, dtype) not in FAST]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [*FAST, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)])

@@ -1,5 +1,6 @@
 """Tiny trained models of every task that is exported, as their programs leave them, with random weights."""
 
+import dataclasses
 import os
 
 import keras
@@ -42,6 +43,10 @@ OTHERS = {
     ),
     "thresholds": (
         lambda config: ClassificationTask(config, 2, "multi_label", ["film", "good"], thresholds=[0.1, 0.9]), ("text",)
+    ),
+    "disentangled": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.DEBERTA), 2, labels=["bad", "good"]),
+        ("text",),
     ),
 }  # for single tests
 

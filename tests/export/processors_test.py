@@ -21,8 +21,9 @@ from tests import tiny
 from tests.export.models import TASKS, write_trained
 from tests.harness import randomize
 
+NAMES = (*TASKS, "disentangled")
 TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "int8": 5e-2}
-SLOW = [(name, dtype) for name in TASKS for dtype in TOLERANCES if (name, dtype) != ("classification", "bfloat16")]
+SLOW = [(name, dtype) for name in NAMES for dtype in TOLERANCES if (name, dtype) != ("classification", "bfloat16")]
 
 
 @pytest.mark.parametrize(

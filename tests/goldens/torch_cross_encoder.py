@@ -15,7 +15,9 @@ import torch
 import transformers
 from make_goldens import randomized
 from sentence_transformers import CrossEncoder
-from torch_families import _model
+from torch_families import _DISENTANGLED, _MODERN, _model
+
+TOKENIZERS = pathlib.Path(__file__).parent / "tokenizers"
 
 _ODD = {"hidden_size": 21, "num_attention_heads": 3, "num_hidden_layers": 3, "intermediate_size": 17}
 CASES = {  # case -> class, configuration, activation, the longest sequence
@@ -23,14 +25,20 @@ CASES = {  # case -> class, configuration, activation, the longest sequence
     "bert-odd": ("BertForSequenceClassification", {**_ODD, "hidden_act": "gelu_new"}, torch.nn.Identity(), 13),
     "distilbert": ("DistilBertForSequenceClassification", {}, torch.nn.Identity(), 20),
     "electra": ("ElectraForSequenceClassification", {**_ODD, "embedding_size": 8}, torch.nn.Sigmoid(), 15),
+    "modernbert": ("ModernBertForSequenceClassification", _MODERN, torch.nn.Sigmoid(), 40),
+    "deberta": ("DebertaV2ForSequenceClassification", _DISENTANGLED, torch.nn.Identity(), 40),
 }
 
 
 def make(folder, vocabulary):
-    pieces = pathlib.Path(vocabulary).read_text(encoding="utf-8").split()
     for seed, (case, (name, changes, activation, longest)) in enumerate(CASES.items()):
-        model = randomized(_model(name, {**changes, "vocab_size": len(pieces), "num_labels": 1}), seed, torch.float32)
-        tokenizer = transformers.BertTokenizerFast(vocabulary, model_max_length=longest)
+        if (TOKENIZERS / case).is_dir():  # one of the family's own kind
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(TOKENIZERS / case), model_max_length=longest)
+        else:
+            tokenizer = transformers.BertTokenizerFast(vocabulary, model_max_length=longest)
+        shape = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "num_labels": 1}
+        shape["max_position_embeddings"] = max(20, longest)
+        model = randomized(_model(name, {**changes, **shape}), seed, torch.float32)
         plain = folder / f"{case}-old"
         model.save_pretrained(plain)
         tokenizer.save_pretrained(plain)

@@ -8,6 +8,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.cli import serve as serve_command
+from bert_tf.inference import reranker
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
 from tests import tiny
@@ -109,3 +110,17 @@ def test_a_reranker_of_others_without_an_activation_is_told_how_to_name_it(tmp_p
     (tmp_path / "config.json").write_text(json.dumps(config | json.loads(f"{{{key}}}")), encoding="utf-8")
     [[hit]] = Reranker(tmp_path)([QUERY], [[Hit("d1", 0.5, "a film", {})]])
     assert 0 < hit.score < 1
+
+
+def test_hits_of_equal_scores_keep_their_order(monkeypatch):
+    scored = []
+
+    def predict(examples, _):
+        scored.extend(text for _, documents in examples for text in documents)
+        return [{"scores": [1.0 if text == "the best" else 0.5 for text in documents]} for _, documents in examples]
+
+    monkeypatch.setattr(reranker, "load_predictor", lambda *_: predict)
+    texts = ["of medium length", "short", "the best", *(f"one of the longest texts {n}" for n in range(20)), "tiny"]
+    found = Reranker("model")([QUERY], [[Hit(text, 0.1, text, {}) for text in texts]])[0]
+    assert scored != texts  # by length, or the order would be kept anyway
+    assert [hit.id for hit in found] == ["the best", *(text for text in texts if text != "the best")]

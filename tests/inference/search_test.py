@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 import bert_tf
+from bert_tf.data.trec_files import read_texts_by_id
 from bert_tf.evaluation.metrics import cosines, unit
 from bert_tf.inference import approximate_search, index_segments, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
@@ -584,6 +585,20 @@ def test_commands_make_change_and_search_an_index(model, tmp_path):
     assert len(os.listdir(index)) == 2  # the description and one segment
 
 
+def test_titles_are_joined_to_texts_as_for_a_reranker(model, tmp_path):
+    corpus, rows = tmp_path / "corpus.jsonl", [("d1", "Good", "a film"), ("d2", "", "it is"), ("d3", "Music", "")]
+    tiny.write_jsonl(corpus, rows, ["_id", "title", "text"])
+    words = (f"--model={model}", f"--input_file={corpus}", "--id_column=_id", "--text_column=title,text")
+    status, log = run("embed", *words, f"--index_dir={tmp_path}/index")
+    assert status == 0, log
+    expected = read_texts_by_id(str(corpus), ["d1", "d2", "d3"], "documents_file")
+    assert expected["d1"] == "Good a film"
+    index = SearchIndex(tmp_path / "index")
+    for name, text in expected.items():
+        [[best, *_]] = index.search([text], 3)
+        assert (best.id, best.text, best.score) == (name, text, pytest.approx(1, abs=1e-5))
+
+
 def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
     for name, value in (("ids", "n0"), ("payload", 17.0), ("embeddings", True)):
         tiny.write_jsonl(tmp_path / "texts.jsonl", [(value, "good film")], [name, "text"])
@@ -604,6 +619,7 @@ def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
          "--pooling cannot be combined with --update: the index has its own settings. Remove it."),
         (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
         (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique. Received 'b'"),
+        (["embed", "--index_dir=HOME/new", "--text_column="], "--text_column must name a column; got none. Name one,"),
         (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
         (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not found: 'none'."),
     ],

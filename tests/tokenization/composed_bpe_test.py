@@ -9,7 +9,7 @@ from bert_tf.models.families import family
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity
 from tests.conftest import ROOT
-from tests.tokenization.rust import differences
+from tests.tokenization.rust import differences, mixed_texts, xnli_texts
 
 FOLDER = parity.GOLDENS / "tokenizers" / "modernbert"
 
@@ -80,13 +80,8 @@ def test_a_tokenizer_json_of_another_kind_is_refused(section, value, message, tm
 
 @pytest.mark.slow
 def test_real_texts(shared_data, tmp_path):
-    texts = []
-    for file in sorted((shared_data / "xnli").glob("dev-*.tsv")):
-        for line in file.read_text(encoding="utf-8").split("\n"):
-            texts += filter(None, line.split("\t"))
-    from tests.tokenization.rust_test import _random_texts
-
-    (tmp_path / "texts.json").write_text(json.dumps(texts + _random_texts()), encoding="utf-8")
+    texts = xnli_texts(shared_data) + mixed_texts()
+    (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     script = ROOT / "tests" / "goldens" / "modernbert_tokenizer.py"
     code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     other_envs.run(other_envs.torch_python(), code, script, tmp_path / "model", tmp_path / "texts.json", "3000")

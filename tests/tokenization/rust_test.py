@@ -16,7 +16,7 @@ from bert_tf.tokenization.added_tokens import FLAGS
 from bert_tf.tokenization.registry import TOKENIZERS
 from tests.other_envs import run, torch_python
 from tests.tokenization.added_tokens_test import NAMES, folded, plain, with_tokens
-from tests.tokenization.rust import differences
+from tests.tokenization.rust import differences, mixed_texts, xnli_texts
 
 TRAIN = """
 import json, sys
@@ -40,35 +40,14 @@ tokenizer.encode_special_tokens = True  # as we do: special tokens in a text sta
 read = tokenizer.encode_batch(texts, add_special_tokens=False)
 json.dump([[each.ids, [x for span in each.offsets for x in span]] for each in read], open(out, "w"))
 """
-ATOMS = (
-    "a", "b", "A", "B", " ", "  ", "   ", "\t", "\n", "\r\n", "\0", "\x07", "'", "'s", "'t", "'re", "'ll", " 's", "``",
-    "''", "the", "ing", "aaa", "1", "23", "9,", "12,5", "!", "?", "_", "-", "(", ")", "\u00e9", "e\u0301", "\u4e2d",
-    "\u6587", "\U0001f600", "\U0001f468\u200d\U0001f469", "\u00a0", "\u3000", "\u017f", "\u2167", "\u00b2", "\u200b",
-    "\u200d", "\u2581", "\u00bd", "\ufb01", "\ud55c", "\uad6d", "\u0130", "\u00df", "\u03a3", "\u03c2", "\u03a9",
-    "\u094d", "\u0915\u093c", "\u0e33", "\uff0c", "\u2014", "\u2026", "<s>", "[CLS]",
-)  # fmt: skip
-BLOCKS = ((0x20, 0x7F), (0x20, 0x250), (0x250, 0x370), (0x370, 0x3000), (0x3000, 0xD7FF), (0xE000, 0x1FFFF))
-
-
-def _random_texts():
-    rng = random.Random(0)
-    mixed = ["".join(rng.choices(ATOMS, k=rng.randrange(15))) for _ in range(14_000)]
-    return mixed + ["".join(_random_character(rng) for _ in range(rng.randrange(9))) for _ in range(6_000)]
-
-
-def _random_character(rng):
-    return chr(rng.randrange(*rng.choice(BLOCKS)))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, shared_data):
     """A folder with real.json, random.json and a vocabulary of each kind."""
     sentencepiece = pytest.importorskip("sentencepiece", reason="needs sentencepiece, which trains a model here")
-    path, real = tmp_path_factory.mktemp("rust"), []
-    for file in sorted((shared_data / "xnli").glob("dev-*.tsv")):
-        for line in file.read_text(encoding="utf-8").split("\n"):
-            real += filter(None, line.split("\t"))
-    for name, texts in (("real", real), ("random", _random_texts())):
+    path, real = tmp_path_factory.mktemp("rust"), xnli_texts(shared_data)
+    for name, texts in (("real", real), ("random", mixed_texts())):
         (path / f"{name}.json").write_text(json.dumps(texts), encoding="utf-8")
     run(torch_python(), TRAIN, path / "real.json", path)
     model = io.BytesIO()

@@ -23,6 +23,10 @@ MODERN = {
     "global_rope_theta": 50.0, "local_rope_theta": 9.0, "local_attention": 2, "norm_first": True, "gated_mlp": True,
     "first_attention_norm": False, "norm_bias": False, "attention_bias": False, "mlp_bias": False, "hidden_act": "gelu",
 }  # fmt: skip
+DISENTANGLED = {
+    "pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0,
+    "hidden_act": "gelu",
+}  # fmt: skip
 MASKS = {
     "packed": (np.arange(10) < np.array([10, 1, 3, 2, 4, 1])[:, np.newaxis]).astype(np.int32),
     "padded": (np.arange(10) < np.array([10, 9])[:, np.newaxis]).astype(np.int32),
@@ -71,7 +75,7 @@ def _arithmetic(kind, encoder, features):
         {"lora": Lora(2, 4.0, ("query", "value", "output"))},
         {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
         MODERN,
-        {"pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0},
+        DISENTANGLED,
         {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
         {"conv_kernel_size": 3, "conv_act": "gelu"},
     ],
@@ -106,8 +110,13 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(
     "changes",
-    [{"hidden_act": "gelu"}, MODERN, pytest.param({"conv_kernel_size": 3}, marks=pytest.mark.slow)],
-    ids=["bert", "modern", "convolution"],
+    [
+        {"hidden_act": "gelu"},
+        MODERN,
+        pytest.param(DISENTANGLED, marks=pytest.mark.slow),
+        pytest.param({"conv_kernel_size": 3}, marks=pytest.mark.slow),
+    ],
+    ids=["bert", "modern", "deberta", "convolution"],
 )
 def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts, changes):
     encoder, features = _encoder(**changes), _features(MASKS["packed"])

@@ -56,7 +56,9 @@ def test_a_layer_is_right_where_it_knows_and_the_mix_finds_it():
     assert found.mix_weights[0].argmax() == 1 and found.mix_weights.sum(1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("changes", [{}, pytest.param(tiny.MODERNBERT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "changes", [{}, *(pytest.param(each, marks=pytest.mark.slow) for each in (tiny.MODERNBERT, tiny.DEBERTA))]
+)
 def test_features_are_means_of_a_words_pieces_in_all_layers(changes):
     bert = with_words(**changes)
     examples = Labelled(["films a"], [[(0, 5), (6, 7)]], [["films", "a"]], [["N", "D"]], "file")

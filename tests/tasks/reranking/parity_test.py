@@ -18,6 +18,8 @@ CASES = {  # case -> activation, length
     "bert-odd": ("identity", 13),
     "distilbert": ("identity", 20),
     "electra": ("sigmoid", 15),
+    "modernbert": ("sigmoid", 40),
+    "deberta": ("identity", 40),
 }
 # No query exceeds half of a sequence: if both texts do, Rust's tokenizers leave the odd token to the longer one.
 QUERIES = ["good film", "the Film is dull", "MUSIC ?"]

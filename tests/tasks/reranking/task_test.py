@@ -99,6 +99,21 @@ def test_scores_that_float32_cannot_hold_are_refused(tmp_path, score):
         read_ranking_file(path, True, with_scores=True)
 
 
+@pytest.mark.parametrize("name, value", [("document_ids", ["d2", "d1"]), ("id", 7)])
+@pytest.mark.parametrize("given, message", [
+    ((True, True, False), r"a\.jsonl:3: .*Received a line without it after lines with it; add"),
+    ((False, False, True), r"a\.jsonl:3: .*Received a line with it after lines without it; add"),
+    ((True, None, True), r"a\.jsonl:2: .*Received a line without it after"),
+])  # fmt: skip
+def test_ids_are_in_all_lines_or_in_none(tmp_path, name, value, given, message):
+    cells = {True: {name: value}, None: {name: None}, False: {}}
+    lines = [{**SCORED, **cells[has]} for has in given]
+    path = _write(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ValueError, match=f"'{name}' must be in all lines or in none") as error:
+        read_ranking_file(path, True)
+    assert re.search(message, str(error.value))
+
+
 def test_other_bad_files(tmp_path):
     with pytest.raises(ValueError, match=r"a\.tsv:2: a row must have at least 3 columns, separated by tabs"):
         read_ranking_file(_write(tmp_path / "a.tsv", "a\tb\tc\nd\te\n"), True)
@@ -273,3 +288,10 @@ def test_an_unknown_activation_or_loss_is_refused(tmp_path):
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):
     paths = {variable.path: tuple(variable.shape) for variable in model.variables}
     assert paths["classifier/output_weights"] == (1, 32) and "bert/pooler/dense/kernel" in paths
+
+
+def test_the_head_is_that_of_the_family():
+    model = RerankingTask(tiny.config(**tiny.MODERNBERT)).build_model()
+    paths = {variable.path for variable in model.variables if variable.path.startswith("classifier/")}
+    names = ("dense/kernel", "dense/bias", "LayerNorm/gamma", "output_weights", "output_bias")
+    assert paths == {f"classifier/{name}" for name in names}
