@@ -1,4 +1,4 @@
-"""A convolution over neighboring tokens beside the first layer, as in the releases of DeBERTa's version 2."""
+"""A convolution over neighboring tokens, parallel to the first layer, as in the releases of DeBERTa's version 2."""
 
 import keras
 import tensorflow as tf

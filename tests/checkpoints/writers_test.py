@@ -8,12 +8,15 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import read_labels
 from bert_tf.checkpoints.name_maps import TF1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.checkpoints.writer_base import architecture_of, write_labels
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
+from bert_tf.pretraining.objectives.replaced_tokens import make_generator_config
 from tests.export.conversion import models
 
 _WITH_TEXT_HEADS = ("encoder", "text", "regression")
@@ -235,6 +238,9 @@ def test_the_head_for_replaced_tokens_of_deberta_s_releases(tmp_path):
     assert "mask_predictions.LayerNorm.weight" in load_file(tmp_path / "model.safetensors")
     checkpoint = open_checkpoint(tmp_path)
     assert _same({path: checkpoint.stored(path) for path in model.arrays}, model.arrays)
+    pretrainer = ReplacedTokenPretrainer(model.config, make_generator_config(model.config, 0.34))
+    report = assign_weights(checkpoint, pretrainer.variables, ("generator/.*",))  # as pretraining starts from a release
+    assert {path for path in model.arrays if path.startswith("cls/")} <= set(report.loaded)
     other = dataclasses.replace(model, config=dataclasses.replace(model.config, replaced_token_context=False))
     with pytest.raises(ValueError, match="only supports replaced_token_context=True for this model_type"):
         writers.write_model(tmp_path, "huggingface", other)

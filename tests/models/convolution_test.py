@@ -1,4 +1,4 @@
-"""The convolution beside the first layer; that its numbers are torch's is in families_parity_test.py."""
+"""The convolution parallel to the first layer; that its numbers are torch's is in families_parity_test.py."""
 
 import numpy as np
 import pytest

@@ -177,7 +177,7 @@ class _Block:
 
 
 class _Convolution:
-    """The convolution beside the first layer: its input x and output y, flat [P, H] -> [P, H]."""
+    """The convolution parallel to the first layer: its input x and output y, flat [P, H] -> [P, H]."""
 
     def __init__(self, layer, arithmetic):
         self.size, kernel = layer.kernel_size, values_of(layer.kernel)
