@@ -104,6 +104,10 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
         raise ValueError(
             f"`layers` must begin with 0, because the first layer has no attention norm. Received: {list(layers)}."
         )
+    if layers[0] and config.conv_kernel_size:
+        raise ValueError(
+            f"`layers` must begin with 0, because a convolution belongs to the first layer. Received: {list(layers)}."
+        )
     new_number, kept = {old: new for new, old in enumerate(layers)}, {}
     for path, array in arrays.items():
         match = _LAYER.fullmatch(path)

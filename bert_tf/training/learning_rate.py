@@ -292,13 +292,14 @@ def word_rate(embedding_lr_factor: float, is_random: bool) -> WordRate | None:
 #
 # Layers are identified by their variables' paths, google-research/bert's, and by these depths, with L layers:
 #
-#     bert/embeddings/...         0
-#     bert/encoder/layer_N/...    N + 1
+#     bert/embeddings/...         0         (and the map to the width of the layers, if any, as in ELECTRA's code)
+#     bert/encoder/layer_N/...    N + 1     (and, with the first, the convolution, if any)
 #     all else: pooler, head      L + 1     (and the norm after the last block, if any)
 
 
 ALL = "all"
-_EMBEDDINGS = r"bert/embeddings/.*"
+_EMBEDDINGS = r"bert/(embeddings|encoder/embedding_hidden_mapping_in)/.*"
+_FIRST = r"bert/encoder/(layer_0|conv)/.*"
 _LAYER = r"bert/encoder/layer_{}/.*"
 _POOLER = r"bert/pooler/.*"
 _ENCODER = r"bert/.*"
@@ -388,7 +389,11 @@ class LayerRates:
 
     def _patterns(self):
         """Returns the path pattern of each depth from 0 to L."""
-        return [_EMBEDDINGS, *(_LAYER.format(n) for n in range(self.num_layers))]
+        return [_EMBEDDINGS, *_layer_patterns(self.num_layers)]
+
+
+def _layer_patterns(num_layers):
+    return [_FIRST, *(_LAYER.format(n) for n in range(1, num_layers))]
 
 
 def layer_rates(config, run, num_layers: int, num_examples: int) -> LayerRates | None:
@@ -448,4 +453,4 @@ def top_layers(paths: Iterable[str], count: int) -> tuple[str, ...]:
     total = count_layers(paths)
     if count > total:
         raise ValueError(f"`reinit_layers` must be at most {total}, the number of layers; got {count}.")
-    return (*(_LAYER.format(n) for n in range(total - count, total)), _POOLER)
+    return (*_layer_patterns(total)[total - count :], _POOLER)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 
 import keras
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, word_rate
+from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, top_layers, word_rate
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
@@ -51,6 +52,16 @@ def _batch():
 @pytest.fixture(scope="module")
 def plain():
     return one_step()
+
+
+def test_what_is_in_no_layer_belongs_to_the_nearest_one():
+    """The map of the embeddings, as in ELECTRA's code, and the convolution, which is parallel to the first layer."""
+    frozen = [LayerRates(2, layers).is_frozen for layers in (1, 0)]
+    for path in ("bert/encoder/embedding_hidden_mapping_in/kernel", "bert/encoder/conv/LayerNorm/gamma"):
+        assert [is_frozen(path) for is_frozen in frozen] == [True, False]
+    patterns = [pattern for pattern, *_ in LayerRates(2, layerwise_lr_decay=0.5).rules()]
+    assert [re.fullmatch(each, "bert/encoder/conv/bias") is not None for each in patterns] == [False, True, False]
+    assert top_layers([f"bert/encoder/layer_{n}/a" for n in range(2)], 2)[:2] == tuple(patterns[1:])
 
 
 FROZEN = {1: DEPTHS[:2], 2: DEPTHS[:3], "all": (*DEPTHS[:3], "bert/pooler/")}

@@ -80,6 +80,8 @@ def test_layers_with_local_attention_keep_their_kind():
     with pytest.raises(ValueError, match="`layers` must begin with 0, because the first layer has no attention norm"):
         surgery.keep_layers(arrays, config, [3, 4])
     assert surgery.resize_positions(arrays, config, 99)[1].max_length == 99  # there is no table
+    with pytest.raises(ValueError, match="`layers` must begin with 0, because a convolution belongs to the first"):
+        surgery.keep_layers(arrays, tiny.config(num_hidden_layers=6, conv_kernel_size=3), [3, 4])
 
 
 def test_layers_below_a_norm_of_their_own():
