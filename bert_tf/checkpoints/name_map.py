@@ -261,6 +261,11 @@ class NameMap:
         names = tuple(row.theirs for row in self.rows if row.ours == path)
         return dataclasses.replace(self, rows=rows, left_out=self.left_out + names)
 
+    def moving(self, old: str, new: str) -> "NameMap":
+        """Returns the map of models whose weight at our path `old` is at our path `new`."""
+        rows = tuple(dataclasses.replace(row, ours=new) if row.ours == old else row for row in self.rows)
+        return dataclasses.replace(self, rows=rows)
+
     def without_ties(self) -> "NameMap":
         """Returns the map of models with an untied output layer."""
         rows = tuple(WeightName(twin.untied, twin.theirs) for twin in self.twins if twin.untied)

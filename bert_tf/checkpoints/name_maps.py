@@ -24,6 +24,7 @@ from bert_tf.checkpoints.name_map import (
     transposed_part,
 )
 from bert_tf.models import families, lora
+from bert_tf.models.config_files import INPUT_POSITIONS
 
 _OURS = "bert/encoder/layer_{n}"
 
@@ -488,7 +489,10 @@ KERAS_HUB_MAPS: dict[str, NameMap] = {
 
 
 def hugging_face(
-    model_type: str = families.DEFAULT, tied: bool = True, classes: Iterable[str] = (), positions: bool = True
+    model_type: str = families.DEFAULT,
+    tied: bool = True,
+    classes: Iterable[str] = (),
+    positions: str | None = INPUT_POSITIONS,
 ) -> NameMap:
     """Returns the Hugging Face name map of a family, a key of `families.FAMILIES`.
 
@@ -496,13 +500,16 @@ def hugging_face(
         model_type: the family.
         tied: `EncoderConfig.tie_word_embeddings`.
         classes: `architectures` of config.json, or suffixes of class names.
-        positions: `EncoderConfig.position_biased_input`.
+        positions: our path of the table of absolute positions, as from `config_files.positions_in`.
 
     Raises:
         ValueError: the family is not supported.
     """
     name_map = NAME_MAPS[families.family(model_type).name_map].for_class(classes)
-    name_map = name_map if positions else name_map.leaving_out("bert/embeddings/position_embeddings")
+    if positions is None:
+        name_map = name_map.leaving_out(INPUT_POSITIONS)
+    elif positions != INPUT_POSITIONS:
+        name_map = name_map.moving(INPUT_POSITIONS, positions)
     return name_map if tied else name_map.without_ties()
 
 

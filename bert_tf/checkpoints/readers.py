@@ -350,5 +350,5 @@ def _name_map(form, path, family):
     model_type = family or config_files.model_type_in(folder) or families.DEFAULT
     if form == "keras_hub":
         return name_maps.of_keras_hub(model_type, config_files.is_projected_in(folder))
-    settings = config_files.tied_in(folder), config_files.classes_in(folder), config_files.has_positions_in(folder)
+    settings = config_files.tied_in(folder), config_files.classes_in(folder), config_files.positions_in(folder)
     return name_maps.hugging_face(model_type, *settings)

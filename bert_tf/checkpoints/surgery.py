@@ -17,12 +17,11 @@ from bert_tf.checkpoints.loading import LABELS_FILE, directory_of, load_descript
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.config_files import CONFIG_FILES, TASK_FILE, task_in
+from bert_tf.models.config_files import CONFIG_FILES, DECODER_POSITIONS, INPUT_POSITIONS, TASK_FILE, task_in
 from bert_tf.utils.files import whole_directory, write_text
 
 Arrays = Mapping[str, np.ndarray]
 Result = tuple[dict[str, np.ndarray], EncoderConfig]
-_POSITIONS = "bert/embeddings/position_embeddings"
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/(.+)")
 
 
@@ -60,16 +59,17 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
     """
     if config.pos_att_type:  # the table of relative positions stays as it is
         config = dataclasses.replace(config, max_relative_positions=config.most_relative_positions)
-    if not config.has_position_table:
+    path = INPUT_POSITIONS if config.has_position_table else DECODER_POSITIONS
+    if path not in arrays:
         return arrays, dataclasses.replace(config, max_position_embeddings=rows)
-    first, table = config.first_position, arrays[_POSITIONS]
+    first, table = config.first_position, arrays[path]
     if rows <= first:
         raise ValueError(
             f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs one "
             "row per token."
         )
     tokens = np.resize(table[first:], (rows - first, table.shape[1]))  # numpy repeats the rows as often as it takes
-    arrays = {**arrays, _POSITIONS: np.concatenate([table[:first], tokens])}
+    arrays = {**arrays, path: np.concatenate([table[:first], tokens])}
     return arrays, dataclasses.replace(config, max_position_embeddings=rows)
 
 

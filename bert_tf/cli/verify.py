@@ -27,7 +27,7 @@ def main(settings, paths):
     Raises:
         ValueError: there is not one path, a flag has no effect, or the model does not answer as it did.
     """
-    _check_flags(settings.given)
+    _check_flags(settings)
     if settings.inspect:
         _inspect(settings, paths)
         return
@@ -48,12 +48,16 @@ def main(settings, paths):
         )
 
 
-def _check_flags(given):
-    others = ", ".join(f"--{name}" for name in sorted(given - {"inspect"}))
-    if "inspect" in given and others:
-        raise ValueError(f"{others} cannot be combined with --inspect, which only reads a graph. Remove one.")
-    if "server" not in given and (needless := ", ".join(f"--{name}" for name in sorted(given & _OF_SERVER))):
-        raise ValueError(f"{needless} requires --server; without it, the model is loaded here.")
+def _check_flags(settings):
+    given = settings.given - {"inspect"}
+    if settings.inspect and given:
+        raise ValueError(f"{_flags(given)} cannot be combined with --inspect, which only reads a graph. Remove one.")
+    if not settings.server and (needless := given & _OF_SERVER):
+        raise ValueError(f"{_flags(needless)} requires --server; without it, the model is loaded here.")
+
+
+def _flags(names):
+    return ", ".join(f"--{name}" for name in sorted(names))
 
 
 def _check_one(paths):

@@ -478,7 +478,6 @@ def _check_layers(c):
     if c.conv_kernel_size is not None:
         _require(c.conv_kernel_size % 2, "conv_kernel_size", "an odd number of tokens", c.conv_kernel_size)
         _require(not c.is_decoder, "conv_kernel_size", "is_decoder=False", "true")
-        _require(not c.has_embedding_map, "conv_kernel_size", "embeddings as wide as the layers", c.embedding_width)
     _check_positions(c)
 
 

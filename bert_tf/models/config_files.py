@@ -87,6 +87,7 @@ def _check_buckets(buckets, most):
 
 
 TASK_FILE = "task.json"
+INPUT_POSITIONS, DECODER_POSITIONS = "bert/embeddings/position_embeddings", "cls/predictions/position_embeddings"
 CONFIG_FILES = ("bert_config.json", "config.json")
 # Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
 OF_TRANSFORMERS = ("architectures", "transformers_version")
@@ -185,16 +186,20 @@ def tied_in(directory: str | os.PathLike) -> bool:
     return path is None or read_config_file(path).get("tie_word_embeddings") is not False
 
 
-def has_positions_in(directory: str | os.PathLike) -> bool:
-    """Returns whether position embeddings are added to the input; true unless a configuration there denies it.
+def positions_in(directory: str | os.PathLike) -> str | None:
+    """Returns our path of the table of absolute positions: the input's, or the mask decoder's; None if it has no use.
 
-    If not, a file may hold the table of a decoder that only pretraining has.
+    Without positions in the input, a file may hold the table of a decoder that only pretraining has, which is read if
+    a configuration in the directory has `enhanced_mask_decoder`.
 
     Raises:
         ValueError: the file does not hold a JSON object.
     """
     path = _file_in(directory)
-    return path is None or read_config_file(path).get("position_biased_input") is not False
+    values = {} if path is None else read_config_file(path)
+    if values.get("position_biased_input") is not False:
+        return INPUT_POSITIONS
+    return DECODER_POSITIONS if values.get("enhanced_mask_decoder") is True else None
 
 
 def classes_in(directory: str | os.PathLike) -> list[str]:

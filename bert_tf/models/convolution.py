@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, activation, initializer
+from bert_tf.models.training_ops import linear
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -58,8 +59,8 @@ class TokenConvolution(ConfiguredLayer):
 
     def call(self, x, y, input_mask, sentence_ids=None, training=None):
         rows, width = neighbors(x, self.kernel_size, input_mask, sentence_ids), x.shape[-1]
-        out = tf.matmul(rows, tf.cast(tf.reshape(self.kernel, [-1, width]), x.dtype))
-        out = tf.reshape(tf.nn.bias_add(out, tf.cast(self.bias, x.dtype)), tf.shape(y))
+        out = linear(rows, tf.reshape(self.kernel, [-1, width]), self.bias)
+        out = tf.reshape(out, tf.shape(y))
         return self.norm(y + activation(self.act, training)(self.dropout(out, training=training)))
 
     def compute_output_spec(self, x, y, *_, **__):

@@ -141,6 +141,9 @@ _DISENTANGLED = {
 def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the keys of relative positions, and checks those that an absent key would turn off."""
     values = dict(values)
+    if not values.get("conv_kernel_size"):  # as in Transformers, where nothing then reads the other keys
+        for key in ("conv_kernel_size", "conv_act", "conv_groups"):
+            values.pop(key, None)
     width, heads = values.get("hidden_size", 1536), values.get("num_attention_heads", 24)
     good = _DISENTANGLED | {name: (width, width) for name in ("embedding_size", "pooler_hidden_size")}
     good["conv_groups"] = 1, 1
@@ -159,8 +162,6 @@ def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("position_buckets", "max_relative_positions"):
         if values.get(key) == -1:
             del values[key]
-    if values.get("conv_kernel_size") == 0:
-        del values["conv_kernel_size"]
     if values.pop("legacy", True) is False:  # its head multiplies by the word embeddings, whatever the other key says
         values.pop("tie_word_embeddings", None)
     return values

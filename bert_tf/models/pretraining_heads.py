@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.embeddings import restarting_positions
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.layers import ConfiguredLayer, LayerNorm, Linear, initializer
 from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
@@ -150,7 +151,8 @@ class ReplacedTokenHead(ConfiguredLayer):
         hidden_act, initializer_range, epsilon, norm_bias: as in `EncoderConfig`.
         context: `EncoderConfig.replaced_token_context`: x_i becomes LayerNorm(x_i + x_0) first.
 
-    Input: `sequence_output` float [B, S, H]. Output: float32 [B, S], logits; above 0 means replaced.
+    Inputs: `sequence_output` float [B, S, H]; `sentence_ids` of packed sequences, as in `Encoder`: x_0 is the first
+    token of each example. Output: float32 [B, S], logits; above 0 means replaced.
     Weights: `dense/kernel` [H, H], `dense/bias`, `output_weights` [1, H], `output_bias` [1]; with context, those of
     `LayerNorm`.
     """
@@ -182,15 +184,24 @@ class ReplacedTokenHead(ConfiguredLayer):
         self.output_weights = self.add_weight(name="output_weights", shape=(1, width), initializer=start)
         self.output_bias = self.add_weight(name="output_bias", shape=(1,), initializer="zeros", autocast=False)
 
-    def call(self, sequence_output, training=None):
+    def call(self, sequence_output, sentence_ids=None, training=None):
         x = sequence_output
-        x = self.norm(x + x[:, :1]) if self.context else x
+        if self.context:
+            x = self.norm(x + first_tokens(x, sentence_ids))
         x = self.dense(x, training=training)
         weights = tf.cast(self.output_weights[0], x.dtype)
         return tf.cast(tf.linalg.matvec(x, weights), tf.float32) + tf.cast(self.output_bias, tf.float32)
 
-    def compute_output_spec(self, sequence_output, training=None):
+    def compute_output_spec(self, sequence_output, sentence_ids=None, training=None):
         return keras.KerasTensor(sequence_output.shape[:-1], "float32")
+
+
+def first_tokens(x, sentence_ids=None):
+    """Returns the vector of the first token of each token's example, float [B, 1 or S, H], of x [B, S, H]."""
+    if sentence_ids is None:
+        return x[:, :1]
+    places = tf.range(tf.shape(x)[1]) - restarting_positions(sentence_ids)
+    return tf.gather(x, places, batch_dims=1)
 
 
 def build_in_cls(head: keras.layers.Layer, width: int) -> keras.layers.Layer:

@@ -130,7 +130,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         x = self.encoder(encoder_inputs({**inputs, "input_ids": ids}), training=training)["sequence_output"]
         return {
             "mlm_logits": logits,
-            "replaced_logits": self.replaced_tokens(x, training=training),
+            "replaced_logits": self.replaced_tokens(x, inputs.get("sentence_ids"), training=training),
             "replaced": tf.cast(ids != unmasked, tf.float32),
         }
 

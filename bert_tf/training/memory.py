@@ -113,9 +113,11 @@ def encoder_parameters(config: EncoderConfig) -> int:
     feed_forward = _linear(H, inner, c.mlp_bias) + _linear(c.intermediate_size, H, c.mlp_bias) + norm * H
     projection = _linear(E, H) if c.has_embedding_map else 0
     relative = (2 * c.relative_span + norm) * H if c.pos_att_type else 0
+    convolution = _linear(c.conv_kernel_size * H, H) + norm * H if c.conv_kernel_size else 0
     pooler = _linear(H, H) if c.has_pooler else 0
     norms = (norm * H if c.norm_first else 0) - (0 if c.first_attention_norm else norm * H)
-    return (tables + norm) * E + relative + projection + c.num_blocks * (attention + feed_forward) + norms + pooler
+    layers = c.num_blocks * (attention + feed_forward) + norms + convolution
+    return (tables + norm) * E + relative + projection + layers + pooler
 
 
 def _linear(inputs, outputs, use_bias=True):
@@ -181,11 +183,12 @@ def _activations(step):
     # The backward pass of a layer: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
     # Scores of relative positions are computed for 2 S distances.
     backward = 2 * (1 + 2 * len(c.pos_att_type)) * scores * half + (3 * inner + 4 * hidden) * FLOAT32
-    embeddings = 4 * hidden * FLOAT32
+    embeddings = 4 * hidden * FLOAT32 + (c.conv_kernel_size or 0) * hidden * half
     logits = 4 * step.max_predictions * c.vocab_size * FLOAT32  # logits, softmax, their gradient and its share
+    layers = c.num_hidden_layers + (2 if c.enhanced_mask_decoder and step.max_predictions else 0)
     if step.rematerialize:
-        return embeddings + c.num_hidden_layers * hidden * half + max(logits, storage + backward)
-    return embeddings + c.num_hidden_layers * storage + max(logits, backward)
+        return embeddings + layers * hidden * half + max(logits, storage + backward)
+    return embeddings + layers * storage + max(logits, backward)
 
 
 def _kept_by_block(c, hidden, inner, scores, half):

@@ -164,7 +164,9 @@ def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
     assert name_map.from_ours("classifier/dense/kernel") == "pooler.dense.weight"
     positions = "deberta.embeddings.position_embeddings.weight"
     assert name_map.to_ours(positions) == "bert/embeddings/position_embeddings"
-    found = name_maps.hugging_face("deberta-v2", positions=False).sort([positions, "mask_predictions.classifer.bias"])
+    decoding = name_maps.hugging_face("deberta-v2", positions="cls/predictions/position_embeddings")
+    assert decoding.sort([positions]).known == {"cls/predictions/position_embeddings": positions}
+    found = name_maps.hugging_face("deberta-v2", positions=None).sort([positions, "mask_predictions.classifer.bias"])
     assert (found.known, found.left_out, found.unknown) == (
         {"cls/replaced_tokens/output_bias": "mask_predictions.classifer.bias"}, [positions], []
     )  # fmt: skip

@@ -1,12 +1,13 @@
 """DeBERTa's own pretraining heads: the enhanced mask decoder, and replaced tokens seen beside the first token."""
 
 import dataclasses
+import json
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
@@ -102,6 +103,29 @@ def test_replaced_tokens_are_told_as_by_the_releases(golden):
         variable.assign(name_map.transform(variable.path).to_ours(theirs))
     found, real = np.array(head(encoder(inputs)["sequence_output"])), inputs["input_mask"] > 0
     assert relative_error(found[real], expected["replaced"][real]) < TOLERANCE
+
+
+def test_packed_examples_are_told_by_their_own_first_tokens(golden):
+    config, *_ = golden
+    head = build_in_cls(ReplacedTokenHead.of(config), config.hidden_size)
+    x = np.random.default_rng(0).normal(size=(1, 7, config.hidden_size)).astype(np.float32)
+    together = head(x, tf.constant([[1, 1, 1, 2, 2, 2, 0]]))[0]
+    np.testing.assert_allclose(together[:3], head(x[:, :3])[0], atol=1e-6)
+    np.testing.assert_allclose(together[3:6], head(x[:, 3:6])[0], atol=1e-6)
+
+
+def test_the_generator_of_a_release_has_its_positions_in_the_decoder(golden, model, tmp_path):
+    """The file of microsoft/DeBERTa names the table as if it belonged to the input."""
+    _, inputs, expected = golden
+    own = "deberta.embeddings.position_embeddings.weight"
+    arrays = load_file(FOLDER / "model.safetensors")
+    save_file(arrays | {own: expected[own].astype(np.float16)}, tmp_path / "model.safetensors")
+    values = json.loads((FOLDER / "config.json").read_text("utf-8")) | {"enhanced_mask_decoder": True}
+    (tmp_path / "config.json").write_text(json.dumps(values), "utf-8")
+    config = EncoderConfig.load(tmp_path)
+    again = Pretrainer(config, next_sentence=False)
+    assign_weights(tmp_path, again.variables, (), config.model_type)
+    np.testing.assert_allclose(_logits(again, inputs), _logits(model, inputs), atol=2e-2)
 
 
 @pytest.mark.slow

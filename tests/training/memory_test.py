@@ -120,6 +120,10 @@ step = StepShape(config, model.count_params(), rows, length, predictions, 1, 1, 
 print(json.dumps([estimate(step).peak, peak]))
 """
 BASE = EncoderConfig(vocab_size=30522)
+DECODING = dataclasses.replace(
+    SMALL, num_hidden_layers=2, pos_att_type=("c2p", "p2c"), position_buckets=64, position_biased_input=False,
+    enhanced_mask_decoder=True, conv_kernel_size=3,
+)  # fmt: skip
 TEACHER = EncoderConfig(vocab_size=8000, hidden_size=384, num_hidden_layers=6, num_attention_heads=8,
                         intermediate_size=1536)  # fmt: skip
 RELATIONS = ("query_relations", "key_relations", "value_relations")
@@ -136,6 +140,7 @@ RELATIONS = ("query_relations", "key_relations", "value_relations")
         (SMALL, 16, 512, "float32", False),
         (BASE, 4, 128, "float32", False),
         (BASE, 4, 128, "mixed_bfloat16", False),
+        (DECODING, 32, 128, "float32", False),
     ],
 )
 def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, rematerialize):
@@ -172,7 +177,7 @@ def _check_measured(config, rows, length, precision, rematerialize, teacher=None
         {"num_hidden_layers": 2, "norm_first": True},
         {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
         {"task_type_vocab_size": 3, "type_vocab_size": 0, "has_pooler": False},
-        {"pos_att_type": ("c2p",), "position_buckets": 4, "position_biased_input": False},
+        {"pos_att_type": ("c2p",), "position_buckets": 4, "position_biased_input": False, "conv_kernel_size": 3},
     ],
 )
 def test_the_numbers_of_an_encoder_are_counted_without_building_it(changes):

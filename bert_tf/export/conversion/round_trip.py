@@ -88,7 +88,9 @@ def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inp
     x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
     named = {"sequence_output": found["sequence_output"]}
     named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
-    named |= {f"{name} logits": call(head, x, encoder) for name, (head, call) in heads.items()}
+    for name, (head, call) in heads.items():
+        own = head.input_of(encoder, found, inputs) if isinstance(head, MaskedLMHead) else x
+        named[f"{name} logits"] = call(head, own, encoder)
     return {name: value.numpy() for name, value in named.items()}
 
 

@@ -213,7 +213,10 @@ _INPUTS = tuple(INPUTS.values())
 
 
 def _encode(encoder, inputs, training):
-    outputs = encoder(_features(encoder, inputs), training=training)
+    return _shown(encoder(_features(encoder, inputs), training=training))
+
+
+def _shown(outputs):
     return {name: outputs[name] for name in ("pooled_output", "sequence_output", "encoder_outputs")}
 
 
@@ -227,7 +230,7 @@ def _fill(encoder, head, inputs, training):
     outputs = encoder(features, training=training)
     x, table = head.input_of(encoder, outputs, features, training), encoder.embeddings.word_embeddings
     logits = head(x, tf.convert_to_tensor(table), inputs[_POSITIONS], training=training)
-    return outputs | {"mlm_logits": logits}
+    return _shown(outputs) | {"mlm_logits": logits}
 
 
 # === Export ===

@@ -80,6 +80,10 @@ def test_layers_with_local_attention_keep_their_kind():
     with pytest.raises(ValueError, match="`layers` must begin with 0, because the first layer has no attention norm"):
         surgery.keep_layers(arrays, config, [3, 4])
     assert surgery.resize_positions(arrays, config, 99)[1].max_length == 99  # there is no table
+    table = {"cls/predictions/position_embeddings": np.arange(6).reshape(3, 2)}  # of the enhanced mask decoder
+    resized, _ = surgery.resize_positions(table, dataclasses.replace(config, position_biased_input=False,
+                                          global_rope_theta=None), 5)  # fmt: skip
+    assert resized["cls/predictions/position_embeddings"][:, 0].tolist() == [0, 2, 4, 0, 2]
     with pytest.raises(ValueError, match="`layers` must begin with 0, because a convolution belongs to the first"):
         surgery.keep_layers(arrays, tiny.config(num_hidden_layers=6, conv_kernel_size=3), [3, 4])
 
