@@ -29,6 +29,7 @@ from bert_tf.evaluation.metrics import ranks, retrieval
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 
 DIMS = (384, 128, 64, 32)
+RESCORED = 20  # texts of each query that the reranker chooses from: it reads a query with each of them
 DIMS_FLAG = f"--matryoshka_dims={','.join(map(str, DIMS))}"
 
 
@@ -94,7 +95,8 @@ def mine(options, folder):
                 f"--train_file={folder / 'mined.jsonl'}", f"--output_dir={folder / 'reranker'}", "--num_train_epochs=2",
                 "--max_seq_length=128", "--train_batch_size=8")  # fmt: skip
     if not (folder / "scored.jsonl").exists():
-        scripts.run(*command, f"--output_file={folder / 'scored.jsonl'}", f"--rerank={folder / 'reranker'}")
+        scripts.run(*command, f"--output_file={folder / 'scored.jsonl'}", f"--rerank={folder / 'reranker'}",
+                    f"--range_max={RESCORED}")  # fmt: skip
 
 
 def variants(options, folder):
