@@ -232,7 +232,7 @@ def _check_layers(config):
 
 
 def _check_pretraining_heads(config, architecture):
-    """Raises ValueError if Transformers' head of this model_type computes something else from the same weights."""
+    """Raises ValueError if the family's head in Hugging Face's files computes something else from the same weights."""
     context = families.family(config.model_type).fixed.get("replaced_token_context", False)
     settings = {
         "cls/predictions": ("enhanced_mask_decoder", False),
@@ -242,8 +242,8 @@ def _check_pretraining_heads(config, architecture):
         name, expected = settings[head]
         if (value := getattr(config, name)) != expected:
             raise ValueError(
-                f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value}; use "
-                f"the format bert_tf, or drop the head: `leave_out={head}/.*`."
+                f"Hugging Face's format requires {name}={expected} for this model_type. This model has {name}={value}; "
+                f"use the format bert_tf, or drop the head: `leave_out={head}/.*`."
             )
 
 

@@ -51,9 +51,15 @@ def main(settings, paths):
 def _check_flags(settings):
     given = settings.given - {"inspect"}
     if settings.inspect and given:
-        raise ValueError(f"{_flags(given)} cannot be combined with --inspect, which only reads a graph. Remove one.")
+        raise ValueError(
+            f"{_flags(given)} cannot be combined with --inspect, which only reads a graph. Remove either --inspect or "
+            "the others."
+        )
     if not settings.server and (needless := given & _OF_SERVER):
-        raise ValueError(f"{_flags(needless)} requires --server; without it, the model is loaded here.")
+        raise ValueError(
+            f"Without --server, the model is loaded here, and {_flags(needless)} would have no effect. Add --server, "
+            "or remove the others."
+        )
 
 
 def _flags(names):

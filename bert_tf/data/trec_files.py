@@ -55,7 +55,8 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
 def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, int]]:
     """Reads qrels: {query: {document: relevance}}; `encoding` as in `Dialect`.
 
-    Line 1 is skipped if it is a header: its last column is not a number, as in BEIR's query-id, corpus-id and score.
+    Line 1 is skipped if it is a header, that is, if its last column is not a number, as in BEIR's query-id, corpus-id
+    and score.
 
     Raises:
         ValueError: a line is not one of qrels, or a query has two judgments of a document.

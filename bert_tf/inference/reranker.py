@@ -60,6 +60,6 @@ def _advise(directory):
         return ""
     key = json.dumps({CROSS_ENCODER: {"activation_fn": SCORE_ACTIVATIONS["sigmoid"]}})
     return (
-        f" Its files name no activation of a reranker's scores; if it is one, add {key[1:-1]} to its config.json "
-        f"(for logits, {SCORE_ACTIVATIONS['identity']})."
+        " Its files name no activation of a reranker's scores; if the model is a reranker, add "
+        f"{key[1:-1]} to its config.json (for logits, {SCORE_ACTIVATIONS['identity']})."
     )

@@ -476,7 +476,8 @@ def _check_layers(c):
                  f"num_hidden_groups={c.num_hidden_groups}")  # fmt: skip
     _require(not c.head_norm or c.classifier_act, "head_norm", "classifier_act", "none")
     if c.conv_kernel_size is not None:
-        _require(c.conv_kernel_size % 2, "conv_kernel_size", "an odd number of tokens", c.conv_kernel_size)
+        if not c.conv_kernel_size % 2:
+            raise ValueError(f"conv_kernel_size must be odd. Received: {c.conv_kernel_size}.")
         _require(not c.is_decoder, "conv_kernel_size", "is_decoder=False", "true")
     _check_positions(c)
 
@@ -550,11 +551,11 @@ def _translate(values):
 
 def _translate_activation(key, given, hugging_face):
     if not isinstance(given, str):
-        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}.")
+        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}; correct it.")
     act = given.lower()
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
     act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
     if act not in ACTIVATIONS:
-        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}.")
+        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}; use another model.")
     return act

@@ -187,7 +187,7 @@ def tied_in(directory: str | os.PathLike) -> bool:
 
 
 def positions_in(directory: str | os.PathLike) -> str | None:
-    """Returns our path of the table of absolute positions: the input's, or the mask decoder's; None if it has no use.
+    """Returns our path of the table of absolute positions: the input's, or the mask decoder's; None if neither is used.
 
     Without positions in the input, a file may hold the table of a decoder that only pretraining has, which is read if
     a configuration in the directory has `enhanced_mask_decoder`.

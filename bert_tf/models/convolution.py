@@ -14,7 +14,7 @@ class TokenConvolution(ConfiguredLayer):
     Neighbors that are padding, or belong to another example of a packed sequence, count as zeros.
 
     Args:
-        kernel_size: k, odd: the token and as many on each side.
+        kernel_size: k, odd: the token and (k - 1) / 2 neighbors on each side.
         act: an activation, as `EncoderConfig.hidden_act`.
         hidden_dropout: dropout of the result.
         initializer_range, epsilon, norm_bias: as in `EncoderConfig`.

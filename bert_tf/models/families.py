@@ -117,8 +117,8 @@ MODERNBERT = {
 }
 
 
-# He et al. 2021 (arXiv 2111.09543), section 4: config.json of deberta-v3-xsmall, -small, -base, -large,
-# mdeberta-v3-base, deberta-v2-xlarge and -xxlarge.
+# He et al. 2021 (arXiv 2111.09543, section 4; version 2: arXiv 2006.03654): config.json of deberta-v3-xsmall, -small,
+# -base, -large, mdeberta-v3-base, deberta-v2-xlarge and -xxlarge.
 _DEBERTA = {
     **_ERF, "vocab_size": 128100, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256,
     "share_att_key": True, "norm_rel_ebd": "layer_norm", "position_biased_input": False,
@@ -187,8 +187,8 @@ def _every_n_layers(kinds, values):
     fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
     if not known or not (every := next(fits, None)):
         raise ValueError(
-            "layer_types must be full_attention in every n-th layer from the first on, and sliding_attention in "
-            f"the others. Received: {brief(kinds)}."
+            "layer_types must be full_attention in every nth layer from the first on, and sliding_attention in "
+            f"the others. Received: {brief(kinds)}; use another model."
         )
     layers = values.get("num_hidden_layers", FAMILIES["modernbert"].defaults["num_hidden_layers"])
     if type(layers) is int and len(kinds) != layers:
@@ -221,7 +221,7 @@ def _rope_bases(rope):
             raise ValueError(f"rope_parameters must state rope_theta for {kind}. Received: {brief(entry)}; add it.")
         if others := sorted({*entry} - {"rope_type", "rope_theta"}):
             raise ValueError(
-                f"rope_parameters must have only rope_type and rope_theta for {kind}. Received also: "
+                f"rope_parameters must have only rope_type and rope_theta for {kind}. Also received: "
                 f"{', '.join(others)}; use another model."
             )
     return {_ROPE_BASES[kind]: entry["rope_theta"] for kind, entry in entries.items()}

@@ -242,7 +242,7 @@ def test_the_head_for_replaced_tokens_of_deberta_s_releases(tmp_path):
     report = assign_weights(checkpoint, pretrainer.variables, ("generator/.*",))  # as pretraining starts from a release
     assert {path for path in model.arrays if path.startswith("cls/")} <= set(report.loaded)
     other = dataclasses.replace(model, config=dataclasses.replace(model.config, replaced_token_context=False))
-    with pytest.raises(ValueError, match="only supports replaced_token_context=True for this model_type"):
+    with pytest.raises(ValueError, match="requires replaced_token_context=True for this model_type"):
         writers.write_model(tmp_path, "huggingface", other)
 
 
@@ -251,7 +251,7 @@ def test_a_mask_decoder_which_transformers_lacks(tmp_path):
     config = dataclasses.replace(model.config, enhanced_mask_decoder=True)
     table = {"cls/predictions/position_embeddings": np.ones((20, config.hidden_size), np.float32)}
     model = dataclasses.replace(model, config=config, arrays={**model.arrays, **table})
-    with pytest.raises(ValueError, match="only supports enhanced_mask_decoder=False .* `leave_out=cls/predictions/"):
+    with pytest.raises(ValueError, match="requires enhanced_mask_decoder=False .* `leave_out=cls/predictions/"):
         writers.write_model(tmp_path, "huggingface", model)
     writers.write_model(tmp_path, "bert_tf", model)
     assert EncoderConfig.load(tmp_path) == config

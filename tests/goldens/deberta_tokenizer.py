@@ -36,7 +36,7 @@ def write_model(path):
 
 
 def train_model(path, texts, vocab_size):
-    """Trains a SentencePiece model with the special pieces of DeBERTa's."""
+    """Trains a SentencePiece model with DeBERTa's special pieces."""
     pad, bos, eos, unk = SPECIAL
     with path.open("wb") as file:
         SentencePieceTrainer.train(

@@ -152,7 +152,7 @@ def test_the_decoder_requires_relative_positions(changes, message):
 @pytest.mark.parametrize("options", [ExportOptions("float32", "cpu"), ExportOptions("int8")])
 def test_the_fast_encoder_has_no_mask_decoder(options):
     config = tiny.config(**SETTINGS)
-    with pytest.raises(ValueError, match="`export_for=cpu` and `export_dtype=int8` are not supported for a model"):
+    with pytest.raises(ValueError, match="`export_for=cpu` and `export_dtype=int8` must not be used for a model"):
         options.check(FillMaskTask(config, tiny.VOCAB, 5))
 
 

@@ -149,7 +149,7 @@ def test_the_poolers_activation_has_the_names_that_other_activations_have(act):
         ({"share_att_key": False}, "share_att_key must be true for this model_type. Received: False"),
         ({"norm_rel_ebd": "none"}, 'norm_rel_ebd must be "layer_norm" for this model_type. Received: \'none\''),
         ({"relative_attention": False}, "relative_attention must be true for this model_type. Received: False"),
-        ({"conv_kernel_size": 4}, "conv_kernel_size requires an odd number of tokens. Received: 4"),
+        ({"conv_kernel_size": 4}, "conv_kernel_size must be odd. Received: 4"),
         ({"conv_kernel_size": 3, "conv_act": "silu"}, r"conv_act must be one of \('gelu', .*\)\. Received: 'silu'"),
         ({"conv_kernel_size": 3, "conv_groups": 2}, "conv_groups must be 1 for this model_type. Received: 2"),
         ({"embedding_size": 128}, "embedding_size must be 768 for this model_type. Received: 128"),

@@ -103,7 +103,7 @@ def test_ids_and_special_tokens(folder):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, shared_data):
-    """A folder with a tokenizer that was trained on real texts, texts.json, and ids.json as of the goldens."""
+    """A folder with a tokenizer that was trained on real texts, texts.json, and ids.json as in the goldens."""
     path = tmp_path_factory.mktemp("trained")
     (path / "texts.json").write_text(json.dumps(xnli_texts(shared_data) + mixed_texts()), encoding="utf-8")
     parity.run_torch("deberta_tokenizer.py", path, path / "texts.json", 3000)
