@@ -79,8 +79,8 @@ class ExportOptions:
         if self.has_fast_encoder and task.name == "fill_mask" and task.config.enhanced_mask_decoder:
             raise ValueError(
                 "`export_for=cpu` and `export_dtype=int8` must not be used for a model that fills masks with an "
-                f"enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: `export_for={self.export_for}` "
-                f"and `export_dtype={self.dtype}`; use others."
+                "enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: "
+                f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
             )
         if self.export_for != "litert":
             return

@@ -551,11 +551,11 @@ def _translate(values):
 
 def _translate_activation(key, given, hugging_face):
     if not isinstance(given, str):
-        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}; correct it.")
+        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}.")
     act = given.lower()
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
     act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
     if act not in ACTIVATIONS:
-        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}; use another model.")
+        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}.")
     return act

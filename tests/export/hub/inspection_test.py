@@ -239,7 +239,7 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     "words, message",
     [
         (["--inspect", "--server=localhost:1", "--timeout=1"], "--server, --timeout cannot be combined with --inspect"),
-        (["--model_name=films", "--tls"], "the model is loaded here, and --model_name, --tls would have no effect. Add"),
+        (["--model_name=films", "--tls"], "is loaded here, and --model_name, --tls would have no effect. Add --server"),
     ],
 )
 def test_verify_refuses_flags_without_effect(words, message):
