@@ -159,7 +159,7 @@ def _modernbert(**changes):
          "rope_parameters must have only rope_type and rope_theta for sliding_attention. Also received: factor; use"),
         ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types must be full_attention in every nth"),
         ({"layer_types": "all"}, "layer_types must be full_attention in every nth layer from the first on"),
-        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every nth .* Received: \[\['a'\]\]\."),
+        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every nth .* Received: \[\['a'\]\]; use"),
         ({"layer_types": ["full_attention"], "num_hidden_layers": 6},
          "layer_types must have one entry for each layer, and num_hidden_layers is 6. Received: a list of 1; "),
         ({"layer_types": ["full_attention"]}, "for each layer, and num_hidden_layers is 22. Received: a list of 1; "),
