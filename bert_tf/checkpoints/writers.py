@@ -217,7 +217,7 @@ def _check_layers(config):
                 f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value} with "
                 f"model_type={config.model_type!r}; use the format bert_tf."
             )
-    if config.conv_kernel_size and "conv_groups" not in row.restated:
+    if config.conv_kernel_size and "conv_groups" not in row.restated:  # a key of families that have a convolution
         raise ValueError(
             "Transformers does not support a convolution for this model_type. This model has conv_kernel_size="
             f"{config.conv_kernel_size} with model_type={config.model_type!r}; use the format bert_tf."
