@@ -89,7 +89,8 @@ def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inp
     named = {"sequence_output": found["sequence_output"]}
     named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
     for name, (head, call) in heads.items():
-        own = head.input_of(encoder, found, inputs) if isinstance(head, MaskedLMHead) else x
+        decodes = config.enhanced_mask_decoder and isinstance(head, MaskedLMHead)
+        own = head.input_of(encoder, found, inputs) if decodes else x
         named[f"{name} logits"] = call(head, own, encoder)
     return {name: value.numpy() for name, value in named.items()}
 
