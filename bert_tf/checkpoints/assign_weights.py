@@ -33,6 +33,7 @@ _SIZES = (
     ("bert/embeddings/task_type_embeddings", 0, "task_type_vocab_size"),
     ("bert/encoder/layer_0/attention/self/query/kernel", 0, "hidden_size"),
     ("bert/encoder/layer_0/output/dense/kernel", 0, "intermediate_size"),
+    ("bert/encoder/conv/kernel", 0, "conv_kernel_size"),
 )
 
 
@@ -60,7 +61,7 @@ def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int 
             field = "embedding_size" if config.embedding_size else "hidden_size"
         if shape is not None and shape[axis : axis + 1] != (size,):
             wrong.append(f"{field} {size}, but {path} of shape {brief(shape)}")
-        elif shape is None and size and not axis and path.startswith("bert/embeddings/"):
+        elif shape is None and size and not axis and path.startswith(("bert/embeddings/", "bert/encoder/conv/")):
             wrong.append(f"{field} {size}, but no {path} among the weights")
     if wrong:
         unknown = f"; unknown names: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""

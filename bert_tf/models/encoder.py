@@ -1,6 +1,8 @@
 """The encoder: embeddings, a stack of blocks, a pooler; `BertModel` of google-research/bert modeling.py."""
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -140,7 +142,13 @@ class Encoder(NamedInputsModel):
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
         return mask, positions, layer_views(self.config, mask, sentence_ids, positions, self.compute_dtype, whole)
 
-    def decoded(self, outputs, inputs, table: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+    def decoded(
+        self,
+        outputs: Mapping[str, Any],
+        inputs: Mapping[str, tf.Tensor],
+        table: tf.Tensor,
+        training: bool | None = None,
+    ) -> tf.Tensor:
         """Returns what the enhanced mask decoder makes of the encoder's outputs, float [B, S, H].
 
         The last block attends twice more to the output of the block below it. Its queries are that output, to which the

@@ -12,6 +12,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "export.hub.layer": ("HubLayer",),
     "export.hub.tokenizer_layer": ("TokenizerLayer",),
     "models.attention": ("SelfAttention",),
+    "models.convolution": ("TokenConvolution",),
     "models.disentangled_attention": ("RelativePositions",),
     "models.distillation": ("DistillationModel",),
     "models.block": ("TransformerBlock",),

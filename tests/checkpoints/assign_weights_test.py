@@ -21,11 +21,13 @@ KINDS = {
     "factorized, layers shared": {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
     "a table of tasks": {"task_type_vocab_size": 3},
     "no segments, no pooler": {"type_vocab_size": 0, "has_pooler": False},
+    "a convolution": {"conv_kernel_size": 3},
 }
 # Every field that gives a variable its shape, with a value that differs.
 CHANGES = {
     "vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 7, "num_hidden_groups": 1, "intermediate_size": 65,
     "max_position_embeddings": 33, "type_vocab_size": 5, "task_type_vocab_size": 4, "embedding_size": 16,
+    "conv_kernel_size": 7,
 }  # fmt: skip
 # Or never asks for more memory than it says: pruned heads; or is seen by `assign_weights` alone: relative positions.
 _SHAPELESS = {"num_attention_heads", "first_position", "local_attention", "global_attn_every_n_layers", "pruned_heads",
