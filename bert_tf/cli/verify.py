@@ -18,7 +18,7 @@ from bert_tf.cli.serving_flags import VERIFY, tls_of
 
 FLAGS = VERIFY
 TAKES_TEXTS = True
-_OF_SERVER = {"model_name", "timeout", "tls", "tls_root_file", "tls_key_file", "tls_certificate_file"}
+_OF_SERVER = {flag.name for flag in FLAGS} - {"inspect", "server", "tolerance"}
 
 
 def main(settings, paths):

@@ -117,7 +117,7 @@ class Encoder(NamedInputsModel):
             x = self.projection(x, training=training)
         states, probs = [x], []
         for n, (block, (bias, view)) in enumerate(zip(self._stack(), views, strict=True)):
-            with self._seeds(n, training):
+            with self._seeds(n, training, reused=self.config.num_blocks < self.config.num_hidden_layers):
                 own = {"view": view} if head_mask is None else {"view": view, "head_mask": head_mask[n]}
                 x, p = self._run(block, [x, *relative], bias, training, return_attention_probs, own)
             if self.convolution and n == 0:
@@ -165,13 +165,10 @@ class Encoder(NamedInputsModel):
         below = [outputs["embedding_output"], *outputs["encoder_outputs"]][-2]
         positions = tf.range(tf.shape(below)[1])[tf.newaxis] if positions is None else positions
         queries = below + tf.gather(tf.cast(table, below.dtype), positions)
-        (bias, view), block, layers = views[-1], self.block_of(self.config.num_hidden_layers), len(views)
+        (bias, view), block, relative = views[-1], self.block_of(len(views)), self.relative.table()
         for n in range(2):
-            # A block that is used again gets other dropout masks.
-            seeds = seed_scope(current_seed() + tf.constant([0, layers + n])) if training else contextlib.nullcontext()
-            with seeds:
-                tensors = [below, self.relative.table(), queries]
-                queries, _ = self._run(block, tensors, bias, training, False, {"view": view})
+            with self._seeds(len(views) + n, training, reused=True):
+                queries, _ = self._run(block, [below, relative, queries], bias, training, False, {"view": view})
         return queries
 
     def _check_head_mask(self, head_mask):
@@ -192,10 +189,9 @@ class Encoder(NamedInputsModel):
         layers, blocks = self.config.num_hidden_layers, self.config.num_blocks
         return [self.blocks[n * blocks // layers] for n in range(layers)]
 
-    def _seeds(self, n, training):
-        """Yields seeds that give layers sharing a block different dropout masks; seed and path alone would be equal."""
-        shares = self.config.num_blocks < self.config.num_hidden_layers
-        return seed_scope(current_seed() + tf.constant([0, n])) if training and shares else contextlib.nullcontext()
+    def _seeds(self, n, training, reused):
+        """Yields seeds that give use n of a reused block its own dropout masks; seed and path alone would be equal."""
+        return seed_scope(current_seed() + tf.constant([0, n])) if training and reused else contextlib.nullcontext()
 
     def pooled(self, token: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Returns `pooled_output` for vectors that represent texts, float [..., H]: after the pooler, or unchanged."""
