@@ -4,8 +4,8 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.data.columns import NAME, TEXT, is_missing_cell, join_texts
-from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
+from bert_tf.data.columns import NAME, TITLE_COLUMN, join_texts, joined_type
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of, separator_name
 from bert_tf.data.ranking_files import MOST_RELEVANT
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.utils.names import number_of
@@ -100,7 +100,7 @@ def _split_lines(path, encoding) -> Iterator[tuple[int, list[str]]]:
 def read_texts_by_id(
     path: str, ids: Collection[str], parameter: str, dialect: Dialect = DEFAULT_DIALECT
 ) -> dict[str, str]:
-    """Reads {id: text} for some ids of a file of any size; a title precedes its text.
+    """Reads {id: text} for some ids of a file of any size; a title, which may be null or absent, precedes its text.
 
     Args:
         path: a .tsv file without a header, or a .jsonl or .parquet file; may be gzipped.
@@ -120,13 +120,15 @@ def read_texts_by_id(
                     f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove one of "
                     "them."
                 )
-            texts = ["" if is_missing_cell(each) else each for each in texts]
-            if wrong := [each for each in texts if TEXT.read(each) is None]:
+            kinds = list(map(joined_type, ("text", TITLE_COLUMN)[: len(texts)]))
+            read = [kind.read(each) for kind, each in zip(kinds, texts, strict=True)]
+            if None in read:
+                wrong = read.index(None)
                 raise ValueError(
-                    f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; "
-                    "store it as a string."
+                    f"{line_position(path, line)}: {kinds[wrong].must}. Received {excerpt(texts[wrong])} for the id "
+                    f"{name!r}; store it as a string."
                 )
-            found[name] = join_texts(reversed(texts))
+            found[name] = join_texts(reversed(read))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
             f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "
@@ -139,8 +141,9 @@ def _rows_with_header(path, dialect):
     """Yields (line or row, [id, text] or [id, text, title]) of a file whose columns have names."""
     names = names_in(path, dialect)
     wanted = (next((name for name in ("_id", "id") if name in names), "id"), "text")
-    wanted += ("title",) if "title" in names else ()
-    columns = [Column(name, remedy=_TEXTS, meaning="of a text") for name in wanted]
+    # `names` are those of a .jsonl file's first line: a later one may have a title.
+    wanted += (TITLE_COLUMN,) if TITLE_COLUMN in names or extension_of(path) == ".jsonl" else ()
+    columns = [Column(name, remedy=_TEXTS, meaning="of a text", optional=name == TITLE_COLUMN) for name in wanted]
     yield from iterate_rows(path, columns, header=True, dialect=dialect)
 
 

@@ -55,6 +55,7 @@ class Embedder:
     options: EncodeOptions = EncodeOptions()
     vector_dtype: str = "float32"
 
+    joins_texts: ClassVar[bool] = True
     kind_of_texts: ClassVar[str | None] = None
 
     def __post_init__(self):

@@ -599,6 +599,23 @@ def test_titles_are_joined_to_texts_as_for_a_reranker(model, tmp_path):
         assert (best.id, best.text, best.score) == (name, text, pytest.approx(1, abs=1e-5))
 
 
+def test_a_null_title_counts_as_an_empty_one(model, tmp_path):
+    corpus, rows = tmp_path / "corpus.jsonl", [("d1", None, "a film"), ("d2", "", "it is"), ("d3", "Music", "a")]
+    tiny.write_jsonl(corpus, rows, ["_id", "title", "text"])
+    columns = {"id_column": "_id", "text_columns": ("title", "text")}
+    embedder = Embedder(model)
+    run_table_job(TableJob(str(corpus), f"{tmp_path}/a.npz", embedder, **columns))
+    expected = read_texts_by_id(str(corpus), ["d1", "d2", "d3"], "documents_file")
+    assert expected == {"d1": "a film", "d2": "it is", "d3": "Music a"}
+    with np.load(tmp_path / "a.npz") as found:
+        np.testing.assert_allclose(found["embeddings"], SentenceEncoder(model)(list(expected.values())), atol=1e-5)
+    for name in ("title", "text"):  # a title alone is the text
+        tiny.write_jsonl(corpus, [("d1", None, "a"), ("d2", "Music", None)], ["_id", "title", "text"])
+        columns["text_columns"] = ("title", "text") if name == "text" else (name,)
+        with pytest.raises(ValueError, match=r"corpus\.jsonl: every row must have a text .*, in line [12]\. Add the"):
+            run_table_job(TableJob(str(corpus), f"{tmp_path}/b.npz", embedder, **columns))
+
+
 def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
     for name, value in (("ids", "n0"), ("payload", 17.0), ("embeddings", True)):
         tiny.write_jsonl(tmp_path / "texts.jsonl", [(value, "good film")], [name, "text"])

@@ -38,6 +38,7 @@ class Maker(Protocol):
         identity: all that affects predictions, such as the model and the pooling; JSON values. A run resumes with the
             parts of another one only if it is equal.
         unique_ids: optional; whether no two rows may have the same id.
+        joins_texts: optional; whether it joins the texts of a row with `join_texts`; a title may then be null.
     """
 
     identity: Mapping[str, Any]
@@ -137,9 +138,9 @@ def _open_table(job):
     others = [*job.text_columns, *([job.id_column] if job.id_column is not None else [])]
     kept = expand_columns(job.keep_columns, job.input_file, job.header, others, job.dialect)
     kept = tuple(name for name in kept if name != job.id_column)
-    return InputTable(
-        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null, job.dialect
-    )
+    columns = job.text_columns, job.list_columns, job.id_column, job.header, kept
+    joins_texts = getattr(job.maker, "joins_texts", False)
+    return InputTable(job.input_file, *columns, job.on_null, job.dialect, joins_texts)
 
 
 def _check_types(table, found):
