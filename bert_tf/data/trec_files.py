@@ -55,8 +55,8 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
 def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, int]]:
     """Reads qrels: {query: {document: relevance}}; `encoding` as in `Dialect`.
 
-    Line 1 is skipped if it is a header, that is, if its last column is not a number, as in BEIR's query-id, corpus-id
-    and score.
+    Line 1 is skipped if it is a header, that is, if its last column is a name, as in BEIR's query-id, corpus-id and
+    score.
 
     Raises:
         ValueError: a line is not one of qrels, or a query has two judgments of a document.
@@ -65,7 +65,7 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
     for line, cells in _split_lines(path, encoding):
         whole = cells[-1].removeprefix("-")
         if len(cells) not in (3, 4) or not (whole.isascii() and whole.isdecimal()):
-            if line == 1 and len(cells) in (3, 4) and not _is_number(cells[-1]):
+            if line == 1 and len(cells) in (3, 4) and _is_name(cells[-1]):
                 continue
             raise ValueError(f"{line_position(path, line)}: {_QRELS}. Received: {excerpt(cells)}; correct this line.")
         if float(whole) > MOST_RELEVANT:
@@ -83,12 +83,9 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
     return found
 
 
-def _is_number(cell):
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _is_name(cell):
+    """Returns whether a cell may name a column: it begins with a letter and is no word for a number."""
+    return cell.strip("\"'#")[:1].isalpha() and cell.lower() not in ("nan", "inf", "infinity")
 
 
 def _split_lines(path, encoding) -> Iterator[tuple[int, list[str]]]:

@@ -31,7 +31,7 @@ def test_qrels_with_and_without_a_header(tmp_path, text):
     assert read_qrels(_write(tmp_path / "qrels.txt", text)) == {"q1": {"d1": 2, "d2": -1}, "q2": {"d1": 0}}
 
 
-@pytest.mark.parametrize("relevance", ["1.0", "1e0", "nan", "+1"])
+@pytest.mark.parametrize("relevance", ["1.0", "1e0", "1e-5", "1e999", "nan", "-Inf", "Infinity", "1_0", "+1"])
 @pytest.mark.parametrize("columns", ["q1 0 d1", "q1 d1"])
 def test_a_first_line_with_another_number_is_no_header_of_qrels(tmp_path, columns, relevance):
     message = r"qrels:1: qrels have .* and the relevance is a whole number. Received: \['q1', .*; correct this line"
