@@ -136,7 +136,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
             embeddings are lost.
 
     Raises:
-        ValueError: `directory` is not empty, or the model or the rows are invalid.
+        ValueError: `directory` is not empty, the file of the rows exists, or the model or the rows are invalid.
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
@@ -145,6 +145,11 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
     rows = f"{os.path.realpath(directory)}.{_ROWS}"
     if write_rows:
+        if os.path.lexists(rows):
+            raise ValueError(
+                f"The embeddings are written to {rows} before they become an index, and this file exists. Move it, or "
+                "choose another `index_dir`; remove it if it is left from an interrupted command."
+            )
         write_rows(rows)  # not in the temporary directory: an error while embedding would remove the finished parts
     try:
         with whole_directory(directory) as aside:

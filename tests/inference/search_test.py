@@ -415,6 +415,16 @@ def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
     assert SearchIndex(tmp_path / "new").has_documents(["0", "1"]).all()
 
 
+def test_a_file_in_the_place_of_the_embeddings_is_kept(model, tmp_path):
+    place = tmp_path / "index.rows.npz"
+    for make in (lambda: place.write_text("mine"), lambda: place.symlink_to("nowhere")):
+        make()
+        with pytest.raises(ValueError, match=r"written to .*index\.rows\.npz before .* exists\. Move it, or choose"):
+            make_index(f"{tmp_path}/index/", Indexer(model), lambda path: pytest.fail(path))
+        assert os.listdir(tmp_path) == [place.name] and (place.is_symlink() or place.read_text() == "mine")
+        place.unlink()
+
+
 # === Approximate search ===
 
 
