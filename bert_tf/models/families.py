@@ -415,14 +415,15 @@ class Family:
             values: our fields that differ from BERT's, and those that have a default here.
         """
         theirs = {ours: key for key, ours in self.keys.items()}
-        said = {name: value for name, value in values.items() if name not in self._implied}
+        absent = [name for name in _OURS_ALONE if values.get(name) is None]  # Transformers has no null for them
+        said = {name: value for name, value in values.items() if name not in (*self._implied, *absent)}
         switches = {switch: True for name, switch in self.switches.items() if values.get(name)}
         return {theirs.get(name, name): value for name, value in said.items()} | switches
 
     @property
     def stated(self) -> list[str]:
-        """The fields that a configuration states even with BERT's value, because readers assume another one."""
-        return [name for name in self.defaults if name not in _OURS_ALONE]
+        """The fields that a configuration states even with BERT's value, because its reader assumes another one."""
+        return [*self.defaults, *([] if self.pad_before_positions is None else ["first_position"])]
 
     @property
     def _implied(self):
