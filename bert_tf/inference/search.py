@@ -88,7 +88,7 @@ class Embedder:
 class Indexer(Embedder):
     """Creates the columns of an index's segment: embeddings of length 1, ids, texts, and kept columns as payload."""
 
-    takes_kept = unique_ids = True
+    takes_kept = unique_ids = for_index = True
     kind_of_texts = "document"
 
     @functools.cached_property

@@ -624,6 +624,8 @@ def test_a_null_title_counts_as_an_empty_one(model, tmp_path):
         columns["text_columns"] = ("title", "text") if name == "text" else (name,)
         with pytest.raises(ValueError, match=r"corpus\.jsonl: every row must have a text .*, in line [12]\. Add the"):
             run_table_job(TableJob(str(corpus), f"{tmp_path}/b.npz", embedder, **columns))
+    with pytest.raises(ValueError, match=r"text because an index has no null\. 1 row of 2 have none, in line 2\. Add"):
+        run_table_job(TableJob(str(corpus), f"{tmp_path}/c.npz", Indexer(model), **columns))
 
 
 def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
