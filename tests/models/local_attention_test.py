@@ -1,12 +1,14 @@
 """Rotary positions and local attention: what a token sees, in blocks as in whole rows; settings that go together."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.products import Floats
-from bert_tf.models import local_attention
+from bert_tf.models import families, local_attention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -182,6 +184,17 @@ def test_files_of_both_versions_of_transformers_mean_the_same():
     assert [new.is_local(n) for n in range(4)] == [False, True, True, False]
     biased = EncoderConfig.from_dict(_modernbert(norm_bias=True, global_attn_every_n_layers=1))
     assert EncoderConfig.from_dict(biased.to_dict()) == biased and biased.norm_bias
+
+
+def test_the_number_of_layers_that_a_file_leaves_out_is_that_of_its_family(monkeypatch):
+    row = families.FAMILIES["modernbert"]
+    other = dataclasses.replace(row, defaults={**row.defaults, "num_hidden_layers": 2})
+    monkeypatch.setattr(families, "FAMILIES", {"other": other})
+    values = _modernbert(model_type="other", layer_types=["full_attention", "sliding_attention"])
+    config = EncoderConfig.from_dict(values)
+    assert (config.num_hidden_layers, config.global_attn_every_n_layers) == (2, 2)
+    with pytest.raises(ValueError, match="num_hidden_layers is 2. Received: a list of 3; "):
+        EncoderConfig.from_dict({**values, "layer_types": ["full_attention"] * 3})
 
 
 def test_what_transformers_adds_to_files_without_local_attention_is_ignored():
