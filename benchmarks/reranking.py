@@ -3,10 +3,11 @@
     python benchmarks/reranking.py MODEL WIKITEXT --output_dir=out [--torch=PYTHON_WITH_SENTENCE_TRANSFORMERS]
 
 MODEL is a sentence encoder, and WIKITEXT has train.raw.gz and valid.raw.gz. A query is the first sentence of a
-paragraph; its documents are the rest of the paragraph and the 29 rests of other paragraphs that MODEL finds most
-similar to the query. MRR@10 is computed by MODEL's cosines, and by a reranker that starts from MODEL and is trained on
-other paragraphs, with some of their 29 documents. The files stay in --output_dir, and so does what was trained. The
-same command continues where it was stopped.
+paragraph; its documents are the rest of the paragraph and 29 rests of other paragraphs: in one test those that MODEL
+finds most similar to the query, in the other any. MRR@10 is computed by MODEL's cosines, and by a reranker that starts
+from MODEL and is trained on other paragraphs. Its negatives are rests drawn at random, and --hard_negatives of the 29
+most similar ones. The files stay in --output_dir, and so does what was trained. The same command continues where it was
+stopped.
 """
 
 import argparse
@@ -26,31 +27,50 @@ from bert_tf.inference.sentence_encoder import SentenceEncoder
 DOCUMENTS = 30
 
 
-def queries(path, count, encoder, seed):
-    """Returns `count` queries with `DOCUMENTS` documents each, the relevant one first, and the cosines of these."""
+def rows_of(path, count, seed):
+    """Returns `count` pairs of first sentence and rest of a file, drawn at random; all of them if there are fewer."""
     rows = pairs(path)
-    rows = random.Random(seed).sample(rows, min(count, len(rows)))
+    return random.Random(seed).sample(rows, min(count, len(rows)))
+
+
+def similarities(rows, encoder):
+    """Returns the cosines [query, rest] of all pairs."""
     first, rests = (unit(encoder([row[part] for row in rows])) for part in (0, 1))
-    made, similar = [], []
-    for number, cosines in enumerate(first @ rests.T):
-        others = [other for other in np.argsort(-cosines).tolist() if other != number][: DOCUMENTS - 1]
-        chosen = [number, *others]
-        documents = [rows[place][1] for place in chosen]
-        relevances = [1] + [0] * len(others)
-        made.append({"query": rows[number][0], "documents": documents, "relevances": relevances,
-                     "document_ids": list(map(str, chosen))})  # fmt: skip
-        similar.append(cosines[chosen].tolist())
-    return made, similar
+    return first @ rests.T
 
 
-def with_few_negatives(made, count, seed):
-    """Returns the queries with the relevant document and `count` others, drawn at random."""
-    rng, found = random.Random(seed), []
-    for each in made:
-        chosen = [0, *rng.sample(range(1, len(each["documents"])), count)]
-        lists = {name: [values[place] for place in chosen] for name, values in each.items() if name != "query"}
-        found.append({"query": each["query"], **lists})
-    return found
+def most_similar(cosines):
+    """Returns, for each query, the places of the `DOCUMENTS - 1` rests that are most similar to it, without its own."""
+    return [[other for other in np.argsort(-row).tolist() if other != number][: DOCUMENTS - 1]
+            for number, row in enumerate(cosines)]  # fmt: skip
+
+
+def random_others(rows, count, seed):
+    """Returns, for each query, the places of `count` rests of others."""
+    rng = random.Random(seed)
+    drawn = (rng.sample(range(len(rows) - 1), count) for _ in rows)
+    return [[place + (place >= number) for place in places] for number, places in enumerate(drawn)]
+
+
+def with_documents(rows, others):
+    """Returns the queries, each with its relevant document first, and then those at `others`."""
+    made = []
+    for number, places in enumerate(others):
+        chosen = [number, *places]
+        relevances = [1] + [0] * len(places)
+        made.append({"query": rows[number][0], "documents": [rows[place][1] for place in chosen],
+                     "relevances": relevances, "document_ids": list(map(str, chosen))})  # fmt: skip
+    return made
+
+
+def training_queries(rows, encoder, options):
+    """Returns the queries to train on, with random and hard negatives."""
+    others = random_others(rows, options.negatives, options.seed)
+    if options.hard_negatives:
+        rng = random.Random(options.seed)
+        hard = most_similar(similarities(rows, encoder))
+        others = [few + rng.sample(many, options.hard_negatives) for few, many in zip(others, hard, strict=True)]
+    return with_documents(rows, others)
 
 
 def metrics(made, scores):
@@ -72,34 +92,59 @@ def main():
     parser.add_argument("--output_dir", type=pathlib.Path, required=True)
     parser.add_argument("--torch", help="a Python with torch and sentence-transformers, to train theirs too")
     parser.add_argument("--loss", default="binary_cross_entropy", help="of ours; theirs has binary_cross_entropy")
-    parser.add_argument("--queries", type=int, nargs=2, default=(2000, 500), help="to train on, and to score on")
-    parser.add_argument("--negatives", type=int, default=7, help="of a query in training")
-    for name, default in (("batch", 4), ("rate", 5e-5), ("epochs", 1.0), ("max_seq_length", 128), ("seed", 1)):
+    parser.add_argument("--queries", type=int, nargs=2, default=(14286, 300), help="to train on, and to score on")
+    parser.add_argument("--negatives", type=int, default=3, help="of a query in training, drawn at random")
+    parser.add_argument("--hard_negatives", type=int, default=0, help="more, drawn from the 29 most similar ones")
+    parser.add_argument("--precision", default="mixed_bfloat16", help="of training: this or float32")
+    for name, default in (("batch", 8), ("rate", 2e-4), ("epochs", 1.0), ("max_seq_length", 96), ("seed", 1)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     folder, encoder = options.output_dir.resolve(), SentenceEncoder(options.model)
     folder.mkdir(parents=True, exist_ok=True)
-    train, _ = queries(options.wikitext / "train.raw.gz", options.queries[0], encoder, options.seed)
-    test, cosines = queries(options.wikitext / "valid.raw.gz", options.queries[1], encoder, options.seed)
-    files = folder / "train.jsonl", folder / "test.jsonl"
-    write(files[0], with_few_negatives(train, options.negatives, options.seed))
-    write(files[1], test)
-    result = {"queries": [len(train), len(test)], "embedder": metrics(test, cosines)}
-    recipe = [options.batch, options.rate, options.epochs, options.max_seq_length, options.seed]
-    scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={options.model}", f"--train_file={files[0]}",
-                f"--eval_file={files[1]}", f"--output_dir={folder / options.loss}", "--do_train", "--do_eval",
-                f"--train_batch_size={options.batch}", f"--learning_rate={options.rate}",
-                f"--num_train_epochs={options.epochs}", f"--max_seq_length={options.max_seq_length}",
-                f"--seed={options.seed}", f"--loss={options.loss}", "--eval_batch_size=4")  # fmt: skip
-    ours = scripts.scores(folder / options.loss)
-    result["reranked"] = {name: ours[f"eval_{name}"] for name in result["embedder"]}
+    train = folder / "train.jsonl"
+    write(train, training_queries(rows_of(options.wikitext / "train.raw.gz", options.queries[0], options.seed),
+                                  encoder, options))  # fmt: skip
+    rows = rows_of(options.wikitext / "valid.raw.gz", options.queries[1], options.seed)
+    cosines = similarities(rows, encoder)
+    others = {"most similar": most_similar(cosines), "random": random_others(rows, DOCUMENTS - 1, options.seed)}
+    tests, result = {}, {}
+    for name, places in others.items():
+        made, file = with_documents(rows, places), folder / f"{name.replace(' ', '_')}.jsonl"
+        write(file, made)
+        tests[file] = made
+        scores = [row[[number, *few]] for (number, few), row in zip(enumerate(places), cosines, strict=True)]
+        result[file.stem] = {"embedder": metrics(made, scores)}
+    train_ours(options, folder, train, tests, result)
     if options.torch:
-        script = pathlib.Path(__file__).with_name("torch_reranking.py")
-        words = [options.torch, script, options.model, *files, folder / "scores.json", *recipe]
-        subprocess.run([*map(str, words)], check=True)
-        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-        result["by a CrossEncoder"] = metrics(test, scores)
+        train_theirs(options, train, tests, result)
     print(json.dumps(result, indent=1))
+
+
+def train_ours(options, folder, train, tests, result):
+    """Trains a reranker by run_reranker and adds its metrics to `result`."""
+    trained = folder / options.loss
+    common = [f"--max_seq_length={options.max_seq_length}", "--eval_batch_size=4"]
+    scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={options.model}", f"--train_file={train}",
+                f"--output_dir={trained}", "--do_train", f"--train_batch_size={options.batch}",
+                f"--learning_rate={options.rate}", f"--num_train_epochs={options.epochs}", f"--seed={options.seed}",
+                f"--loss={options.loss}", f"--precision={options.precision}", *common)  # fmt: skip
+    for file in tests:
+        scored = folder / f"{options.loss}_{file.stem}"
+        scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={trained}", f"--eval_file={file}",
+                    f"--output_dir={scored}", "--do_eval", *common)  # fmt: skip
+        scores = scripts.scores(scored)
+        result[file.stem]["reranker"] = {name: scores[f"eval_{name}"] for name in result[file.stem]["embedder"]}
+
+
+def train_theirs(options, train, tests, result):
+    """Trains a CrossEncoder by the same recipe and adds its metrics to `result`."""
+    script = pathlib.Path(__file__).with_name("torch_reranking.py")
+    recipe = [options.batch, options.rate, options.epochs, options.max_seq_length, options.seed,
+              options.precision.removeprefix("mixed_")]
+    subprocess.run([*map(str, [options.torch, script, options.model, train, *recipe, *tests])], check=True)
+    for file, made in tests.items():
+        scores = json.loads(file.with_suffix(".scores.json").read_text(encoding="utf-8"))
+        result[file.stem]["CrossEncoder"] = metrics(made, scores)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """sentence-transformers' CrossEncoder by BERT's own recipe, for `reranking.py`; writes the scores of all documents.
 
-    PYTHON_WITH_TORCH benchmarks/torch_reranking.py MODEL TRAIN.jsonl TEST.jsonl SCORES.json BATCH RATE EPOCHS
-        MAX_SEQ_LENGTH SEED
+    PYTHON_WITH_TORCH benchmarks/torch_reranking.py MODEL TRAIN.jsonl BATCH RATE EPOCHS MAX_SEQ_LENGTH SEED PRECISION
+        TEST.jsonl ...
+
+The scores of TEST.jsonl are written to TEST.scores.json.
 """
 
 import json
@@ -23,8 +25,9 @@ def pairs_of(each):
 
 
 def main():
-    model_path, train_file, test_file, scores_file = sys.argv[1:5]
-    batch, rate, epochs, length, seed = (float(word) for word in sys.argv[5:])
+    model_path, train_file = sys.argv[1:3]
+    batch, rate, epochs, length, seed = (float(word) for word in sys.argv[3:8])
+    precision, *test_files = sys.argv[8:]
     torch.manual_seed(int(seed))
     scorer = CrossEncoder(model_path, num_labels=1, max_length=int(length), device="cpu")
     model, tokenizer, queries = scorer.model, scorer.tokenizer, read(train_file)
@@ -41,11 +44,12 @@ def main():
 
     # What is trained on is what `loss_of` lays out; a query's length is that of all its rows.
     joined = [tuple([piece for row in each for piece in row[part]] for part in (0, 1)) for each in rows]
-    recipe = {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": "float32"}
+    recipe = {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": precision}
     train(model, joined, loss_of, recipe, int(seed))
     model.eval()
-    scores = [scorer.predict(pairs_of(each), show_progress_bar=False).tolist() for each in read(test_file)]
-    pathlib.Path(scores_file).write_text(json.dumps(scores), encoding="utf-8")
+    for file in map(pathlib.Path, test_files):
+        scores = [scorer.predict(pairs_of(each), show_progress_bar=False).tolist() for each in read(file)]
+        file.with_suffix(".scores.json").write_text(json.dumps(scores), encoding="utf-8")
 
 
 if __name__ == "__main__":
