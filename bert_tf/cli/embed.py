@@ -27,7 +27,7 @@ FLAGS = (
         with_attributes(BATCH_PREDICTION, "output_file", required=False),
         "text_column",
         help="Text column of a table, by name or by number from 0. The texts of several, such as title,text, are "
-        "joined by spaces.",
+        "joined by spaces; a null in the column title counts as an empty text.",
     ),
     Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
     Flag(

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 SPAN_KEYS = ("entities", "label", "labels", "spans")  # of the entities of a text in .jsonl; the first that a file has
+TITLE_COLUMN = "title"  # a column with this name precedes the text of a document, as in BEIR's files
 _EXACT = 2.0**53  # above it, floats cannot represent all integers
 
 
@@ -66,8 +67,17 @@ def join_texts(texts: Iterable[str]) -> str:
     return " ".join(filter(None, texts))
 
 
+def joined_type(name: str | int) -> ColumnType:
+    """Returns the type of a column, by name or index, whose texts `join_texts` joins: only a title may be null."""
+    return TITLE if name == TITLE_COLUMN else TEXT
+
+
 def _text(value):
     return value if isinstance(value, str) else None
+
+
+def _title(value):
+    return "" if is_missing_cell(value) else _text(value)
 
 
 def _name(value):
@@ -113,4 +123,5 @@ def _yes_or_no(value):
 _YES_OR_NO = {"": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
 YES_OR_NO = ColumnType("a label's column must contain 0, 1, true or false, or be empty", _yes_or_no)
 TEXT = ColumnType("a text must be a string", _text)
+TITLE = ColumnType("a title must be a string or null", _title)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from bert_tf.data import lint_sample
+from bert_tf.data import columns, lint_sample
 from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, extension_of, separator_name, separator_option
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
 from bert_tf.data.table_reader import Column, excerpt, names_in
@@ -24,6 +24,7 @@ UNKNOWN = "unknown_labels"  # a file with these cannot be encoded
 _RARE = 2  # maximum number of examples of a rare label
 _FEW_ROWS = 10  # with fewer rows, the number of labels is not checked
 _SHOWN = 6  # number of labels shown
+_SCORE = columns.number()
 
 
 def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
@@ -67,8 +68,8 @@ def count_labels(sample: LintSample) -> dict[str, int]:
 
 
 def is_number(name: str) -> bool:
-    """Returns whether a cell holds a number, written without an exponent."""
-    return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()
+    """Returns whether a cell holds a number as a column of scores may: 3, -0.5 or 1e-5, but not nan, inf or 1_000."""
+    return _SCORE.read(name) is not None
 
 
 def _spellings(sample, counts):
@@ -150,7 +151,8 @@ def _list_counts(counts):
 
 def _plain(name):
     plain = "".join(unicodedata.normalize("NFKC", name).casefold().split())
-    return plain.rstrip("0").rstrip(".") if "." in plain and is_number(plain) else plain
+    # The zeros at the end of 1.5e10 are those of its exponent.
+    return plain.rstrip("0").rstrip(".") if "." in plain and "e" not in plain and is_number(plain) else plain
 
 
 # === Separators ===

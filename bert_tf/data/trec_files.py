@@ -4,8 +4,8 @@ import os
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.data.columns import NAME, TEXT, is_missing_cell, join_texts
-from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, separator_name
+from bert_tf.data.columns import NAME, TITLE_COLUMN, join_texts, joined_type
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of, separator_name
 from bert_tf.data.ranking_files import MOST_RELEVANT
 from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.utils.names import number_of
@@ -55,8 +55,8 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
 def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, int]]:
     """Reads qrels: {query: {document: relevance}}; `encoding` as in `Dialect`.
 
-    Line 1 is skipped if it is a header, that is, if its last column is not a number, as in BEIR's query-id, corpus-id
-    and score.
+    Line 1 is skipped if it is a header, that is, if its last column is a name, as in BEIR's query-id, corpus-id and
+    score.
 
     Raises:
         ValueError: a line is not one of qrels, or a query has two judgments of a document.
@@ -65,7 +65,7 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
     for line, cells in _split_lines(path, encoding):
         whole = cells[-1].removeprefix("-")
         if len(cells) not in (3, 4) or not (whole.isascii() and whole.isdecimal()):
-            if line == 1 and len(cells) in (3, 4) and not _is_number(cells[-1]):
+            if line == 1 and len(cells) in (3, 4) and _is_name(cells[-1]):
                 continue
             raise ValueError(f"{line_position(path, line)}: {_QRELS}. Received: {excerpt(cells)}; correct this line.")
         if float(whole) > MOST_RELEVANT:
@@ -83,12 +83,9 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
     return found
 
 
-def _is_number(cell):
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _is_name(cell):
+    """Returns whether a cell may name a column: it begins with a letter and is no word for a number."""
+    return cell.strip("\"'#")[:1].isalpha() and cell.lower() not in ("nan", "inf", "infinity")
 
 
 def _split_lines(path, encoding) -> Iterator[tuple[int, list[str]]]:
@@ -100,7 +97,7 @@ def _split_lines(path, encoding) -> Iterator[tuple[int, list[str]]]:
 def read_texts_by_id(
     path: str, ids: Collection[str], parameter: str, dialect: Dialect = DEFAULT_DIALECT
 ) -> dict[str, str]:
-    """Reads {id: text} for some ids of a file of any size; a title precedes its text.
+    """Reads {id: text} for some ids of a file of any size; a title, which may be null or absent, precedes its text.
 
     Args:
         path: a .tsv file without a header, or a .jsonl or .parquet file; may be gzipped.
@@ -120,13 +117,15 @@ def read_texts_by_id(
                     f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove one of "
                     "them."
                 )
-            texts = ["" if is_missing_cell(each) else each for each in texts]
-            if wrong := [each for each in texts if TEXT.read(each) is None]:
+            kinds = list(map(joined_type, ("text", TITLE_COLUMN)[: len(texts)]))
+            read = [kind.read(each) for kind, each in zip(kinds, texts, strict=True)]
+            if None in read:
+                wrong = read.index(None)
                 raise ValueError(
-                    f"{line_position(path, line)}: {TEXT.must}. Received {excerpt(wrong[0])} for the id {name!r}; "
-                    "store it as a string."
+                    f"{line_position(path, line)}: {kinds[wrong].must}. Received {excerpt(texts[wrong])} for the id "
+                    f"{name!r}; store it as a string."
                 )
-            found[name] = join_texts(reversed(texts))
+            found[name] = join_texts(reversed(read))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
             f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "
@@ -139,8 +138,9 @@ def _rows_with_header(path, dialect):
     """Yields (line or row, [id, text] or [id, text, title]) of a file whose columns have names."""
     names = names_in(path, dialect)
     wanted = (next((name for name in ("_id", "id") if name in names), "id"), "text")
-    wanted += ("title",) if "title" in names else ()
-    columns = [Column(name, remedy=_TEXTS, meaning="of a text") for name in wanted]
+    # `names` are those of a .jsonl file's first line: a later one may have a title.
+    wanted += (TITLE_COLUMN,) if TITLE_COLUMN in names or extension_of(path) == ".jsonl" else ()
+    columns = [Column(name, remedy=_TEXTS, meaning="of a text", optional=name == TITLE_COLUMN) for name in wanted]
     yield from iterate_rows(path, columns, header=True, dialect=dialect)
 
 

@@ -55,6 +55,7 @@ class Embedder:
     options: EncodeOptions = EncodeOptions()
     vector_dtype: str = "float32"
 
+    joins_texts: ClassVar[bool] = True
     kind_of_texts: ClassVar[str | None] = None
 
     def __post_init__(self):
@@ -87,7 +88,7 @@ class Embedder:
 class Indexer(Embedder):
     """Creates the columns of an index's segment: embeddings of length 1, ids, texts, and kept columns as payload."""
 
-    takes_kept = unique_ids = True
+    takes_kept = unique_ids = for_index = True
     kind_of_texts = "document"
 
     @functools.cached_property
@@ -135,7 +136,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
             embeddings are lost.
 
     Raises:
-        ValueError: `directory` is not empty, or the model or the rows are invalid.
+        ValueError: `directory` is not empty, the file of the rows exists, or the model or the rows are invalid.
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
@@ -144,6 +145,11 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
     rows = f"{os.path.realpath(directory)}.{_ROWS}"
     if write_rows:
+        if os.path.lexists(rows):
+            raise ValueError(
+                f"The embeddings are written to {rows} before they become an index, and this file exists. Move it, or "
+                "choose another `index_dir`; remove it if it is left from an interrupted command."
+            )
         write_rows(rows)  # not in the temporary directory: an error while embedding would remove the finished parts
     try:
         with whole_directory(directory) as aside:

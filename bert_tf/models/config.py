@@ -299,7 +299,7 @@ class EncoderConfig:
             extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
         if self.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
             extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
-        object.__setattr__(self, "extra", extra)
+        object.__setattr__(self, "extra", extra | _keys_of_family(self, row, extra))
         object.__setattr__(self, "lora", Lora.of(self.lora))
         if self.pruned_heads is not None:
             object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
@@ -420,6 +420,16 @@ def template_for(config: EncoderConfig) -> families.InputTemplate:
     """Returns the model's input template: the special tokens around its texts."""
     template = families.family(config.model_type).template
     return dataclasses.replace(template, segments=config.type_vocab_size)
+
+
+def _keys_of_family(config, row, extra):
+    """Returns the keys that a file of the family has in addition to the fields of a configuration, as after reading."""
+    known = config.__dataclass_fields__
+    keys = {name: value for name, value in row.fixed.items() if name not in known and name not in extra}
+    first = config.first_position
+    if row.pad_before_positions not in (None, first - 1) and first and "pad_token_id" not in extra:
+        keys["pad_token_id"] = first - 1  # which says where positions begin
+    return keys
 
 
 def _check_field(field, value):

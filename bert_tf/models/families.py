@@ -138,13 +138,13 @@ _DISENTANGLED = {
 }  # fmt: skip
 
 
-def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_relative_positions(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the keys of relative positions, and checks those that an absent key would turn off."""
     values = dict(values)
     if not values.get("conv_kernel_size"):  # as in Transformers, where nothing then reads the other keys
         for key in ("conv_kernel_size", "conv_act", "conv_groups"):
             values.pop(key, None)
-    width, heads = values.get("hidden_size", 1536), values.get("num_attention_heads", 24)
+    width, heads = (values.get(name, defaults.get(name)) for name in ("hidden_size", "num_attention_heads"))
     good = _DISENTANGLED | {name: (width, width) for name in ("embedding_size", "pooler_hidden_size")}
     good["conv_groups"] = 1, 1
     if "attention_head_size" in values and isinstance(width, int) and isinstance(heads, int) and heads:
@@ -171,26 +171,27 @@ def _read_relative_positions(values: Mapping[str, Any]) -> dict[str, Any]:
 _ROPE_BASES = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
 
 
-def _read_layer_types(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_layer_types(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Converts `layer_types` and `rope_parameters` of Transformers 5 to the keys of version 4 that mean the same."""
     values = dict(values)
     kinds, rope = values.pop("layer_types", None), values.pop("rope_parameters", None)
     if kinds is not None:
-        values["global_attn_every_n_layers"] = _every_n_layers(kinds, values)
+        layers = values.get("num_hidden_layers", defaults.get("num_hidden_layers"))
+        values["global_attn_every_n_layers"] = _every_n_layers(kinds, values.get("global_attn_every_n_layers"), layers)
     return values if rope is None else values | _rope_bases(rope)
 
 
-def _every_n_layers(kinds, values):
+def _every_n_layers(kinds, stated, layers):
+    """Returns the n of a list of layers, of several the one that the file states, which may be None."""
     known = isinstance(kinds, list) and all(kind in list(_ROPE_BASES) for kind in kinds)
     local = [kind == "sliding_attention" for kind in kinds] if known else []
-    steps = (values.get("global_attn_every_n_layers"), *range(1, len(local) + 1))
+    steps = (stated, *range(1, len(local) + 1))
     fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
     if not known or not (every := next(fits, None)):
         raise ValueError(
             "layer_types must be full_attention in every nth layer from the first on, and sliding_attention in "
             f"the others. Received: {brief(kinds)}; use another model."
         )
-    layers = values.get("num_hidden_layers", FAMILIES["modernbert"].defaults["num_hidden_layers"])
     if type(layers) is int and len(kinds) != layers:
         raise ValueError(
             f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}. Received: a "
@@ -302,6 +303,10 @@ class KerasHub:
     stated: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+def _restate_nothing(values, defaults):
+    return values
+
+
 @dataclasses.dataclass(frozen=True)
 class Family:
     """A model family: one entry of FAMILIES.
@@ -317,7 +322,7 @@ class Family:
         switches: our field -> the key of its config.json that must be true for the field to apply; otherwise the field
             has BERT's value.
         fixed: our field, or other key -> the only value that the family supports.
-        restate: replaces keys of its config.json by others that mean the same.
+        restate: (config.json, `defaults`) -> the same with some keys replaced by others that mean the same.
         restated: the keys that it replaces.
         pad_before_positions: the default padding id if its config.json has no `pad_token_id`: positions begin after
             that id (`first_position`), which is the padding's row in the position table. If None, they begin at 0,
@@ -338,7 +343,7 @@ class Family:
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    restate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    restate: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _restate_nothing
     restated: tuple[str, ...] = ()
     pad_before_positions: int | None = None
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -361,7 +366,7 @@ class Family:
             ValueError: a field has two different values, or one that the family does not support.
         """
         ours = {}
-        for key, value in self.restate(values).items():
+        for key, value in self.restate(values, self.defaults).items():
             name = self.keys.get(key, key)
             there = ours.setdefault(name, value)
             if there is not value and there != value:  # NaN is not even equal to itself
@@ -410,14 +415,15 @@ class Family:
             values: our fields that differ from BERT's, and those that have a default here.
         """
         theirs = {ours: key for key, ours in self.keys.items()}
-        said = {name: value for name, value in values.items() if name not in self._implied}
+        absent = [name for name in _OURS_ALONE if values.get(name) is None]  # Transformers has no null for them
+        said = {name: value for name, value in values.items() if name not in (*self._implied, *absent)}
         switches = {switch: True for name, switch in self.switches.items() if values.get(name)}
         return {theirs.get(name, name): value for name, value in said.items()} | switches
 
     @property
     def stated(self) -> list[str]:
-        """The fields that a configuration states even with BERT's value, because readers assume another one."""
-        return [name for name in self.defaults if name not in _OURS_ALONE]
+        """The fields that a configuration states even with BERT's value, because its reader assumes another one."""
+        return [*self.defaults, *([] if self.pad_before_positions is None else ["first_position"])]
 
     @property
     def _implied(self):

@@ -19,7 +19,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 WHOLE_FILE = "tokenizer.json"
-_LARGEST = 32 * 2**20  # bytes of a file: XLM-R's, with a line for each number, has 17 MB
+_LARGEST = 48 * 2**20  # bytes of a file: XLM-R's has 17 MB; that of Gemma, with a line for each token of a merge, 34 MB
 USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_chars_per_word
 _MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
@@ -287,6 +287,12 @@ def _byte_bpe(path, values):
     if not isinstance(model.get("merges"), list):
         raise _refusal(path, "model.merges", "a list", model.get("merges"))
     before = _steps(path, values, "pre_tokenizer", "pretokenizers")
+    if model.get("byte_fallback") and "ByteLevel" not in [step["type"] for step in before]:
+        raise ValueError(
+            f"{path}: a BPE tokenizer must be a byte-level one, with the pre_tokenizer ByteLevel, as in RoBERTa and "
+            "ModernBERT. Received: a SentencePiece BPE tokenizer with byte_fallback, as in Gemma, Llama and mmBERT, "
+            "which is not supported; use another model, such as XLM-RoBERTa for many languages."
+        )
     if [step["type"] for step in before] != ["ByteLevel"]:
         raise _refusal(path, "pre_tokenizer", "ByteLevel", values.get("pre_tokenizer"))
     normalizers = _steps(path, values, "normalizer", "normalizers")

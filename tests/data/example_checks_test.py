@@ -85,6 +85,8 @@ def test_warns_of_nearly_as_many_labels_as_rows(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
     assert (found.kind, found.count) == ("many_labels", 40)
     assert str(found).endswith("check `label_column`, or set `problem_type=regression` if they are scores.")
+    small = [(text, f"{number}e-5") for text, number in rows]
+    assert "regression" in str(kinds(sample(write(tmp_path / "c.tsv", [HEADER, *small])))["many_labels"])
     named = [(text, f"n{number}") for text, number in rows]
     assert str(*kinds(sample(write(tmp_path / "b.tsv", [HEADER, *named]))).values()).endswith("check `label_column`.")
 
@@ -106,6 +108,14 @@ def test_labels_1_and_1_0_are_two_spellings_of_one(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (found.kind, found.count) == ("label_spellings", 1)
     assert "4 labels, but only 3 if spaces and letter case are ignored and 1.0 is 1: '1' 10 and '1.0' 10" in str(found)
+
+
+def test_labels_with_exponents_are_numbers_of_their_own(tmp_path):
+    rows = [HEADER, *((text, ("1.5e1", "1.5e10", "1e2", "nan")[i % 4]) for i, (text, _) in enumerate(ROWS))]
+    assert not kinds(sample(write(tmp_path / "a.tsv", rows)))
+    numbers = {"3": True, " -0.5 ": True, "1e-5": True, ".5E+3": True, "nan": False, "-inf": False, "1_0": False,
+               "1e999": False, "": False, "1e": False}  # fmt: skip
+    assert {text: table_checks.is_number(text) for text in numbers} == numbers
 
 
 def test_labels_with_hardly_an_example(tmp_path):

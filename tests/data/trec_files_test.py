@@ -31,7 +31,7 @@ def test_qrels_with_and_without_a_header(tmp_path, text):
     assert read_qrels(_write(tmp_path / "qrels.txt", text)) == {"q1": {"d1": 2, "d2": -1}, "q2": {"d1": 0}}
 
 
-@pytest.mark.parametrize("relevance", ["1.0", "1e0", "nan", "+1"])
+@pytest.mark.parametrize("relevance", ["1.0", "1e0", "1e-5", "1e999", "nan", "-Inf", "Infinity", "1_0", "+1"])
 @pytest.mark.parametrize("columns", ["q1 0 d1", "q1 d1"])
 def test_a_first_line_with_another_number_is_no_header_of_qrels(tmp_path, columns, relevance):
     message = r"qrels:1: qrels have .* and the relevance is a whole number. Received: \['q1', .*; correct this line"
@@ -45,6 +45,9 @@ def test_texts_of_some_ids(tmp_path):
     lines = [{"_id": "d1", "title": "One", "text": "is one"}, {"_id": "d2", "title": "", "text": "two"}]
     path = _write(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     assert read_texts_by_id(path, {"d1", "d2"}, "documents_file") == {"d1": "One is one", "d2": "two"}
+    lines = '{"_id": "d1", "text": "one"}\n{"_id": "d2", "title": "2", "text": "two"}\n'
+    path = _write(tmp_path / "c.jsonl", lines)
+    assert read_texts_by_id(path, {"d1", "d2"}, "documents_file") == {"d1": "one", "d2": "2 two"}
     path = _write(tmp_path / "b.jsonl", '{"id": 17.0, "text": "one"}\n{"id": null, "text": "two"}\n')
     assert read_texts_by_id(path, {"17"}, "documents_file") == {"17": "one"}
 
@@ -67,8 +70,11 @@ def test_bad_files_get_one_clear_message(tmp_path):
     with pytest.raises(ValueError, match="missing column 'id' .*a text is a line of .tsv"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", '{"text": "a"}\n'), {"d1"}, "documents_file")
     numbers = '{"_id": "1", "title": null, "text": "a"}\n{"_id": "2", "title": 1984, "text": "..."}\n'
-    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string. Received 1984 for the id '2'; store"):
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a title must be a string or null. Received 1984 .*'2'; store"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", numbers), {"1", "2"}, "documents_file")
+    null = '{"_id": "1", "title": null, "text": "a"}\n{"_id": "2", "title": "Two", "text": null}\n'
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string. Received None for the id '2'; store"):
+        read_texts_by_id(_write(tmp_path / "a.jsonl", null), {"1", "2"}, "documents_file")
     with pytest.raises(ValueError, match=r"qrels:3: a query must have one judgment of each document. .*'d1'.*'q1'"):
         read_qrels(_write(tmp_path / "qrels", "q1 0 d1 1\nq2 0 d1 0\nq1 0 d1 0\n"))
 

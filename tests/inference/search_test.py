@@ -415,6 +415,16 @@ def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
     assert SearchIndex(tmp_path / "new").has_documents(["0", "1"]).all()
 
 
+def test_a_file_in_the_place_of_the_embeddings_is_kept(model, tmp_path):
+    place = tmp_path / "index.rows.npz"
+    for make in (lambda: place.write_text("mine"), lambda: place.symlink_to("nowhere")):
+        make()
+        with pytest.raises(ValueError, match=r"written to .*index\.rows\.npz before .* exists\. Move it, or choose"):
+            make_index(f"{tmp_path}/index/", Indexer(model), lambda path: pytest.fail(path))
+        assert os.listdir(tmp_path) == [place.name] and (place.is_symlink() or place.read_text() == "mine")
+        place.unlink()
+
+
 # === Approximate search ===
 
 
@@ -597,6 +607,25 @@ def test_titles_are_joined_to_texts_as_for_a_reranker(model, tmp_path):
     for name, text in expected.items():
         [[best, *_]] = index.search([text], 3)
         assert (best.id, best.text, best.score) == (name, text, pytest.approx(1, abs=1e-5))
+
+
+def test_a_null_title_counts_as_an_empty_one(model, tmp_path):
+    corpus, rows = tmp_path / "corpus.jsonl", [("d1", None, "a film"), ("d2", "", "it is"), ("d3", "Music", "a")]
+    tiny.write_jsonl(corpus, rows, ["_id", "title", "text"])
+    columns = {"id_column": "_id", "text_columns": ("title", "text")}
+    embedder = Embedder(model)
+    run_table_job(TableJob(str(corpus), f"{tmp_path}/a.npz", embedder, **columns))
+    expected = read_texts_by_id(str(corpus), ["d1", "d2", "d3"], "documents_file")
+    assert expected == {"d1": "a film", "d2": "it is", "d3": "Music a"}
+    with np.load(tmp_path / "a.npz") as found:
+        np.testing.assert_allclose(found["embeddings"], SentenceEncoder(model)(list(expected.values())), atol=1e-5)
+    for name in ("title", "text"):  # a title alone is the text
+        tiny.write_jsonl(corpus, [("d1", None, "a"), ("d2", "Music", None)], ["_id", "title", "text"])
+        columns["text_columns"] = ("title", "text") if name == "text" else (name,)
+        with pytest.raises(ValueError, match=r"corpus\.jsonl: every row must have a text .*, in line [12]\. Add the"):
+            run_table_job(TableJob(str(corpus), f"{tmp_path}/b.npz", embedder, **columns))
+    with pytest.raises(ValueError, match=r"text because an index has no null\. 1 row of 2 have none, in line 2\. Add"):
+        run_table_job(TableJob(str(corpus), f"{tmp_path}/c.npz", Indexer(model), **columns))
 
 
 def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):

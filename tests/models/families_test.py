@@ -123,6 +123,36 @@ def test_a_published_size_is_written_and_read_again(name, tmp_path):
     assert EncoderConfig.load(tmp_path) == config
 
 
+# Fields that a configuration built in Python may have, beside what every family fixes.
+BUILT = {
+    "ernie": {"task_type_vocab_size": 3},
+    "electra": {"embedding_size": 14},
+    "albert": {"embedding_size": 14, "num_hidden_groups": 1, "maps_embeddings": False},
+    "roberta": {"has_pooler": True},
+    "roberta-prelayernorm": {"first_position": 6},
+    "xlm-roberta": {"first_position": 1, "layer_norm_eps": 1e-5},
+    "modernbert": {"global_rope_theta": 50.0, "local_attention": 2, "global_attn_every_n_layers": 2},
+    "deberta-v2": {"pos_att_type": ("c2p",), "position_buckets": 6, "position_biased_input": False,
+                   "enhanced_mask_decoder": True, "classifier_act": None, "conv_kernel_size": 3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model_type", families.FAMILIES)
+def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path):
+    row, known = families.FAMILIES[model_type], EncoderConfig.__dataclass_fields__
+    fields = {name: value for name, value in row.fixed.items() if name in known}
+    if row.pad_before_positions is not None:
+        fields["first_position"] = row.pad_before_positions + 1
+    shape = {"vocab_size": 77, "hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 5,
+             "intermediate_size": 44, "max_position_embeddings": 37, "hidden_act": "relu"}  # fmt: skip
+    plain = {"pos_att_type": ("p2c",)} if model_type == "deberta-v2" else {}  # without which it is not one
+    for more in (plain, BUILT.get(model_type, {})):
+        config = EncoderConfig(model_type=model_type, **{**shape, **fields, **more})
+        config.save(tmp_path / "config.json")
+        assert EncoderConfig.load(tmp_path) == config
+        assert "pooler_hidden_act" not in row.write(config.to_dict())  # Transformers has no null for it
+
+
 def test_names():
     grid = {f"bert-L{layers}-H{hidden}" for layers, hidden in families.GRID}
     assert len(published_sizes()) == len(set(published_sizes())) and set(published_sizes()) == grid | set(PUBLISHED)

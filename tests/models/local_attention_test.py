@@ -1,10 +1,14 @@
 """Rotary positions and local attention: what a token sees, in blocks as in whole rows; settings that go together."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import local_attention
+from bert_tf.export.cpu.encoder import FastEncoder
+from bert_tf.export.cpu.products import Floats
+from bert_tf.models import families, local_attention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -182,8 +186,46 @@ def test_files_of_both_versions_of_transformers_mean_the_same():
     assert EncoderConfig.from_dict(biased.to_dict()) == biased and biased.norm_bias
 
 
+def test_the_number_of_layers_that_a_file_leaves_out_is_that_of_its_family(monkeypatch):
+    row = families.FAMILIES["modernbert"]
+    other = dataclasses.replace(row, defaults={**row.defaults, "num_hidden_layers": 2})
+    monkeypatch.setattr(families, "FAMILIES", {"other": other})
+    values = _modernbert(model_type="other", layer_types=["full_attention", "sliding_attention"])
+    config = EncoderConfig.from_dict(values)
+    assert (config.num_hidden_layers, config.global_attn_every_n_layers) == (2, 2)
+    with pytest.raises(ValueError, match="num_hidden_layers is 2. Received: a list of 3; "):
+        EncoderConfig.from_dict({**values, "layer_types": ["full_attention"] * 3})
+
+
 def test_what_transformers_adds_to_files_without_local_attention_is_ignored():
     rope = {"full_attention": {"rope_theta": 500.0, "rope_type": "default"}, "rope_type": "default", "rope_theta": None}
     config = EncoderConfig.from_dict(_modernbert(num_hidden_layers=2, layer_types=["full_attention"] * 2,
                                                  rope_parameters=rope))  # fmt: skip
     assert config.global_rope_theta == 500.0 and not any(map(config.is_local, range(2)))
+
+
+@pytest.mark.slow
+def test_a_row_of_8192_tokens_is_trained_on_and_answered_as_its_parts_are():
+    """Texts packed into one row, trained on with recomputed activations and not, and answered by the CPU graph."""
+    length, many = 1024, 8
+    encoder = _encoder(**MODERN | {"max_position_embeddings": length * many})
+    parts = {"input_ids": np.concatenate([_row(length, seed=n)["input_ids"][:1] for n in range(many)])}
+    parts["input_mask"] = np.ones_like(parts["input_ids"])
+    packed = {"sentence_ids": np.repeat(np.arange(1, many + 1, dtype=np.int32), length).reshape(many, length)}
+    row = {name: values.reshape(1, -1) for name, values in (parts | packed).items()}
+    found = []
+    for inputs, rematerialize in ((parts, False), (row, False), (row, True)):
+        encoder.rematerialize = rematerialize
+        with tf.GradientTape() as tape:
+            outputs = encoder(inputs, training=True)["sequence_output"]
+            loss = tf.reduce_sum(outputs**3)
+        gradients = tape.gradient(loss, [v.value for v in encoder.variables])
+        found.append([tf.reshape(outputs, [-1]), *map(tf.convert_to_tensor, gradients)])
+    for others in zip(*found, strict=True):
+        one, *others = (each.numpy() for each in others)
+        for other in others:
+            np.testing.assert_allclose(other, one, atol=2e-5 * np.abs(one).max())
+    whole = {name: parts[name].reshape(1, -1) for name in parts}
+    expected = encoder(whole)["sequence_output"]
+    answered = FastEncoder(encoder, Floats())(whole)["sequence_output"]
+    np.testing.assert_allclose(answered, expected, atol=1e-5)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
+from bert_tf.data.columns import NAME, TEXT, TITLE, ColumnType, is_missing_cell, joined_type, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
@@ -62,14 +62,23 @@ def _read_texts(value):
     return list(map(without_surrogates, value)) if good else None
 
 
+def _in_tuple(kind):
+    """Returns a column type whose cells are in a tuple, because None marks an invalid value."""
+
+    def read(value):
+        found = kind.read(value)
+        return None if found is None else (found,)
+
+    return ColumnType(kind.must, read)
+
+
 def _in_tuple_or_missing(kind):
     """Returns a column type whose cells are in a tuple, (None,) if the text is missing."""
 
     def read(value):
         if is_missing_cell(value) or (isinstance(value, list) and (not value or any(map(is_missing_cell, value)))):
             return (None,)
-        found = kind.read(value)
-        return None if found is None else (found,)
+        return _in_tuple(kind).read(value)
 
     return ColumnType(kind.must, read)
 
@@ -98,6 +107,7 @@ class InputTable:
         keep_columns: columns of a table to copy to the output.
         on_null: as in `TableJob`.
         dialect: how a text file is written.
+        joins_texts: as in `Maker`.
     """
 
     path: str
@@ -108,6 +118,7 @@ class InputTable:
     keep_columns: tuple[str, ...] = ()
     on_null: str | None = None
     dialect: Dialect = DEFAULT_DIALECT
+    joins_texts: bool = False
 
     def summary(self, unique_ids: bool = False) -> Summary:
         """Reads the whole file once.
@@ -235,8 +246,7 @@ class InputTable:
 
     def _rows(self):
         """Yields the line of each row, and [id, texts ..., kept columns ...]; a missing text is None."""
-        kinds = [(Column(name, "text_column"), _in_tuple_or_missing(TEXTS if name in self.list_columns else TEXT))
-                 for name in self.text_columns]  # fmt: skip
+        kinds = [(Column(name, "text_column"), self._text_type(name)) for name in self.text_columns]
         kinds += [(Column(name, "keep_columns"), _ANY) for name in self.keep_columns]
         kinds += [(Column(self.id_column, "id_column"), _ID)] if self.id_column is not None else []
         width = len(self.text_columns)
@@ -246,6 +256,12 @@ class InputTable:
             if self.on_null and all(map(_is_blank, row[:width])):
                 row[:width] = [None] * width
             yield line, [name, *row]
+
+    def _text_type(self, name):
+        if name in self.list_columns:
+            return _in_tuple_or_missing(TEXTS)
+        kind = joined_type(name) if self.joins_texts and len(self.text_columns) > 1 else TEXT
+        return _in_tuple(kind) if kind is TITLE else _in_tuple_or_missing(kind)
 
     def _lines_or_rows(self, columns):
         if is_table(self.path):

@@ -38,6 +38,8 @@ class Maker(Protocol):
         identity: all that affects predictions, such as the model and the pooling; JSON values. A run resumes with the
             parts of another one only if it is equal.
         unique_ids: optional; whether no two rows may have the same id.
+        for_index: optional; whether its predictions go into a search index rather than into a file of the user.
+        joins_texts: optional; whether it joins the texts of a row with `join_texts`; a title may then be null.
     """
 
     identity: Mapping[str, Any]
@@ -110,7 +112,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     if isinstance(output_format, Parquet):
         _check_types(table, found)
     count = found.count
-    _check_missing(table, found, output_format)
+    _check_missing(table, found, output_format, getattr(job.maker, "for_index", False))
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be at most {count}, the number of rows; got {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest, "id": table.id_name, "kept": list(table.keep_columns)}
@@ -137,9 +139,9 @@ def _open_table(job):
     others = [*job.text_columns, *([job.id_column] if job.id_column is not None else [])]
     kept = expand_columns(job.keep_columns, job.input_file, job.header, others, job.dialect)
     kept = tuple(name for name in kept if name != job.id_column)
-    return InputTable(
-        job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, kept, job.on_null, job.dialect
-    )
+    columns = job.text_columns, job.list_columns, job.id_column, job.header, kept
+    joins_texts = getattr(job.maker, "joins_texts", False)
+    return InputTable(job.input_file, *columns, job.on_null, job.dialect, joins_texts)
 
 
 def _check_types(table, found):
@@ -153,7 +155,7 @@ def _check_types(table, found):
             )
 
 
-def _check_missing(table, found, output_format):
+def _check_missing(table, found, output_format, for_index):
     """Logs which rows have no text; raises ValueError if there must be none, or if the format has no null."""
     if not found.missing:
         return
@@ -163,6 +165,8 @@ def _check_missing(table, found, output_format):
         why, more = "because .npz arrays have no null", "or write `output_file` as .jsonl, .parquet or .csv"
         if table.on_null:
             more = f"pass `on_null=skip`, {more}"
+        if for_index:
+            why, more = "because an index has no null", "or index other columns"
         if table.on_null == "error":
             why, more = "with `on_null=error`", "or pass `on_null=null` or `on_null=skip`"
         raise ValueError(
