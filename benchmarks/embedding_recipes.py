@@ -9,7 +9,7 @@ rests for each first sentence, with all dimensions and with the leading ones:
     in_batch    the rests of the other paragraphs of the batch are the negatives
     hard        in addition, the most similar texts that mine_negatives finds for each query
     matryoshka  as in_batch, with the mean of the losses over several numbers of dimensions
-    distilled   margin MSE: negatives chosen, and scored, by a reranker that was trained on the negatives of hard
+    distilled   margin MSE: negatives chosen by a reranker that was trained on the negatives of hard, and its logits
 
 hard and distilled leave out the queries for which no negative was found. Prints recall@1 and the mean of 1 / rank as
 Markdown: of MODEL, then means over the seeds with standard deviations. The same command continues where it was stopped.
@@ -105,8 +105,9 @@ def variants(options, folder):
         "in_batch": [f"--train_file={folder / 'train.jsonl'}"],
         "hard": [f"--train_file={folder / 'mined.jsonl'}"],
         "matryoshka": [f"--train_file={folder / 'train.jsonl'}", DIMS_FLAG],
-        "distilled": [f"--train_file={folder / 'scored.jsonl'}", "--loss=margin_mse"],
-    }
+        "distilled": [f"--train_file={folder / 'scored.jsonl'}", "--loss=margin_mse",
+                      "--temperature=0.05"],  # for differences of logits
+    }  # fmt: skip
 
 
 def embedder(options, out, *flags):

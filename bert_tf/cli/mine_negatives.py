@@ -7,7 +7,8 @@
 
 Writes each query with its positives and its hard negatives: the non-matching
 texts that the index ranks highest. run_embedder and run_reranker can train on
-the file.
+the file. With --queries_file and --qrels_file, the queries and their positives
+are those of relevance judgments, such as BEIR's.
 """
 
 import os
@@ -25,8 +26,18 @@ FLAGS = (
     Flag(
         "input_file", None,
         "Queries and matching texts: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and negatives "
-        "per row, as for run_reranker. Negatives in the file are ignored.",
-        required=True,
+        "per row, as for run_reranker. Negatives in the file are ignored. Positives that the index has in another "
+        "form, such as with a title, are not recognized and may become negatives.",
+    ),
+    Flag(
+        "queries_file", None,
+        "With --qrels_file: queries, instead of --input_file. A .tsv file with id and text, without a header, or a "
+        ".jsonl or .parquet file with id or _id, and text.",
+    ),
+    Flag(
+        "qrels_file", None,
+        "Relevance judgments in TREC or BEIR format for --queries_file. The positives of a query are its relevant "
+        "documents; their ids must be those in the index (`bert-tf embed --id_column`).",
     ),
     *(flag for flag in options.EMBEDDING_FLAGS if flag.name in _COLUMNS),
     Flag(
@@ -43,14 +54,15 @@ FLAGS = (
     *PROMPT,
     Flag(
         "rerank", None,
-        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. The scores are written "
-        "to the file, for run_embedder --loss=margin_mse.",
+        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. Its logits are written "
+        "to the file as scores, for run_embedder --loss=margin_mse.",
     ),
     Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1),
     Flag(
         "relative_margin", 0.05,
         "Fraction by which a negative must score lower than the query's lowest-scoring positive, to exclude unlabeled "
-        "positives; 0 only excludes texts that score higher. Scores are cosine similarities or those of --rerank.",
+        "positives; 0 only excludes texts that score higher. Scores are cosine similarities, or those that --rerank "
+        "serves: probabilities or logits.",
         "float", low=0,
     ),
     Flag("range_min", 0, "Number of highest-scoring texts to skip, after --relative_margin.", "integer", low=0),
@@ -60,8 +72,7 @@ FLAGS = (
 
 def main(settings):
     """Writes the training file."""
-    from bert_tf.data.dialect import Dialect
-    from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
+    from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, write_mined
     from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.search import SearchIndex
     from bert_tf.utils.settings import options_of
@@ -71,14 +82,42 @@ def main(settings):
         raise ValueError(f"`output_file` must be a .jsonl file, which can hold lists. Received: {path}.")
     if os.path.exists(path) and not settings.overwrite:
         raise ValueError(f"`output_file` exists: {path}. Choose another path, or pass `overwrite`.")
-    mining, dialect = options_of(MiningOptions, settings), Dialect(settings.separator, settings.encoding)
-    columns = settings.where_given("text_column")
-    positives = read_positives(settings.input_file, columns, settings.header, dialect)
+    _check_queries(settings)
+    mining = options_of(MiningOptions, settings)
     index = SearchIndex(settings.index_dir, settings.model)
+    positives, ids = _read_queries(settings, index)
     reranker = Reranker(settings.rerank) if settings.rerank else None
-    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker)
+    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker, ids)
     queries, negatives = write_mined(path, mined)
     logging.info(
         "Wrote %s: %d of %d queries have negatives, %.1f on average. The others are left out.",
         *(path, queries, len(positives), negatives / queries),
     )
+
+
+def _check_queries(settings):
+    """Raises ValueError unless the queries come from either a file of pairs or lists, or from judgments."""
+    for name, other in (("queries_file", "qrels_file"), ("qrels_file", "queries_file")):
+        if settings.get(name) and not settings.get(other):
+            raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
+    if bool(settings.input_file) == bool(settings.queries_file):
+        raise ValueError(
+            "The queries must come from `input_file`, or from `queries_file` with `qrels_file`. Received "
+            f"{'both' if settings.input_file else 'neither'}; pass one of them."
+        )
+    of_tables = [name for name in (*_COLUMNS, "text_column") if name in settings.given]
+    if settings.queries_file and of_tables:
+        raise ValueError(f"`{of_tables[0]}` requires `input_file`. Received `queries_file`; remove `{of_tables[0]}`.")
+
+
+def _read_queries(settings, index):
+    """Returns the positives of each query, and the ids of its relevant documents, None if they are not known."""
+    from bert_tf.data.dialect import Dialect
+    from bert_tf.inference.hard_negatives import read_judged_positives, read_positives
+
+    if settings.queries_file:
+        positives, ids = read_judged_positives(settings.queries_file, settings.qrels_file, index)
+        logging.info("%d of %d queries have a relevant document in the index.", len(positives), len(ids))
+        return positives, ids
+    columns, dialect = settings.where_given("text_column"), Dialect(settings.separator, settings.encoding)
+    return read_positives(settings.input_file, columns, settings.header, dialect), None

@@ -11,10 +11,12 @@ from bert_tf.data.tables import read_files, refuse_missing
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
 _IDS = ("document_ids", "id")
 _TRIPLE = ("query", "positive", "negative")
-_FORMS = (
-    'a line is {"query": ..., "positives": [...], "negatives": [...]}, or {"query": ..., "documents": [...], '
-    '"relevances": [...]}'
+_REMEDY = (
+    'write the line as {"query": ..., "positives": [...], "negatives": [...]}, or as {"query": ..., '
+    '"documents": [...], "relevances": [...]}'
 )
+_SCORES_REMEDY = "make the file with `rerank` of `bert-tf mine_negatives`, which writes a reranker's scores"
+_FIRST = 10  # lines of triples, which are ids if all of their cells are numbers
 MOST_RELEVANT = 2**24  # up to here, float32, in which losses are computed, has every whole number
 _MOST_SCORE = 1e30  # so that differences of scores are finite in float32, too
 
@@ -81,6 +83,8 @@ def _read_queries(path, with_relevances, dialect, with_scores):
     if not rows:
         raise ValueError(f"{path} contains no queries. Check the path.")
     refuse_missing(path, rows, [Column(name) for name in wanted])
+    if wanted in (_TRIPLE, (0, 1, 2)):
+        _refuse_ids(path, rows[:_FIRST])
     for place, name in enumerate(optional, len(wanted)):
         if name in _IDS:
             _check_all_or_none(path, name, [(line, values[place]) for line, values in rows])
@@ -93,7 +97,7 @@ def _read_queries(path, with_relevances, dialect, with_scores):
         if with_relevances and max(relevances, default=0) < 1:
             raise ValueError(
                 f"{at}: every query must have a relevant document: a text in 'positives', or a relevance of 1 or more. "
-                f"The query {excerpt(query)} has none; remove the line, or {_FORMS}."
+                f"The query {excerpt(query)} has none; remove the line, or {_REMEDY}."
             )
         if not documents:
             raise ValueError(f"{at}: every query must have a document. {excerpt(query)} has none; remove the line.")
@@ -121,10 +125,22 @@ def _read_columns(path, with_relevances, dialect, with_scores):
         # `names` are those of a .jsonl file's first line: a later one may have more.
         optional = [name for name in _IDS if name in names or extension_of(path) == ".jsonl"]
         optional += ["scores"] * with_scores
+    remedies = {"scores": _SCORES_REMEDY}
     columns = [
-        Column(name, remedy=_FORMS, meaning="of a query", optional=name in _IDS) for name in (*wanted, *optional)
+        Column(name, remedy=remedies.get(name, _REMEDY), meaning="of a query", optional=name in _IDS)
+        for name in (*wanted, *optional)
     ]
     return wanted, optional, read_rows(path, columns, header, dialect=dialect)
+
+
+def _refuse_ids(path, rows):
+    """Raises ValueError if triples, (line, cells), are numbers alone, as in MS MARCO's qidpidtriples."""
+    if all(cell.strip().isdecimal() for _, cells in rows for cell in cells):
+        raise ValueError(
+            f"{line_position(path, rows[0][0])}: a line must have the texts of a query, a positive and a negative "
+            f"document. Received numbers, which look like their ids: {excerpt(rows[0][1])}; replace the ids by the "
+            "texts, or pass a run (.run or .trec) with `queries_file`, `documents_file` and `qrels_file`."
+        )
 
 
 def _check_all_or_none(path, name, rows):
@@ -142,7 +158,7 @@ def _take(at, values):
     """Returns the query, the documents and their relevances of a line, {column: value}."""
     query, *others = values.values()
     if TEXT.read(query) is None or not query.strip():
-        raise ValueError(f"{at}: 'query' must be a text. Received: {excerpt(query)}; {_FORMS}.")
+        raise ValueError(f"{at}: 'query' must be a text. Received: {excerpt(query)}; {_REMEDY}.")
     if 0 in values or "positive" in values:
         return query, [_document(at, each) for each in others], [1, 0]
     if "documents" in values:
@@ -154,7 +170,7 @@ def _take(at, values):
 
 def _documents(at, name, value):
     if not isinstance(value, list):
-        raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_FORMS}.")
+        raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_REMEDY}.")
     return [_document(at, each) for each in value]
 
 

@@ -47,10 +47,10 @@ class Predictor:
 
     def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT) -> None:
         path = os.fspath(path)
-        is_export = _is_export(path)
-        if not is_export and signature != DEFAULT:
+        exported = is_export(path)
+        if not exported and signature != DEFAULT:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
-        self._model = find_model(path, signature).load() if is_export else _load_trained(path, pairs)
+        self._model = find_model(path, signature).load() if exported else _load_trained(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
         if pairs and self.inputs != PAIR:
             raise ValueError(
@@ -174,7 +174,7 @@ def load_predictor(
     if predictor.inputs != inputs:
         raise ValueError(
             f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {path} has "
-            f"{', '.join(predictor.inputs)}.{'' if _is_export(path) else advise(path)}"
+            f"{', '.join(predictor.inputs)}.{'' if is_export(path) else advise(path)}"
         )
     return predictor
 
@@ -198,7 +198,8 @@ def _checked(texts, given):
 # What is found in a directory: an export, a trained model, or a masked LM.
 
 
-def _is_export(path):
+def is_export(path: str) -> bool:
+    """Returns whether a directory is one of a SavedModel, or of its numbered versions."""
     folders = [path, *find_versions(path).values()] if os.path.isdir(path) else []
     return any(os.path.isfile(os.path.join(folder, SAVED_MODEL)) for folder in folders)
 

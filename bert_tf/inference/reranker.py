@@ -1,15 +1,20 @@
 """Reranks the documents that a search has found, with a cross-encoder."""
 
+import functools
 import json
 import os
 from collections.abc import Sequence
 
-from bert_tf.inference.predictor import load_predictor
+import numpy as np
+
+from bert_tf.inference.predictor import is_export, load_predictor
 from bert_tf.inference.search import Hit
 from bert_tf.models.config_files import task_in
 from bert_tf.models.sentence_transformers_files import CROSS_ENCODER, SCORE_ACTIVATIONS
 from bert_tf.serving.client.requests import DOCUMENTS
+from bert_tf.serving.verification import find_export
 
+_LEAST = 2**-24  # of a probability: 1 - 2**-24 is the highest float32 below 1
 _CHUNK = 16  # documents scored together: their scores do not depend on each other
 
 
@@ -28,6 +33,7 @@ class Reranker:
     """
 
     def __init__(self, path: str | os.PathLike) -> None:
+        self._path = os.fspath(path)
         self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker", _advise)
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
@@ -38,6 +44,27 @@ class Reranker:
             hits: what it found for each. Documents without text are left out.
         """
         return [self._ranked(query, found) for query, found in zip(queries, hits, strict=True)]
+
+    def to_logits(self, scores: Sequence[float]) -> list[float]:
+        """Returns the logits of scores that it gave: of probabilities, the inputs of the sigmoid; others are logits.
+
+        A float32 of 1 has lost its logit, so they are from -16.6 to 16.6 for probabilities.
+        """
+        if self._activation != "sigmoid":
+            return list(scores)
+        p = np.clip(np.asarray(scores, np.float64), _LEAST, 1 - _LEAST)
+        return (np.log(p) - np.log1p(-p)).tolist()
+
+    @functools.cached_property
+    def _activation(self):
+        """The activation of the scores, as in `RerankingTask`; None for an export that does not state it."""
+        if is_export(self._path):
+            return (task_in(os.path.join(find_export(self._path), "assets.extra")) or {}).get("activation")
+        # Imported here, because an export needs none of it.
+        from bert_tf.checkpoints.loading import load_description
+        from bert_tf.tasks.registry import stated_task
+
+        return getattr(stated_task(self._path, load_description([self._path])).task, "activation", None)
 
     def _ranked(self, query, hits):
         hits = [hit for hit in hits if hit.text.strip()]

@@ -25,13 +25,16 @@ class JudgedQueries:
     relevances: list[dict[str, int]]
 
 
-def read_judged_queries(queries_file: str, qrels_file: str, index: SearchIndex) -> JudgedQueries:
+def read_judged_queries(
+    queries_file: str, qrels_file: str, index: SearchIndex, consequence: str = "They count as not found."
+) -> JudgedQueries:
     """Reads all queries that have relevances, from files as `run_reranker` takes them.
 
     Args:
         queries_file: texts of the queries by id.
         qrels_file: relevances of documents by their ids.
         index: the documents. Relevant ones that it lacks cannot be found, and lower the metrics.
+        consequence: end of the warning that there are such documents.
 
     Raises:
         ValueError: a file is invalid, a query has no text, or the index has no relevant document at all.
@@ -49,8 +52,8 @@ def read_judged_queries(queries_file: str, qrels_file: str, index: SearchIndex) 
         )
     if not is_there.all():
         logging.warning(
-            "%s lacks %d of the %d relevant documents in %s. They count as not found.",
-            *(index.directory, len(relevant) - is_there.sum(), len(relevant), qrels_file),
+            "%s lacks %d of the %d relevant documents in %s. %s",
+            *(index.directory, len(relevant) - is_there.sum(), len(relevant), qrels_file, consequence),
         )
     texts = read_texts_by_id(queries_file, qrels.keys(), "queries_file")
     return JudgedQueries([texts[query] for query in qrels], list(qrels.values()))

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -294,6 +294,20 @@ class SearchIndex:
         for segment in self._segments:
             found |= segment.find(ids) >= 0
         return found
+
+    def texts_by_id(self, ids: Sequence[str]) -> dict[str, str]:
+        """Returns {id: text} of those of the documents that are in the index."""
+        found = {}
+        for segment in self._segments:
+            rows = zip(ids, segment.find(ids).tolist(), strict=True)
+            found |= {name: segment.value("text", row) for name, row in rows if row >= 0}
+        return found
+
+    def texts(self) -> Iterator[str]:
+        """Yields the texts of all documents."""
+        for segment in self._segments:
+            for row in segment.live_rows(0, len(segment)).tolist():
+                yield segment.value("text", row)
 
     def encoder(self, prompt: str | None = None, prompt_name: str | None = None) -> SentenceEncoder:
         """Returns the encoder for queries.

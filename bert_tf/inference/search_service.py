@@ -23,7 +23,8 @@ class SearchService:
     response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the
     highest cosine first. With a reranker it is the highest of its scores, among the `rerank_top_k` documents that the
     index returns (50, or `top_k` if that is more). With a reader it also has `answers`: for each query a list of
-    `answer`, `score`, `start`, `end` and `id` of the document, the best first.
+    `answer`, `score`, `start`, `end` and `id` of the document, the best first. Both defaults are lower if a request
+    has so many queries that it would ask for more documents than it may.
 
     Args:
         directory: of the index.
@@ -61,16 +62,17 @@ class SearchService:
             ServingError: the request is invalid or too large, or its caller gave up before its turn.
         """
         queries = _queries(document, call.limits, (*_KEYS, _RERANK) if self._reranker else _KEYS)
-        top_k = count = _count(document, "top_k", _TOP_K)
+        most = _MAX_READ if self._reader or self._reranker else _MAX_HITS
+        share = max(1, most // len(queries))
+        top_k = count = _count(document, "top_k", min(_TOP_K, share))
         if self._reranker:
-            count = _count(document, _RERANK, max(top_k, _RERANK_TOP_K))
+            count = _count(document, _RERANK, max(top_k, min(_RERANK_TOP_K, share)))
             if count < top_k:
                 raise invalid(f"'{_RERANK}' must be at least 'top_k' ({top_k}); it is {count}")
-        most = _MAX_READ if self._reader or self._reranker else _MAX_HITS
         if len(queries) * count > most:
             raise invalid(
                 f"A request may ask for {most} documents and asks for {len(queries)} queries times {count}; send fewer "
-                f"queries or a smaller {_RERANK if count > top_k else 'top_k'}"
+                f"queries{f' or a smaller {_RERANK if count > top_k else _KEYS[1]}' if count > 1 else ''}"
             )
         with self._turns.turn(call):
             call.check()

@@ -439,14 +439,14 @@ def _check_field(field, value):
     if field.default is None and value is None:
         return
     if field.name in ACTIVATION_FIELDS:
-        good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
+        good, must = value in ACTIVATIONS, f"one of {', '.join(ACTIVATIONS)}"
     elif field.name == "classifier_pooling":
-        good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
+        good, must = value in CLASSIFIER_POOLINGS, " or ".join(CLASSIFIER_POOLINGS)
     elif field.name == "pos_att_type":
         good = isinstance(value, tuple) and sorted(map(str, value)) in POSITION_SCORES
-        must = f"one of {POSITION_SCORES}"
+        must = f"one of {', '.join(map(json.dumps, POSITION_SCORES))}"
     elif field.name == "model_type":
-        good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"
+        good, must = value in families.FAMILIES, f"one of {', '.join(sorted(families.FAMILIES))}"
     elif field.type in (bool, "bool"):
         good, must = isinstance(value, bool), "true or false"
     elif field.name in _FROM_ZERO:
@@ -567,5 +567,5 @@ def _translate_activation(key, given, hugging_face):
         act = "gelu_tanh"
     act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
     if act not in ACTIVATIONS:
-        raise ValueError(f"{key} must be one of {ACTIVATIONS}. Received: {brief(given)}.")
+        raise ValueError(f"{key} must be one of {', '.join(ACTIVATIONS)}. Received: {brief(given)}.")
     return act

@@ -105,7 +105,7 @@ def find_config_file(path: str) -> str:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
     there = sorted(os.listdir(path))[:20]
-    raise ValueError(f"No configuration file in {path}: expected one of {CONFIG_FILES}. It contains {there}.")
+    raise ValueError(f"No configuration file in {path}: expected {' or '.join(CONFIG_FILES)}. It contains {there}.")
 
 
 def read_config_file(path: str) -> dict[str, Any]:

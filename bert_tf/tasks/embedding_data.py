@@ -3,6 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+from absl import logging
+
 from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
 from bert_tf.data.dialect import Dialect
@@ -150,6 +153,8 @@ def read_embedding_data(
     check_run_files(options, (examples[kind] for kind in of_lists))
     if "train" in examples and loss.binary:
         _check_binary(examples["train"], options.loss)
+    if "train" in examples and loss.margins:
+        _check_margins(examples["train"], options.temperature)
     return examples
 
 
@@ -244,6 +249,26 @@ def _with_scores(examples, highest, with_scores):
     """Returns the examples with labels scaled to at most 1, or without labels."""
     scores = [score / highest for score in examples.labels] if with_scores else None
     return dataclasses.replace(examples, labels=scores)
+
+
+_MOST_APART, _LITTLE_APART = 2.0, 0.1  # differences of two cosines: the highest, and one that separates hardly anything
+
+
+def _check_margins(examples, temperature):
+    """Warns if most cosines cannot differ as much as the margins demand, or need hardly differ at all."""
+    margin = float(np.percentile(np.abs(examples.labels), 99))  # not the highest: a few outliers do no harm
+    wanted = margin * temperature
+    if _LITTLE_APART <= wanted <= _MOST_APART:
+        return
+    if wanted > _MOST_APART:
+        what, remedy = "but two cosines differ by at most 2", "Pass"
+    else:
+        what, remedy = "which hardly separates texts", "If the scores are probabilities, use logits; otherwise, pass"
+    remedy += f" `temperature={float(f'{1 / margin:.1g}'):g}`" if margin else " other scores"
+    logging.warning(
+        "%s: most margins are at most %.3g. With `temperature=%g`, cosines must differ by up to %.3g, %s. %s.",
+        *(examples.path, margin, temperature, wanted, what, remedy),
+    )
 
 
 def _check_binary(examples, loss):

@@ -62,15 +62,15 @@ def _read_run(path, options, kind):
             raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
     encoding, dialect = options.encoding, options.dialect
     run, qrels = read_trec_run(path, encoding), read_qrels(options.qrels_file, encoding) if kind != "test" else {}
+    if not run:
+        raise ValueError(f"{path} contains no queries. Check the path.")
     if kind != "test":
         gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
-        kept = [query for query in run if query in qrels and (kind != "train" or _differ(gains[query]))]
-        logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), options.qrels_file)
-        run = {query: run[query] for query in kept}
-    if not run:
-        raise ValueError(f"{path} contains no queries, or none that `qrels_file` has relevant documents of.")
+        run = _keep_judged(path, run, qrels, options.qrels_file)
+    if kind == "train":
+        run = _keep_different(path, run, gains, qrels, options.qrels_file)
+    # Texts of relevant documents that the run lacks are not needed: they are not ranked, and count as not found.
     ids = {name for each in run.values() for name in each.documents}
-    ids |= {name for query in run for name, gain in qrels.get(query, {}).items() if gain > 0}
     texts = read_texts_by_id(options.documents_file, ids, "documents_file", dialect)
     queries = read_texts_by_id(options.queries_file, run.keys(), "queries_file", dialect)
     entries = list(run.items())
@@ -84,6 +84,54 @@ def _read_run(path, options, kind):
         [each.line for _, each in entries],
         [list(qrels[query].values()) for query in run] if qrels else None,
     )
+
+
+def _keep_judged(path, run, qrels, qrels_file):
+    """Returns the queries of a run that have judgments, and logs how many of their relevant documents it lacks."""
+    kept = {query: entry for query, entry in run.items() if query in qrels}
+    logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), qrels_file)
+    if not kept:
+        raise ValueError(
+            f"`qrels_file` must judge queries of the run. {qrels_file} has none of the {len(run)} queries in {path}, "
+            f"such as {next(iter(run))!r}; pass the qrels of these queries."
+        )
+    if lacking := _lacking(kept, qrels):
+        logging.info(
+            "%s lacks %d of the %d relevant documents that %s has for its queries. Metrics count them as not found.",
+            *(path, len(lacking), sum(gain > 0 for query in kept for gain in qrels[query].values()), qrels_file),
+        )
+    return kept
+
+
+def _keep_different(path, run, gains, qrels, qrels_file):
+    """Returns the queries of a run that have something to learn from: documents of different relevance."""
+    if kept := {query: entry for query, entry in run.items() if _differ(gains[query])}:
+        logging.info("%s: %d of these queries have documents of different relevance.", path, len(kept))
+        return kept
+    alike = next((query for query in run if max(gains[query]) > 0), None)
+    if alike is not None:
+        raise ValueError(
+            f"{path} must have documents of different relevance for a query to train on. All {len(gains[alike])} of "
+            f"the query {alike!r} have the relevance {gains[alike][0]}; add documents that do not match."
+        )
+    if lacking := _lacking(run, qrels):
+        query, name = lacking[0]
+        raise ValueError(
+            f"{path} must contain relevant documents to train on. It lacks all {len(lacking)} that {qrels_file} has "
+            f"for its queries, such as {name!r} of the query {query!r}; use a run with more documents, and the ids "
+            "of the qrels."
+        )
+    raise ValueError(
+        f"`qrels_file` must have a relevant document, of relevance 1 or more, to train on. {qrels_file} has none for "
+        f"the queries in {path}; pass other qrels."
+    )
+
+
+def _lacking(run, qrels):
+    """Returns (query, document) of the relevant documents that a run lacks."""
+    found = {query: set(entry.documents) for query, entry in run.items()}
+    return [(query, name) for query in run for name, gain in qrels[query].items()
+            if gain > 0 and name not in found[query]]  # fmt: skip
 
 
 def _differ(relevances):

@@ -94,9 +94,9 @@ class WholeFile:
         if _with_segments(ours, segmented) != _with_segments(theirs, segmented):
             received = " and ".join(map(_format_layout, theirs)) if self.layout else "null"
             raise ValueError(
-                f"{self.path}: post_processor must put the same special tokens around texts as this model_type, "
-                f"{_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: {received:.300}; use the "
-                "tokenizer.json that belongs to the model."
+                f"{self.path}: post_processor must put the special tokens around texts that this model_type has with a "
+                f"{_type_of(self.kind)} tokenizer, {_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: "
+                f"{received:.300}; use the tokenizer.json that belongs to the model."
             )
 
 
@@ -144,8 +144,8 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
     path = os.fspath(path)
     values = _read(path)
     if _kind(values, path) != kind:
-        theirs = next(name for name, ours in _KINDS.items() if ours == kind)
-        raise _refusal(path, "model.type", repr(theirs), values["model"].get("type"), "use the file of such a model")
+        received, remedy = values["model"].get("type"), "use the file of such a model"
+        raise _refusal(path, "model.type", repr(_type_of(kind)), received, remedy)
     if others := sorted(values.keys() - _SECTIONS):
         raise _refusal(path, "its sections", f"among {', '.join(sorted(_SECTIONS))}", others[0])
     model = values["model"]
@@ -174,6 +174,11 @@ def _kind(values, path):
     if not isinstance(name, str) or name not in _KINDS:
         raise _refusal(path, "model.type", " or ".join(_KINDS), name, "use a model with one of these tokenizers")
     return _KINDS[name]
+
+
+def _type_of(kind):
+    """Returns the model's type in a tokenizer.json of that kind, such as "BPE"."""
+    return next(name for name, ours in _KINDS.items() if ours == kind)
 
 
 def _refusal(path, where, must, received, remedy=_REMEDY):

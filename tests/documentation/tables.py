@@ -118,10 +118,14 @@ OF_RUNS = ("queries_file", "documents_file", "qrels_file")  # of the run that `q
 
 
 def of_runs(path):
-    """Writes the texts of queries or of documents, or qrels, as the file is called."""
+    """Writes the texts of queries or of documents, or qrels, as the file or its folder is called."""
     letter = path.name[0]  # of queries.tsv; collection.tsv has documents
-    lines = [f"{'q' if letter == 'q' else 'd'}{n}\t{text}\n" for n, (text, _) in enumerate(tiny.texts(3))]
-    if path.name.startswith("qrels"):
+    rows = [(f"{'q' if letter == 'q' else 'd'}{n}", text) for n, (text, _) in enumerate(tiny.texts(3))]
+    if path.suffix == ".jsonl":
+        tiny.write_jsonl(path, rows, ("_id", "text"))
+        return
+    lines = [f"{name}\t{text}\n" for name, text in rows]
+    if path.name.startswith("qrels") or path.parent.name == "qrels":
         lines = [f"q{query} 0 d{query} 1\n" for query in range(3)]
     path.write_text("".join(lines), encoding="utf-8")
 

@@ -7,7 +7,13 @@ import pytest
 
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.inference import hard_negatives
-from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, read_positives, write_mined
+from bert_tf.inference.hard_negatives import (
+    MiningOptions,
+    mine_negatives,
+    read_judged_positives,
+    read_positives,
+    write_mined,
+)
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.tasks.embedding import EmbeddingTask
@@ -94,13 +100,78 @@ def test_a_reranker_scores_them(index, trained, tmp_path):
     limit = min(map(scores.get, positives)) * (1 - 0.001)  # probabilities
     expected = [hit.text for hit in ranked if hit.text in texts and hit.score <= limit][1:5]
     assert sorted(mined.negatives) == sorted(expected) and len(expected) > 1
-    assert mined.scores == pytest.approx([scores[text] for text in [*positives, *mined.negatives]], abs=1e-6)
+    given = np.array([scores[text] for text in [*positives, *mined.negatives]])
+    assert mined.scores == pytest.approx(np.log(given / (1 - given)), abs=1e-4)  # logits
     write_mined(str(tmp_path / "train.jsonl"), iter([mined]))
     given = options(EmbeddingOptions, train_file=str(tmp_path / "train.jsonl"), loss="margin_mse")
     groups = EmbeddingTask.read_data(given, ["train"], None).examples["train"]
     of_text = dict(zip([*positives, *mined.negatives], mined.scores, strict=True))
     assert groups.labels == [of_text[positive] - of_text[negative] for _, positive, negative in groups.groups]
     assert len(groups) == len(positives) * len(expected)
+
+
+def test_logits_of_an_export(exported):
+    reranker = Reranker(exported("reranking"))  # which serves probabilities
+    assert reranker.to_logits([0.5, 0.9, 1.0, 0.0]) == pytest.approx([0, np.log(9), 16.6, -16.6], abs=0.04)
+    vars(reranker)["_activation"] = "identity"
+    assert reranker.to_logits([0.5, -3.0]) == [0.5, -3.0]
+
+
+TITLED = {f"d{n}": f"Title {n} {text}" for n, text in enumerate(TEXTS)}
+
+
+@pytest.fixture(scope="module")
+def titled(index, tmp_path_factory):
+    """An index of documents whose texts begin with a title."""
+    titled = SearchIndex.create(tmp_path_factory.mktemp("titled") / "index", index.indexer().path)
+    titled.add([*TITLED], [*TITLED.values()], vectors=index.embed(TEXTS))
+    return titled
+
+
+def _write_judged(folder):
+    """Writes queries and qrels: q0 has d1 and d2, q1 has d3 and a missing document, q2 has none in the index."""
+    queries = {"q0": TEXTS[0], "q1": "people", "q2": "music", "q3": TEXTS[0]}
+    lines = [json.dumps({"_id": name, "text": text}) for name, text in queries.items()]
+    (folder / "queries.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    qrels = "query-id\tcorpus-id\tscore\nq0\td1\t1\nq0\td4\t0\nq1\td3\t2\nq1\tgone\t1\nq2\tgone\t1\nq3\td2\t1\n"
+    (folder / "qrels.tsv").write_text(qrels, encoding="utf-8")
+    return str(folder / "queries.jsonl"), str(folder / "qrels.tsv")
+
+
+def test_judged_documents_are_excluded_by_id(titled, tmp_path, caplog):
+    positives, ids = read_judged_positives(*_write_judged(tmp_path), titled)
+    assert positives == {TEXTS[0]: [TITLED["d1"], TITLED["d2"]], "people": [TITLED["d3"]]}
+    assert ids == {TEXTS[0]: {"d1", "d2"}, "people": {"d3", "gone"}, "music": {"gone"}}
+    assert "lacks 1 of the 4 relevant documents" in caplog.text and "They are left out." in caplog.text
+    mining = MiningOptions(len(TEXTS), -99, 0, 99)  # a margin below 0: all that the index finds
+    for each in mine_negatives(titled, positives, mining, positive_ids=ids):
+        excluded = {TITLED[name] for name in ids[each.query] if name in TITLED}
+        assert set(each.negatives) == set(TITLED.values()) - excluded
+    assert "are texts in" not in caplog.text
+
+
+def test_white_space_is_no_difference_and_other_forms_are_reported(index, titled, caplog):
+    spaced = {query: [f" {text} ".replace(" ", " \n") for text in texts] for query, texts in POSITIVES.items()}
+    with caplog.at_level("INFO", "absl"):
+        mined = list(mine_negatives(index, spaced, MiningOptions(99, -99, 0, 99)))
+    for (query, texts), each in zip(POSITIVES.items(), mined, strict=True):
+        assert not {query, *texts} & set(each.negatives) and len(each.negatives) > 20
+    [info] = [each for each in caplog.records if "are texts in" in each.message]
+    assert "3 of the 4 positives are texts in" in info.message and info.levelname == "INFO"
+    next(mine_negatives(titled, POSITIVES))
+    assert caplog.records[-1].levelname == "WARNING" and "0 of the 4 positives are texts" in caplog.text
+
+
+def test_the_command_mines_for_judged_queries(titled, tmp_path):
+    queries, qrels = _write_judged(tmp_path)
+    words = [f"--index_dir={titled.directory}", f"--output_file={tmp_path}/train.jsonl", "--relative_margin=0"]
+    ended = run_here("mine_negatives", [*words, f"--queries_file={queries}", f"--qrels_file={qrels}"])
+    assert ended["status"] == 0, ended["log"]
+    assert "2 of 3 queries have a relevant document in the index." in ended["log"]
+    positives, ids = read_judged_positives(queries, qrels, titled)
+    mined = mine_negatives(titled, positives, MiningOptions(relative_margin=0), positive_ids=ids)
+    lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert lines == [{"query": q, "positives": p, "negatives": n} for q, p, n, _ in mined if n] and lines
 
 
 def test_positives_of_one_query_are_read_together(tmp_path):
@@ -148,6 +219,12 @@ def test_whole_or_not_at_all(index, tmp_path):
 @pytest.mark.parametrize(("words", "message"), [
     (["--range_max=3"], "--range_max must be at least the sum of --range_min and --num_negatives. Received"),
     (["--text_column=text_a"], "--text_column must name two columns here. Received 1: text_a"),
+    (["--queries_file=q.tsv"], "--queries_file requires --qrels_file. Add"),
+    (["--queries_file=q.tsv", "--qrels_file=q.txt"], "The queries must come from --input_file, or from --queries_file "
+     "with --qrels_file. Received both; pass"),
+    (["--input_file="], "Received neither; pass one of them."),
+    (["--input_file=", "--queries_file=q.tsv", "--qrels_file=q.txt", "--header=false"],
+     "--header requires --input_file. Received --queries_file; remove --header"),
     (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can hold lists. Received: a.tsv"),
 ])  # fmt: skip
 def test_what_cannot_be_mined_is_refused(words, message, index, tmp_path):

@@ -77,7 +77,9 @@ def test_the_route_of_a_server_reranks(export, index, expected):
         status, found = post(server, {"queries": [QUERY], "top_k": 5, "rerank_top_k": 20})
         assert status == 200
         _check(found["results"][0], expected[:5])
-        assert post(server, {"queries": ["a"] * 3}) == (
+        status, found = post(server, {"queries": ["a"] * 3})
+        assert status == 200 and [len(hits) for hits in found["results"]] == [10] * 3
+        assert post(server, {"queries": ["a"] * 3, "rerank_top_k": 50}) == (
             400, "A request may ask for 100 documents and asks for 3 queries times 50; send fewer queries or a "
             "smaller rerank_top_k"
         )  # fmt: skip

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from bert_tf.cli import serve as serve_command
-from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
 from bert_tf.serving.limits import ServingError
@@ -80,7 +80,8 @@ def test_a_reader_answers_from_the_hits(index, exported):
             "results": asked(index, ["a film"]), "answers": [[each._asdict() for each in answers]]
         }  # fmt: skip
         assert answers and found["answers"][0][0]["answer"] == answers[0].answer
-        assert post(server, {"queries": ["a"] * 11}) == (
+        assert post(server, {"queries": ["a"] * 11})[0] == 200  # with a lower default
+        assert post(server, {"queries": ["a"] * 11, "top_k": 10}) == (
             400, "A request may ask for 100 documents and asks for 11 queries times 10; send fewer queries or a "
             "smaller top_k"
         )  # fmt: skip
@@ -102,6 +103,7 @@ REFUSED = [
     ({"queries": ["a"], "top_k": True}, 400, "'top_k' must be"),
     ({"queries": ["a"], "top_k": 2.5}, 400, "'top_k' must be"),
     ({"queries": ["a"], "top_k": 10_001}, 400, "A request may ask for 10000 documents"),
+    ({"queries": ["a"] * 4096, "top_k": 10}, 400, "asks for 4096 queries times 10; send fewer queries or a smaller"),
     ({"queries": ["a"] * 5000, "top_k": 1}, 400, "A request may have 4096 rows and has 5000"),
     ({"queries": ["a" * 2**20]}, 400, "A request may have 196608 tokens and has about 262144"),
 ]
@@ -127,6 +129,22 @@ def test_no_model_reads_for_a_caller_that_is_gone(part, index, monkeypatch):
     monkeypatch.setattr(SearchIndex, "search", lambda *_: gone.append(True) or [])  # it leaves during the search
     with pytest.raises(ServingError, match="The caller is gone"):
         service({"queries": ["music"]}, Call(is_gone=lambda: bool(gone)))
+
+
+@pytest.mark.parametrize(("reads", "queries", "counts"), [
+    (True, 1, (10, 50)), (True, 3, (10, 33)), (True, 11, (9, 9)), (True, 100, (1, 1)), (False, 4000, (2, 2)),
+])  # fmt: skip
+def test_a_request_without_counts_never_asks_for_too_much(reads, queries, counts, index, monkeypatch):
+    service, asked_for = SearchService(index.directory), []
+    hits = [Hit(str(n), 1.0, "a", {}) for n in range(60)]
+    monkeypatch.setattr(service, "_reranker", (lambda texts, found: found) if reads else None)
+    monkeypatch.setattr(SearchIndex, "search", lambda _, texts, k: asked_for.append(k) or [hits[:k]] * len(texts))
+    monkeypatch.setattr("bert_tf.inference.search_service._queries", lambda document, *_: document["queries"])
+    found = service({"queries": ["a"] * queries}, Call())["results"]
+    assert (len(found[0]), asked_for[-1]) == counts and len(found) == queries
+    if reads:
+        with pytest.raises(ServingError, match=r"asks for 101 queries times 1; send fewer queries$"):
+            service({"queries": ["a"] * 101}, Call())
 
 
 def test_there_is_no_route_without_an_index(tmp_path):

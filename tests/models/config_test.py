@@ -111,7 +111,7 @@ def test_it_is_frozen():
         ),
         (
             {"hidden_act": "swish"},
-            "hidden_act must be one of ('gelu', 'gelu_tanh', 'relu', 'tanh', 'linear'). Received: 'swish'.",
+            "hidden_act must be one of gelu, gelu_tanh, relu, tanh, linear. Received: 'swish'.",
         ),
         ({"hidden_act": None}, "hidden_act must be the name of an activation. Received: None."),
         (
@@ -167,7 +167,7 @@ def test_no_file(tmp_path):
     with pytest.raises(ValueError, match="not found: .*/bert_config.json. Pass a file"):
         EncoderConfig.load(tmp_path / "bert_config.json")
     (tmp_path / "vocab.txt").touch()
-    message = r"expected one of \('bert_config.json', 'config.json'\). It contains \['vocab.txt'\]\.$"
+    message = r"expected bert_config.json or config.json. It contains \['vocab.txt'\]\.$"
     with pytest.raises(ValueError, match=message):
         EncoderConfig.load(tmp_path)
 
@@ -184,7 +184,7 @@ def test_new_settings_are_written_where_they_differ_from_berts():
     assert first.to_dict()["norm_first"] is True and EncoderConfig.from_dict(first.to_dict()) == first
     mean = dataclasses.replace(plain, classifier_pooling="mean")
     assert mean.to_dict()["classifier_pooling"] == "mean" and EncoderConfig.from_dict(mean.to_dict()) == mean
-    with pytest.raises(ValueError, match="classifier_pooling must be one of .* Received: 'max'"):
+    with pytest.raises(ValueError, match="classifier_pooling must be cls or mean. Received: 'max'"):
         dataclasses.replace(plain, classifier_pooling="max")
 
 

@@ -145,7 +145,7 @@ def _modernbert(**changes):
     ("changes", "message"),
     [
         ({"local_attention": 127}, "local_attention requires an even width"),
-        ({"classifier_pooling": "max"}, r"classifier_pooling must be one of \('cls', 'mean'\). Received: 'max'"),
+        ({"classifier_pooling": "max"}, "classifier_pooling must be cls or mean. Received: 'max'"),
         ({"decoder_bias": False}, "decoder_bias must be True or absent for this model_type. Received: False"),
         ({"classifier_activation": "relu"}, "classifier_activation must be 'gelu' or absent for this model_type."),
         ({"hidden_activation": "silu"}, r"hidden_activation must be one of .*\. Received: 'silu'"),

@@ -255,7 +255,7 @@ def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, folder):
             _read(copy, model_type)
 
 
-TEMPLATE = "post_processor must put the same special tokens around texts as this model_type, "
+TEMPLATE = "post_processor must put the special .* that this model_type has with a WordPiece tokenizer, "
 BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received: "
 
 
@@ -302,6 +302,13 @@ BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received:
 def test_refuses_settings_that_are_not_followed_by_name(name, change, words, folder):
     with pytest.raises(ValueError, match=words):
         _read(folder(name, **change), _model_type(name))
+
+
+def test_the_special_tokens_in_the_message_are_those_of_the_tokenizer(folder):
+    """Those that a BERT model has with a byte-level BPE, which are not BERT's."""
+    words = r"this model_type has with a BPE tokenizer, <s> \$A </s> and <s> \$A </s> </s> \$B </s>. Received: null"
+    with pytest.raises(ValueError, match=words):
+        _read(folder("5/roberta", {"tokenizer_class": "PreTrainedTokenizerFast"}, post_processor=None), "bert")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import types
 
 import numpy as np
@@ -26,6 +27,7 @@ from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
@@ -290,12 +292,50 @@ def test_margins(tmp_path, path):
     with pytest.raises(ValueError, match="`label_column` requires a table. Received queries with lists .*lists.jsonl"):
         read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
-    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'"):
+    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; make the file with `rerank` of "):
         read(["train"], train_file=str(none), loss="margin_mse")
     short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
                         ("query", "positives", "negatives", "scores"))  # fmt: skip
     with pytest.raises(ValueError, match=r"short.jsonl:1: 'scores' must be a list of 2 numbers, .* Received: \[1.0\]"):
         read(["train"], train_file=str(short), loss="margin_mse")
+
+
+def test_a_model_learns_a_rerankers_margins():
+    """With the default temperature, the differences of its cosines become the margins times the temperature."""
+    tf.keras.utils.set_random_seed(0)
+    task = EmbeddingTask(tiny.config(initializer_range=0.3), loss="margin_mse", loss_temperature=0.05)
+    texts = ["a good film", "it", "the story", "see"], ["great", "music", "people", "is"], ["dull", "bad", "fine", "a"]
+    queries, positives, negatives = texts
+    groups = TextGroups(list("0123"), queries, positives, [[text] for text in negatives], "file", [1, 2, 3, 4],
+                        [14.0, 6.0, -8.0, 10.0])  # fmt: skip
+    encoded = task.encode_examples(Tokenizer(tiny.VOCAB), groups, 8, True)
+    [batch] = BatchSettings(4).scoring(encoded, 4).batches()
+    model, optimizer, errors = task.build_model(), tf.keras.optimizers.Adam(0.01), []
+    for _ in range(15):
+        with tf.GradientTape() as tape:
+            losses, _ = task.example_losses(model({name: batch[name] for name in task.features}), batch)
+            loss = tf.reduce_mean(losses)
+        errors.append(float(loss) ** 0.5)
+        gradients = zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True)
+        optimizer.apply_gradients([pair for pair in gradients if pair[0] is not None])
+    assert EmbeddingOptions().temperature == 0.05 and errors[-1] < 0.3 * errors[0]
+    vectors = tf.math.l2_normalize(model({name: batch[name] for name in task.features}), -1).numpy()
+    differences = np.einsum("nd,nd->n", vectors[:, 0], vectors[:, 1] - vectors[:, 2])
+    np.testing.assert_allclose(differences, batch["label_values"] * 0.05, atol=0.15)
+
+
+@pytest.mark.parametrize(("scores", "message"), [
+    ([0.9, 0.1, 0.05], "lists.jsonl: most margins are at most 0.8.*`temperature=0.05`, cosines must differ by up to 0.0"
+     ".*, which hardly separates texts. If the scores are probabilities, use logits; otherwise, pass `temperature=1`."),
+    ([90.0, 10, 1], "most margins are at most 88.*, but two cosines differ by at most 2. Pass `temperature=0.01`."),
+    ([1, 1, 1], "If the scores are probabilities, use logits; otherwise, pass other scores."),
+    ([9.0, 1, -4], None),
+])  # fmt: skip
+def test_margins_that_do_not_fit_the_temperature_are_reported(scores, message, tmp_path, caplog):
+    rows = [("good film", ["a good film"], ["bad film", "dull"], scores)]
+    lists = write_jsonl(tmp_path / "lists.jsonl", rows, ("query", "positives", "negatives", "scores"))
+    read(["train"], train_file=str(lists), loss="margin_mse")
+    assert re.search(message, caplog.text) if message else not caplog.text
 
 
 @pytest.mark.parametrize("loss", ["triplet", "margin_mse"])

@@ -67,7 +67,8 @@ def test_triples_with_and_without_a_header(tmp_path, name, text):
 LISTS = {"query": "a", "positives": ["x"], "negatives": ["y"]}
 SCORED = {"query": "a", "documents": ["x", "y"], "relevances": [1, 0]}
 BAD = [
-    ({**LISTS, "positives": []}, r"a\.jsonl:1: every query must have a relevant document: .*The query 'a' has none;"),
+    ({**LISTS, "positives": []}, r"a\.jsonl:1: every query must have a relevant document: .*The query 'a' has none; "
+     r"remove the line, or write the line as \{\"query\": ..., "),
     ({**SCORED, "relevances": [0, -1]}, "every query must have a relevant document"),
     ({**SCORED, "documents": []}, "'relevances' must be a list of 0 whole numbers"),
     ({**SCORED, "relevances": [1]}, r"'relevances' must be a list of 2 whole numbers.*Received: \[1\]"),
@@ -80,7 +81,7 @@ BAD = [
     ({**LISTS, "negatives": "y"}, "'negatives' must be a list of texts. Received: 'y'"),
     ({**LISTS, "negatives": [" "]}, "every document must have text. Received ' '"),
     ({**LISTS, "query": " "}, "'query' must be a text. Received: ' '"),
-    ({"query": "a", "positives": ["x"]}, r"missing column 'negatives'.*a line is \{\"query\""),
+    ({"query": "a", "positives": ["x"]}, r"missing column 'negatives'.*; write the line as \{\"query\""),
     ({"query": "a", "texts": ["x"]}, "missing columns 'documents' .* and 'relevances'"),
 ]
 
@@ -117,6 +118,10 @@ def test_ids_are_in_all_lines_or_in_none(tmp_path, name, value, given, message):
 def test_other_bad_files(tmp_path):
     with pytest.raises(ValueError, match=r"a\.tsv:2: a row must have at least 3 columns, separated by tabs"):
         read_ranking_file(_write(tmp_path / "a.tsv", "a\tb\tc\nd\te\n"), True)
+    ids = "".join(f"{n}\t{n + 1}\t{n + 2}\n" for n in range(12))
+    with pytest.raises(ValueError, match=r"ids\.tsv:1: a line must have the texts .* Received numbers, .*'0', '1'"):
+        read_ranking_file(_write(tmp_path / "ids.tsv", ids), True)
+    assert len(read_ranking_file(_write(tmp_path / "some.tsv", "1\t2\t3\n4\t5\tsix\n"), True)) == 2
     with pytest.raises(ValueError, match="contains no queries"):
         read_ranking_file(_write(tmp_path / "b.jsonl", ""), True)
     with pytest.raises(ValueError, match=r"c\.jsonl:1: every query must have a document"):
@@ -159,20 +164,37 @@ def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
     ({"eval_file": "{folder}/triples.tsv"}, "`queries_file` requires a run \\(.run or .trec\\) among the data files"),
     ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the files used"),
     ({"queries_file": "{folder}/documents.tsv"}, "`queries_file` must have a text for every id"),
-    ({"qrels_file": "{folder}/other.txt"}, "contains no queries, or none that `qrels_file` has relevant documents of"),
+    ({"qrels_file": "{folder}/other.txt"}, "`qrels_file` must judge queries of the run. .*other.txt has none of the 3 "
+     "queries in .*a.run, such as 'q1'; pass"),
+    ({"eval_file": "{folder}/empty.run"}, "empty.run contains no queries. Check the path."),
 ])  # fmt: skip
 def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
     _write(tmp_path / "other.txt", "q9 0 d1 1\n")
     _write(tmp_path / "triples.tsv", "a\tb\tc\n")
+    _write(tmp_path / "empty.run", "")
     options = runs(**{name: value and value.format(folder=tmp_path) for name, value in more.items()})
     with pytest.raises(ValueError, match=message):
         RerankingTask.read_data(options, ["dev"], None)
 
 
-def test_qrels_for_an_unknown_document(runs, tmp_path):
+@pytest.mark.parametrize("qrels, message", [
+    ("q1 0 d2 0\nq9 0 d1 1\n", r"`qrels_file` must have a relevant document, .* has none for the queries in .*a\.run;"),
+    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents .* lacks all 1 .*qrels\.txt has for its "
+     "queries, such as 'd3' of the query 'q1'"),
+    ("q3 0 d1 1\n", r"a\.run must have documents of different .* All 1 of the query 'q3' have the relevance 1; add"),
+])  # fmt: skip
+def test_a_run_that_nothing_can_be_learned_from_says_why(runs, tmp_path, qrels, message):
+    _write(tmp_path / "qrels.txt", qrels)
+    with pytest.raises(ValueError, match=message):
+        RerankingTask.read_data(runs(), ["train"], None)
+
+
+def test_a_relevant_document_without_text_counts_as_not_found(runs, tmp_path, caplog):
     _write(tmp_path / "documents.tsv", "d1\tgood\nd2\tbad\nd4\tdull\n")
-    with pytest.raises(ValueError, match="has none for 1 of 4, such as 'd3'"):
-        RerankingTask.read_data(runs(), ["dev"], None)
+    with caplog.at_level("INFO", "absl"):
+        data = RerankingTask.read_data(runs(), ["dev", "train"], None).examples
+    assert data["dev"].judged == [[1, 2], [0, -1]] and data["train"].relevances == [[0, 1]]
+    assert "lacks 1 of the 2 relevant documents" in caplog.text
 
 
 # === Task ===
