@@ -26,10 +26,14 @@ FLAGS = (
     *with_attributes(
         with_attributes(BATCH_PREDICTION, "output_file", required=False),
         "text_column",
-        help="Text column of a table, by name or by number from 0. The texts of several, such as title,text, are "
-        "joined by spaces; a null in the column title counts as an empty text.",
+        help="Text column of a table, by name or by number from 0. If several columns are named, such as title,text, "
+        "their texts are joined with spaces; a null in a column named title counts as an empty text.",
     ),
-    Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
+    Flag(
+        "index_dir", None,
+        "Write a search index to this directory, instead of writing --output_file. The directory must be new, or with "
+        "--update contain an index.",
+    ),
     Flag(
         "update", False,
         "With --index_dir: add the texts to the existing index, and replace those whose id is already in it.",
@@ -46,18 +50,18 @@ FLAGS = (
     ),
     Flag(
         "layers", None,
-        "Encoder layers to pool, by name. Default: as the model's directory says, otherwise last.",
+        "Encoder layers to pool, by name. Default: as set in the model directory, otherwise last.",
         choices=names.LAYERS,
     ),
     Flag(
         "pooling", None,
         "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
-        "the model's directory says, otherwise mean.",
+        "set in the model directory, otherwise mean.",
         "list", choices=names.POOLINGS,
     ),
     Flag(
         "normalize", None,
-        "Scale each embedding to unit length. Default: as the model's directory says, otherwise false.",
+        "Scale each embedding to unit length. Default: as set in the model directory, otherwise false.",
         "bool",
     ),
     Flag(
@@ -75,11 +79,11 @@ FLAGS = (
     *PROMPT,
     Flag(
         "max_seq_length", None,
-        "Maximum text length in tokens, including special tokens. Default: as the model's directory says, otherwise "
+        "Maximum text length in tokens, including special tokens. Default: as set in the model directory, otherwise "
         "the number of positions of the model.",
         "integer", low=3,
     ),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as set in the checkpoint, otherwise true.", "bool"),
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@
 Writes each query with its positives and its hard negatives: the non-matching
 texts that the index ranks highest. run_embedder and run_reranker can train on
 the file. With --queries_file and --qrels_file, the queries and their positives
-are those of relevance judgments, such as BEIR's.
+come from relevance judgments, such as BEIR's.
 """
 
 import os
@@ -22,7 +22,7 @@ from bert_tf.utils.settings import Flag
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
 FLAGS = (
     Flag("index_dir", None, "Index of the candidate texts, made with `bert-tf embed --index_dir`.", required=True),
-    Flag("model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag("model", None, "Model that the index was created with. Default: the path stored in the index."),
     Flag(
         "input_file", None,
         "Queries and matching texts: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and negatives "
@@ -31,8 +31,8 @@ FLAGS = (
     ),
     Flag(
         "queries_file", None,
-        "With --qrels_file: queries, instead of --input_file. A .tsv file with id and text, without a header, or a "
-        ".jsonl or .parquet file with id or _id, and text.",
+        "Queries, with --qrels_file and instead of --input_file: a .tsv file without a header, with the columns id and "
+        "text, or a .jsonl or .parquet file with id (or _id) and text.",
     ),
     Flag(
         "qrels_file", None,
@@ -54,8 +54,8 @@ FLAGS = (
     *PROMPT,
     Flag(
         "rerank", None,
-        "Exported or trained reranker, or CrossEncoder directory, that scores the texts found. Its logits are written "
-        "to the file as scores, for run_embedder --loss=margin_mse.",
+        "Exported or trained reranker, or CrossEncoder directory, that scores the positives and the texts found. Its "
+        "logits are written to the file as scores, for run_embedder --loss=margin_mse.",
     ),
     Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1),
     Flag(
@@ -85,9 +85,9 @@ def main(settings):
     _check_queries(settings)
     mining = options_of(MiningOptions, settings)
     index = SearchIndex(settings.index_dir, settings.model)
-    positives, ids = _read_queries(settings, index)
+    positives = _read_queries(settings, index)
     reranker = Reranker(settings.rerank) if settings.rerank else None
-    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker, ids)
+    mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker)
     queries, negatives = write_mined(path, mined)
     logging.info(
         "Wrote %s: %d of %d queries have negatives, %.1f on average. The others are left out.",
@@ -102,8 +102,8 @@ def _check_queries(settings):
             raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
     if bool(settings.input_file) == bool(settings.queries_file):
         raise ValueError(
-            "The queries must come from `input_file`, or from `queries_file` with `qrels_file`. Received "
-            f"{'both' if settings.input_file else 'neither'}; pass one of them."
+            "Pass either `input_file`, or `queries_file` with `qrels_file`; got "
+            f"{'both' if settings.input_file else 'neither'}."
         )
     of_tables = [name for name in (*_COLUMNS, "text_column") if name in settings.given]
     if settings.queries_file and of_tables:
@@ -111,13 +111,13 @@ def _check_queries(settings):
 
 
 def _read_queries(settings, index):
-    """Returns the positives of each query, and the ids of its relevant documents, None if they are not known."""
+    """Returns the positives of each query."""
     from bert_tf.data.dialect import Dialect
-    from bert_tf.inference.hard_negatives import read_judged_positives, read_positives
+    from bert_tf.inference.hard_negatives import log_recognized, read_judged_positives, read_positives
 
     if settings.queries_file:
-        positives, ids = read_judged_positives(settings.queries_file, settings.qrels_file, index)
-        logging.info("%d of %d queries have a relevant document in the index.", len(positives), len(ids))
-        return positives, ids
+        return read_judged_positives(settings.queries_file, settings.qrels_file, index)
     columns, dialect = settings.where_given("text_column"), Dialect(settings.separator, settings.encoding)
-    return read_positives(settings.input_file, columns, settings.header, dialect), None
+    positives = read_positives(settings.input_file, columns, settings.header, dialect)
+    log_recognized(index, positives)
+    return positives

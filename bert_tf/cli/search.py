@@ -19,7 +19,7 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
-    Flag("model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag("model", None, "Model that the index was created with. Default: the path stored in the index."),
     Flag(
         "top_k", 10,
         "Number of texts to return per query. With --qrels_file: 10 or more; recall is also computed at this number.",
@@ -27,8 +27,8 @@ FLAGS = (
     ),
     Flag(
         "queries_file", None,
-        "With --qrels_file: queries, instead of arguments. A .tsv file with id and text, without a header, or a .jsonl "
-        "or .parquet file with id or _id, and text.",
+        "Queries, with --qrels_file and instead of arguments: a .tsv file without a header, with the columns id and "
+        "text, or a .jsonl or .parquet file with id (or _id) and text.",
     ),
     Flag(
         "qrels_file", None,
@@ -37,8 +37,8 @@ FLAGS = (
     ),
     Flag(
         "approximate", False,
-        "Search large indexes by a graph (HNSW), which is faster and may miss some of the nearest texts. The first "
-        "search creates it in the index. Requires pip install 'bert-tf[usearch]'.",
+        "Search large indexes with a graph (HNSW), which is faster and may miss some of the nearest texts. The first "
+        "search creates the graph and stores it in the index. Requires pip install 'bert-tf[usearch]'.",
         "bool",
     ),
     *PROMPT,
@@ -46,7 +46,7 @@ FLAGS = (
     Flag(
         "rerank_top_k", 50,
         "With --rerank: number of texts per query that the index returns and the reranker scores, of which --top_k are "
-        "kept. Must be at least --top_k; if not given, it is raised to --top_k where necessary.",
+        "kept. Must be at least --top_k; the default is raised to --top_k if that is larger.",
         "integer", low=1,
     ),
     Flag(
@@ -55,8 +55,8 @@ FLAGS = (
     ),
     Flag(
         "export_file", None,
-        "Parquet file to write all documents with their embeddings to, for other vector databases, instead of "
-        "searching.",
+        "Instead of searching, write all documents and their embeddings to this Parquet file, for use in a vector "
+        "database.",
     ),
     Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
 )

@@ -15,7 +15,7 @@ _REMEDY = (
     'write the line as {"query": ..., "positives": [...], "negatives": [...]}, or as {"query": ..., '
     '"documents": [...], "relevances": [...]}'
 )
-_SCORES_REMEDY = "make the file with `rerank` of `bert-tf mine_negatives`, which writes a reranker's scores"
+_SCORES_REMEDY = "create the file with `bert-tf mine_negatives` and its `rerank` flag"
 _FIRST = 10  # lines of triples, which are ids if all of their cells are numbers
 MOST_RELEVANT = 2**24  # up to here, float32, in which losses are computed, has every whole number
 _MOST_SCORE = 1e30  # so that differences of scores are finite in float32, too
@@ -138,7 +138,7 @@ def _refuse_ids(path, rows):
     if all(cell.strip().isdecimal() for _, cells in rows for cell in cells):
         raise ValueError(
             f"{line_position(path, rows[0][0])}: a line must have the texts of a query, a positive and a negative "
-            f"document. Received numbers, which look like their ids: {excerpt(rows[0][1])}; replace the ids by the "
+            f"document. Received numbers, which look like their ids: {excerpt(rows[0][1])}; replace the ids with the "
             "texts, or pass a run (.run or .trec) with `queries_file`, `documents_file` and `qrels_file`."
         )
 

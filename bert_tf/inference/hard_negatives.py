@@ -1,7 +1,7 @@
 """Hard negatives: texts that a search ranks high for a query although they do not match it, to train on."""
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -93,26 +93,24 @@ def read_positives(
     return {query: list(positives) for query, positives in found.items()}
 
 
-def read_judged_positives(
-    queries_file: str, qrels_file: str, index: SearchIndex
-) -> tuple[dict[str, list[str]], dict[str, set[str]]]:
+def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex) -> dict[str, list[str]]:
     """Reads queries with relevances, from files as `run_reranker` takes them.
 
     Returns:
-        {query: texts that the index has of its relevant documents}, without queries that have none there, and {query:
-        ids of its relevant documents}.
+        {query: texts of its relevant documents in the index}, without queries that have none there.
 
     Raises:
         ValueError: as `read_judged_queries`.
     """
     judged = read_judged_queries(queries_file, qrels_file, index, "They are left out.")
-    ids = {}
+    texts = index.texts_by_id(list({name for gains in judged.relevances for name in gains}))
+    positives = {}
     for query, gains in zip(judged.texts, judged.relevances, strict=True):
-        ids.setdefault(query, set()).update(name for name, gain in gains.items() if gain > 0)
-    texts = index.texts_by_id(list(set().union(*ids.values())))
-    positives = {query: dict.fromkeys(texts[name] for name in sorted(own) if texts.get(name, "").strip())
-                 for query, own in ids.items()}  # fmt: skip
-    return {query: list(own) for query, own in positives.items() if own}, ids
+        own = [texts[name] for name, gain in gains.items() if gain > 0 and texts.get(name, "").strip()]
+        positives.setdefault(query, {}).update(dict.fromkeys(own))
+    logging.info("%d of %d queries have a relevant document in the index.", sum(map(bool, positives.values())),
+                 len(positives))  # fmt: skip
+    return {query: list(own) for query, own in positives.items() if own}
 
 
 def mine_negatives(
@@ -122,7 +120,6 @@ def mine_negatives(
     prompt: str | None = None,
     prompt_name: str | None = None,
     reranker: Reranker | None = None,
-    positive_ids: Mapping[str, Collection[str]] | None = None,
 ) -> Iterator[MinedQuery]:
     """Yields each query with its hard negatives, of which there may be none.
 
@@ -133,21 +130,16 @@ def mine_negatives(
         options: a `MiningOptions`.
         prompt, prompt_name: of queries, as in `SearchIndex.encoder`.
         reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
-        positive_ids: {query: ids of documents that match it}, which are never its negatives either. If None, documents
-            are only compared by their texts, and a log says how many positives the index has.
 
     Raises:
         ValueError: the index is empty, or as `SearchIndex.encoder`.
     """
     if not len(index):
         raise ValueError(f"`index_dir` must have documents. {index.directory} is empty; add the texts to choose from.")
-    if positive_ids is None:
-        _log_positives(index, positives)
     encode, done = index.encoder(prompt, prompt_name), 0
     for part, top_k in _chunks(positives, options.range_max):
         vectors, counts = encode(part), [len(positives[query]) for query in part]
-        known = [({_spaced(text) for text in (query, *positives[query])}, (positive_ids or {}).get(query, ()))
-                 for query in part]  # fmt: skip
+        known = [{_spaced(text) for text in (query, *positives[query])} for query in part]
         hits = _search_different(index, vectors, known, top_k, options.range_max)
         if reranker is None:
             matching = index.embed([text for query in part for text in positives[query]])
@@ -166,20 +158,22 @@ def mine_negatives(
         logging.info("Searched %d of %d queries.", done, len(positives))
 
 
-def _log_positives(index, positives):
+def log_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]]):
     """Logs how many of the positives are texts in the index, because only these are recognized; warns if few."""
     wanted = {_spaced(text): text for texts in positives.values() for text in texts}
     count, lacking = len(wanted), dict(wanted)
     for text in index.texts():
         lacking.pop(_spaced(text), None)
         if not lacking:
-            return
+            break
     log = logging.warning if len(lacking) > count / 2 else logging.info
-    log(
-        "%d of the %d positives are texts in %s. If it has the others, such as %r, in another form (with a title, for "
-        "example), they may become negatives. To exclude them by id, pass `queries_file` and `qrels_file`.",
-        *(count - len(lacking), count, index.directory, f"{next(iter(lacking.values())):.60}"),
-    )
+    log("Found %d of the %d positives in %s.", count - len(lacking), count, index.directory)
+    if lacking:
+        log(
+            "If the others, such as %r, are in the index in a different form (with a title, for example), they may be "
+            "mined as negatives. To exclude them by id, pass `queries_file` and `qrels_file`.",
+            f"{next(iter(lacking.values())):.60}",
+        )
 
 
 def _spaced(text):
@@ -204,7 +198,7 @@ def _chunks(positives, range_max):
 def _search_different(index, vectors, known, top_k, count):
     """Returns for each query its first `count` hits of different texts, none of them blank or known.
 
-    `known` are texts and ids for each query. Documents with the same text are one candidate: for a query whose first
+    `known` are the texts for each query. Documents with the same text are one candidate: for a query whose first
     `top_k` hits are too few texts, twice as many are searched, until there are enough or no more documents.
     """
     found, numbers = [[] for _ in known], np.arange(len(known))
@@ -214,8 +208,8 @@ def _search_different(index, vectors, known, top_k, count):
             for number, hits in zip(part, index.search(vectors[part], top_k), strict=True):
                 different = {}
                 for hit in hits:
-                    text, (texts, ids) = _spaced(hit.text), known[number]
-                    if text and text not in texts and hit.id not in ids:
+                    text = _spaced(hit.text)
+                    if text and text not in known[number]:
                         different.setdefault(text, hit)
                 found[number] = list(different.values())[:count]
                 short += [number] if len(found[number]) < count else []

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -160,20 +160,20 @@ def merge_segments(folder: str, segments: Sequence[Segment]):
     os.mkdir(folder)
     count, width = sum(each.num_live for each in segments), segments[0].vectors.shape[1]
     vectors = _create(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width))
-    for first, segment, rows in _live_blocks(segments):
+    for first, segment, rows in live_blocks(segments):
         vectors[first : first + len(rows)] = segment.vectors[rows]
     for name in COLUMNS:
         splits = _create(folder, f"{name}_splits", np.int64, (count + 1,))
-        for first, segment, rows in _live_blocks(segments):
+        for first, segment, rows in live_blocks(segments):
             splits[first + 1 : first + 1 + len(rows)] = splits[first] + segment.take(name, rows).splits[1:]
         flat = _create(folder, name, np.uint8, (int(splits[-1]),))
-        for first, segment, rows in _live_blocks(segments):
+        for first, segment, rows in live_blocks(segments):
             flat[splits[first] : splits[first + len(rows)]] = segment.take(name, rows).flat
     _write_hashes(folder)
 
 
-def _live_blocks(segments) -> Iterator[tuple[int, Segment, np.ndarray]]:
-    """Yields (number of rows before, segment, some of its rows)."""
+def live_blocks(segments: Iterable[Segment]) -> Iterator[tuple[int, Segment, np.ndarray]]:
+    """Yields (number of rows before, segment, some of its rows that are not deleted)."""
     first = 0
     for segment in segments:
         for start in range(0, len(segment), _BLOCK):
@@ -202,7 +202,7 @@ def export_segments(path: str, segments: Sequence[Segment]):
     embedding = pa.list_(pa.from_numpy_dtype(stored.dtype), stored.shape[1])
     schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("payload", pa.string()), ("embedding", embedding)])
     with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
-        for _, segment, rows in _live_blocks(segments):
+        for _, segment, rows in live_blocks(segments):
             columns = [[segment.value(name, row) for row in rows] for name in COLUMNS]
             columns[-1] = [payload or None for payload in columns[-1]]
             vectors = pa.FixedSizeListArray.from_arrays(segment.vectors[rows].reshape(-1), embedding.list_size)

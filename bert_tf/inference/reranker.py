@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
+from absl import logging
 
 from bert_tf.inference.predictor import is_export, load_predictor
 from bert_tf.inference.search import Hit
@@ -57,9 +58,12 @@ class Reranker:
 
     @functools.cached_property
     def _activation(self):
-        """The activation of the scores, as in `RerankingTask`; None for an export that does not state it."""
+        """The activation of the scores, as in `RerankingTask`; None, with a warning, for an export without one."""
         if is_export(self._path):
-            return (task_in(os.path.join(find_export(self._path), "assets.extra")) or {}).get("activation")
+            stated = (task_in(os.path.join(find_export(self._path), "assets.extra")) or {}).get("activation")
+            if stated is None:
+                logging.warning("%s does not state an activation. Its scores are taken to be logits.", self._path)
+            return stated
         # Imported here, because an export needs none of it.
         from bert_tf.checkpoints.loading import load_description
         from bert_tf.tasks.registry import stated_task

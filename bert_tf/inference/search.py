@@ -22,6 +22,7 @@ from bert_tf.inference.index_segments import (
     Segment,
     export_segments,
     joined,
+    live_blocks,
     merge_segments,
     unpack_segment,
     write_segment,
@@ -147,8 +148,9 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     if write_rows:
         if os.path.lexists(rows):
             raise ValueError(
-                f"The embeddings are written to {rows} before they become an index, and this file exists. Move it, or "
-                "choose another `index_dir`; remove it if it is left from an interrupted command."
+                f"{rows} already exists. Embeddings are stored there until the index is complete. If the file is left "
+                "over from an interrupted command, delete it, and the embeddings are computed again; otherwise, move "
+                "it or choose another `index_dir`."
             )
         write_rows(rows)  # not in the temporary directory: an error while embedding would remove the finished parts
     try:
@@ -305,8 +307,8 @@ class SearchIndex:
 
     def texts(self) -> Iterator[str]:
         """Yields the texts of all documents."""
-        for segment in self._segments:
-            for row in segment.live_rows(0, len(segment)).tolist():
+        for _, segment, rows in live_blocks(self._segments):
+            for row in rows:
                 yield segment.value("text", row)
 
     def encoder(self, prompt: str | None = None, prompt_name: str | None = None) -> SentenceEncoder:

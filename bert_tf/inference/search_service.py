@@ -64,15 +64,16 @@ class SearchService:
         queries = _queries(document, call.limits, (*_KEYS, _RERANK) if self._reranker else _KEYS)
         most = _MAX_READ if self._reader or self._reranker else _MAX_HITS
         share = max(1, most // len(queries))
-        top_k = count = _count(document, "top_k", min(_TOP_K, share))
+        top_k = count = _count(document, "top_k", min(_TOP_K, share, _count(document, _RERANK, share)))
         if self._reranker:
             count = _count(document, _RERANK, max(top_k, min(_RERANK_TOP_K, share)))
             if count < top_k:
                 raise invalid(f"'{_RERANK}' must be at least 'top_k' ({top_k}); it is {count}")
         if len(queries) * count > most:
             raise invalid(
-                f"A request may ask for {most} documents and asks for {len(queries)} queries times {count}; send fewer "
-                f"queries{f' or a smaller {_RERANK if count > top_k else _KEYS[1]}' if count > 1 else ''}"
+                f"A request may ask for at most {most} documents; this one asks for {len(queries) * count} "
+                f"({len(queries)} queries x {count}); send fewer queries"
+                f"{f' or a smaller {_RERANK if count > top_k else _KEYS[1]}' if count > 1 else ''}"
             )
         with self._turns.turn(call):
             call.check()

@@ -162,7 +162,8 @@ class EncoderConfig:
         layer_norm_eps: added to the variance in every LayerNorm.
         has_pooler: whether `pooled_output` is the tanh of a linear map of the first token; if not, it is that token
             itself. With `is_decoder`, the last token is used, which has seen the others. See `classifier_pooling`.
-        first_position: the row of the position table used for the first token; earlier rows are unused.
+        first_position: the row of the position table used for the first token; earlier rows are unused. 0 means the
+            usual one of the family, which is 2 in RoBERTa's.
         embedding_size: width E of the embeddings, which a linear map projects to H ("factorized", Lan et al. 2019,
             section 3.1). If None, E is H and there is no map.
         num_hidden_groups: number of blocks with their own weights, which consecutive layers share ("cross-layer
@@ -279,6 +280,9 @@ class EncoderConfig:
                 f"hidden_size must be a multiple of num_attention_heads. Received: hidden_size={self.hidden_size}, "
                 f"num_attention_heads={self.num_attention_heads}."
             )
+        row = families.family(self.model_type)
+        if not self.first_position and row.pad_before_positions is not None:
+            object.__setattr__(self, "first_position", row.pad_before_positions + 1)
         if self.first_position >= self.max_position_embeddings:
             raise ValueError(
                 f"first_position must be below max_position_embeddings. Received: {self.first_position} and "
@@ -292,14 +296,14 @@ class EncoderConfig:
         _check_layers(self)
         if self.embedding_width != self.hidden_size:  # a map exists anyway; False keeps equal configurations equal
             object.__setattr__(self, "maps_embeddings", False)
-        row = families.family(self.model_type)
-        extra = {k: v for k, v in self.extra.items()
-                 if k not in _SETTINGS or (getattr(self, k) == _SETTINGS[k] and k not in row.stated)}  # fmt: skip
+        implied = _keys_of_family(self)  # which `to_dict` adds
+        extra = {k: v for k, v in self.extra.items() if (k, v) not in implied.items()
+                 and (k not in _SETTINGS or (getattr(self, k) == _SETTINGS[k] and k not in row.stated))}  # fmt: skip
         for name, switch in row.switches.items():  # or `from_dict` would leave it out
             extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
         if self.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
             extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
-        object.__setattr__(self, "extra", extra | _keys_of_family(self, row, extra))
+        object.__setattr__(self, "extra", extra)
         object.__setattr__(self, "lora", Lora.of(self.lora))
         if self.pruned_heads is not None:
             object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
@@ -359,7 +363,8 @@ class EncoderConfig:
             values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
         stated = families.family(self.model_type).stated
         usual = [name for name, value in _SETTINGS.items() if values[name] == value and name not in stated]
-        return {**self.extra, **{name: value for name, value in values.items() if name not in usual}}
+        values = {name: value for name, value in values.items() if name not in usual}
+        return {**_keys_of_family(self), **self.extra, **values}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
@@ -422,13 +427,12 @@ def template_for(config: EncoderConfig) -> families.InputTemplate:
     return dataclasses.replace(template, segments=config.type_vocab_size)
 
 
-def _keys_of_family(config, row, extra):
-    """Returns the keys that a file of the family has in addition to the fields of a configuration, as after reading."""
-    known = config.__dataclass_fields__
-    keys = {name: value for name, value in row.fixed.items() if name not in known and name not in extra}
-    first = config.first_position
-    if row.pad_before_positions not in (None, first - 1) and first and "pad_token_id" not in extra:
-        keys["pad_token_id"] = first - 1  # which says where positions begin
+def _keys_of_family(config):
+    """Returns the keys that a file of the family has in addition to the fields of a configuration."""
+    row, known = families.family(config.model_type), config.__dataclass_fields__
+    keys = {name: value for name, value in row.fixed.items() if name not in known}
+    if row.pad_before_positions not in (None, config.first_position - 1):
+        keys["pad_token_id"] = config.first_position - 1  # which says where positions begin
     return keys
 
 

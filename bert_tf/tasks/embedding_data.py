@@ -263,10 +263,12 @@ def _check_margins(examples, temperature):
     if wanted > _MOST_APART:
         what, remedy = "but two cosines differ by at most 2", "Pass"
     else:
-        what, remedy = "which hardly separates texts", "If the scores are probabilities, use logits; otherwise, pass"
-    remedy += f" `temperature={float(f'{1 / margin:.1g}'):g}`" if margin else " other scores"
+        what = "which hardly separates the texts"
+        remedy = "If the scores are probabilities, use logits; otherwise, pass"
+    remedy += f" `temperature={max(1e-6, float(f'{1 / margin:.1g}')):g}`" if margin else " other scores"
     logging.warning(
-        "%s: most margins are at most %.3g. With `temperature=%g`, cosines must differ by up to %.3g, %s. %s.",
+        "%s: 99%% of the differences between the scores of positives and negatives are at most %.3g. With "
+        "`temperature=%g`, cosines are trained to differ by up to %.3g, %s. %s.",
         *(examples.path, margin, temperature, wanted, what, remedy),
     )
 

@@ -283,14 +283,14 @@ class EmbeddingOptions(RankingFileOptions):
         "in_batch_negatives",
         "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
         "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
-        "triplet: the second text is closer than the third; margin_mse: it is closer by the label, the difference "
-        "between a reranker's logits (distillation).",
+        "triplet: the second text is closer than the third; margin_mse: the second text is "
+        "closer by the label, which is the difference between a reranker's logits (distillation).",
         choices=LOSSES,
     )
     temperature: float = option(
         0.05,
         "With --loss=in_batch_negatives or --loss=margin_mse: temperature that divides the cosines. For "
-        "margin_mse, the default suits differences of logits.",
+        "margin_mse, the default suits differences between logits.",
         low=1e-6,
     )
     margin: float = option(

@@ -89,15 +89,15 @@ def _read_run(path, options, kind):
 def _keep_judged(path, run, qrels, qrels_file):
     """Returns the queries of a run that have judgments, and logs how many of their relevant documents it lacks."""
     kept = {query: entry for query, entry in run.items() if query in qrels}
-    logging.info("%s: %d of %d queries have relevances in %s.", path, len(kept), len(run), qrels_file)
+    logging.info("%s: %d of %d queries have relevance judgments in %s.", path, len(kept), len(run), qrels_file)
     if not kept:
         raise ValueError(
-            f"`qrels_file` must judge queries of the run. {qrels_file} has none of the {len(run)} queries in {path}, "
-            f"such as {next(iter(run))!r}; pass the qrels of these queries."
+            f"`qrels_file` must contain judgments for queries in the run. {qrels_file} contains none for the "
+            f"{len(run)} queries in {path}, such as {next(iter(run))!r}; pass the qrels for these queries."
         )
     if lacking := _lacking(kept, qrels):
         logging.info(
-            "%s lacks %d of the %d relevant documents that %s has for its queries. Metrics count them as not found.",
+            "%s lacks %d of the %d relevant documents that %s has for its queries. Metrics treat them as not found.",
             *(path, len(lacking), sum(gain > 0 for query in kept for gain in qrels[query].values()), qrels_file),
         )
     return kept
@@ -111,19 +111,19 @@ def _keep_different(path, run, gains, qrels, qrels_file):
     alike = next((query for query in run if max(gains[query]) > 0), None)
     if alike is not None:
         raise ValueError(
-            f"{path} must have documents of different relevance for a query to train on. All {len(gains[alike])} of "
-            f"the query {alike!r} have the relevance {gains[alike][0]}; add documents that do not match."
+            f"{path} must contain documents of different relevance for at least one query. All {len(gains[alike])} "
+            f"documents for the query {alike!r} have relevance {gains[alike][0]}; add irrelevant documents."
         )
     if lacking := _lacking(run, qrels):
         query, name = lacking[0]
         raise ValueError(
-            f"{path} must contain relevant documents to train on. It lacks all {len(lacking)} that {qrels_file} has "
-            f"for its queries, such as {name!r} of the query {query!r}; use a run with more documents, and the ids "
-            "of the qrels."
+            f"{path} must contain relevant documents for training. It lacks all {len(lacking)} relevant documents in "
+            f"{qrels_file}, such as {name!r} for the query {query!r}; use a run with more documents, and make sure "
+            "that its ids match those in the qrels."
         )
     raise ValueError(
-        f"`qrels_file` must have a relevant document, of relevance 1 or more, to train on. {qrels_file} has none for "
-        f"the queries in {path}; pass other qrels."
+        f"`qrels_file` must contain at least one relevant document (relevance 1 or more) for training. {qrels_file} "
+        f"contains none for the queries in {path}; pass other qrels."
     )
 
 

@@ -94,9 +94,10 @@ class WholeFile:
         if _with_segments(ours, segmented) != _with_segments(theirs, segmented):
             received = " and ".join(map(_format_layout, theirs)) if self.layout else "null"
             raise ValueError(
-                f"{self.path}: post_processor must put the special tokens around texts that this model_type has with a "
-                f"{_type_of(self.kind)} tokenizer, {_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: "
-                f"{received:.300}; use the tokenizer.json that belongs to the model."
+                f"{self.path}: post_processor must add the special tokens that this model_type uses with a "
+                f"{_type_of(self.kind)} tokenizer: {_format_layout(ours[0])} for one text and "
+                f"{_format_layout(ours[1])} for two. Received: {received:.300}; use the tokenizer.json that belongs to "
+                "the model."
             )
 
 
@@ -290,7 +291,7 @@ def _byte_bpe(path, values):
     if model.get("byte_fallback") and "ByteLevel" not in [step["type"] for step in before]:
         raise ValueError(
             f"{path}: a BPE tokenizer must be a byte-level one, with the pre_tokenizer ByteLevel, as in RoBERTa and "
-            "ModernBERT. Received: a SentencePiece BPE tokenizer with byte_fallback, as in Gemma, Llama and mmBERT, "
+            "ModernBERT. Received: a SentencePiece BPE tokenizer with byte_fallback, as in Gemma, Llama 2 and mmBERT, "
             "which is not supported; use another model, such as XLM-RoBERTa for many languages."
         )
     if [step["type"] for step in before] != ["ByteLevel"]:

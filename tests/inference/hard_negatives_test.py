@@ -9,6 +9,7 @@ from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.inference import hard_negatives
 from bert_tf.inference.hard_negatives import (
     MiningOptions,
+    log_recognized,
     mine_negatives,
     read_judged_positives,
     read_positives,
@@ -138,28 +139,27 @@ def _write_judged(folder):
     return str(folder / "queries.jsonl"), str(folder / "qrels.tsv")
 
 
-def test_judged_documents_are_excluded_by_id(titled, tmp_path, caplog):
-    positives, ids = read_judged_positives(*_write_judged(tmp_path), titled)
+def test_judged_documents_are_excluded(titled, tmp_path, caplog):
+    positives = read_judged_positives(*_write_judged(tmp_path), titled)
     assert positives == {TEXTS[0]: [TITLED["d1"], TITLED["d2"]], "people": [TITLED["d3"]]}
-    assert ids == {TEXTS[0]: {"d1", "d2"}, "people": {"d3", "gone"}, "music": {"gone"}}
     assert "lacks 1 of the 4 relevant documents" in caplog.text and "They are left out." in caplog.text
     mining = MiningOptions(len(TEXTS), -99, 0, 99)  # a margin below 0: all that the index finds
-    for each in mine_negatives(titled, positives, mining, positive_ids=ids):
-        excluded = {TITLED[name] for name in ids[each.query] if name in TITLED}
-        assert set(each.negatives) == set(TITLED.values()) - excluded
-    assert "are texts in" not in caplog.text
+    for each in mine_negatives(titled, positives, mining):
+        assert set(each.negatives) == set(TITLED.values()) - set(positives[each.query])
 
 
 def test_white_space_is_no_difference_and_other_forms_are_reported(index, titled, caplog):
     spaced = {query: [f" {text} ".replace(" ", " \n") for text in texts] for query, texts in POSITIVES.items()}
-    with caplog.at_level("INFO", "absl"):
-        mined = list(mine_negatives(index, spaced, MiningOptions(99, -99, 0, 99)))
+    mined = mine_negatives(index, spaced, MiningOptions(99, -99, 0, 99))
     for (query, texts), each in zip(POSITIVES.items(), mined, strict=True):
         assert not {query, *texts} & set(each.negatives) and len(each.negatives) > 20
-    [info] = [each for each in caplog.records if "are texts in" in each.message]
-    assert "3 of the 4 positives are texts in" in info.message and info.levelname == "INFO"
-    next(mine_negatives(titled, POSITIVES))
-    assert caplog.records[-1].levelname == "WARNING" and "0 of the 4 positives are texts" in caplog.text
+    with caplog.at_level("INFO", "absl"):
+        log_recognized(index, spaced)
+        found, others = caplog.records[-2:]
+        assert "Found 3 of the 4 positives in" in found.message and found.levelname == others.levelname == "INFO"
+        assert "in a different form" in others.message
+        log_recognized(titled, POSITIVES)
+    assert "Found 0 of the 4 positives in" in caplog.records[-2].message and caplog.records[-1].levelname == "WARNING"
 
 
 def test_the_command_mines_for_judged_queries(titled, tmp_path):
@@ -168,8 +168,7 @@ def test_the_command_mines_for_judged_queries(titled, tmp_path):
     ended = run_here("mine_negatives", [*words, f"--queries_file={queries}", f"--qrels_file={qrels}"])
     assert ended["status"] == 0, ended["log"]
     assert "2 of 3 queries have a relevant document in the index." in ended["log"]
-    positives, ids = read_judged_positives(queries, qrels, titled)
-    mined = mine_negatives(titled, positives, MiningOptions(relative_margin=0), positive_ids=ids)
+    mined = mine_negatives(titled, read_judged_positives(queries, qrels, titled), MiningOptions(relative_margin=0))
     lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines == [{"query": q, "positives": p, "negatives": n} for q, p, n, _ in mined if n] and lines
 
@@ -220,9 +219,9 @@ def test_whole_or_not_at_all(index, tmp_path):
     (["--range_max=3"], "--range_max must be at least the sum of --range_min and --num_negatives. Received"),
     (["--text_column=text_a"], "--text_column must name two columns here. Received 1: text_a"),
     (["--queries_file=q.tsv"], "--queries_file requires --qrels_file. Add"),
-    (["--queries_file=q.tsv", "--qrels_file=q.txt"], "The queries must come from --input_file, or from --queries_file "
-     "with --qrels_file. Received both; pass"),
-    (["--input_file="], "Received neither; pass one of them."),
+    (["--queries_file=q.tsv", "--qrels_file=q.txt"], "Pass either --input_file, or --queries_file "
+     "with --qrels_file; got both."),
+    (["--input_file="], "--qrels_file; got neither."),
     (["--input_file=", "--queries_file=q.tsv", "--qrels_file=q.txt", "--header=false"],
      "--header requires --input_file. Received --queries_file; remove --header"),
     (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can hold lists. Received: a.tsv"),

@@ -80,13 +80,15 @@ def test_the_route_of_a_server_reranks(export, index, expected):
         status, found = post(server, {"queries": ["a"] * 3})
         assert status == 200 and [len(hits) for hits in found["results"]] == [10] * 3
         assert post(server, {"queries": ["a"] * 3, "rerank_top_k": 50}) == (
-            400, "A request may ask for 100 documents and asks for 3 queries times 50; send fewer queries or a "
-            "smaller rerank_top_k"
+            400, "A request may ask for at most 100 documents; this one asks for 150 (3 queries x 50); send fewer "
+            "queries or a smaller rerank_top_k"
         )  # fmt: skip
+        status, found = post(server, {"queries": ["a"] * 11, "rerank_top_k": 8})  # which the default of top_k follows
+        assert status == 200 and [len(hits) for hits in found["results"]] == [8] * 11
         assert post(server, {"queries": ["a"], "rerank_top_k": 0})[1] == (
             "'rerank_top_k' must be a whole number from 1 up"
         )
-        assert post(server, {"queries": ["a"], "rerank_top_k": 5}) == (
+        assert post(server, {"queries": ["a"], "rerank_top_k": 5, "top_k": 10}) == (
             400, "'rerank_top_k' must be at least 'top_k' (10); it is 5"
         )  # fmt: skip
     finally:

@@ -82,8 +82,8 @@ def test_a_reader_answers_from_the_hits(index, exported):
         assert answers and found["answers"][0][0]["answer"] == answers[0].answer
         assert post(server, {"queries": ["a"] * 11})[0] == 200  # with a lower default
         assert post(server, {"queries": ["a"] * 11, "top_k": 10}) == (
-            400, "A request may ask for 100 documents and asks for 11 queries times 10; send fewer queries or a "
-            "smaller top_k"
+            400, "A request may ask for at most 100 documents; this one asks for 110 (11 queries x 10); send fewer "
+            "queries or a smaller top_k"
         )  # fmt: skip
     finally:
         server.stop()
@@ -102,8 +102,8 @@ REFUSED = [
     ({"queries": ["a"], "top_k": 0}, 400, "'top_k' must be a whole number from 1 up"),
     ({"queries": ["a"], "top_k": True}, 400, "'top_k' must be"),
     ({"queries": ["a"], "top_k": 2.5}, 400, "'top_k' must be"),
-    ({"queries": ["a"], "top_k": 10_001}, 400, "A request may ask for 10000 documents"),
-    ({"queries": ["a"] * 4096, "top_k": 10}, 400, "asks for 4096 queries times 10; send fewer queries or a smaller"),
+    ({"queries": ["a"], "top_k": 10_001}, 400, "A request may ask for at most 10000 documents"),
+    ({"queries": ["a"] * 4096, "top_k": 10}, 400, "asks for 40960 (4096 queries x 10); send fewer queries or"),
     ({"queries": ["a"] * 5000, "top_k": 1}, 400, "A request may have 4096 rows and has 5000"),
     ({"queries": ["a" * 2**20]}, 400, "A request may have 196608 tokens and has about 262144"),
 ]
@@ -143,7 +143,7 @@ def test_a_request_without_counts_never_asks_for_too_much(reads, queries, counts
     found = service({"queries": ["a"] * queries}, Call())["results"]
     assert (len(found[0]), asked_for[-1]) == counts and len(found) == queries
     if reads:
-        with pytest.raises(ServingError, match=r"asks for 101 queries times 1; send fewer queries$"):
+        with pytest.raises(ServingError, match=r"asks for 101 \(101 queries x 1\); send fewer queries$"):
             service({"queries": ["a"] * 101}, Call())
 
 

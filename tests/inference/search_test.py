@@ -419,7 +419,7 @@ def test_a_file_in_the_place_of_the_embeddings_is_kept(model, tmp_path):
     place = tmp_path / "index.rows.npz"
     for make in (lambda: place.write_text("mine"), lambda: place.symlink_to("nowhere")):
         make()
-        with pytest.raises(ValueError, match=r"written to .*index\.rows\.npz before .* exists\. Move it, or choose"):
+        with pytest.raises(ValueError, match=r"index\.rows\.npz already exists\. .*; otherwise, move it or"):
             make_index(f"{tmp_path}/index/", Indexer(model), lambda path: pytest.fail(path))
         assert os.listdir(tmp_path) == [place.name] and (place.is_symlink() or place.read_text() == "mine")
         place.unlink()
@@ -624,7 +624,7 @@ def test_a_null_title_counts_as_an_empty_one(model, tmp_path):
         columns["text_columns"] = ("title", "text") if name == "text" else (name,)
         with pytest.raises(ValueError, match=r"corpus\.jsonl: every row must have a text .*, in line [12]\. Add the"):
             run_table_job(TableJob(str(corpus), f"{tmp_path}/b.npz", embedder, **columns))
-    with pytest.raises(ValueError, match=r"text because an index has no null\. 1 row of 2 have none, in line 2\. Add"):
+    with pytest.raises(ValueError, match=r"an index cannot store null\. 1 row of 2 have none, in line 2\. Add"):
         run_table_job(TableJob(str(corpus), f"{tmp_path}/c.npz", Indexer(model), **columns))
 
 

@@ -141,8 +141,6 @@ BUILT = {
 def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path):
     row, known = families.FAMILIES[model_type], EncoderConfig.__dataclass_fields__
     fields = {name: value for name, value in row.fixed.items() if name in known}
-    if row.pad_before_positions is not None:
-        fields["first_position"] = row.pad_before_positions + 1
     shape = {"vocab_size": 77, "hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 5,
              "intermediate_size": 44, "max_position_embeddings": 37, "hidden_act": "relu"}  # fmt: skip
     plain = {"pos_att_type": ("p2c",)} if model_type == "deberta-v2" else {}  # without which it is not one
@@ -151,6 +149,15 @@ def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path)
         config.save(tmp_path / "config.json")
         assert EncoderConfig.load(tmp_path) == config
         assert "pooler_hidden_act" not in row.write(config.to_dict())  # Transformers has no null for it
+        assert config.extra.keys() <= set(row.switches.values())  # so that none stay if the family changes
+
+
+def test_positions_that_begin_elsewhere_are_read_again():
+    shape = {"vocab_size": 77, "hidden_size": 30, "num_attention_heads": 5, "max_position_embeddings": 37}
+    config = EncoderConfig(model_type="roberta", first_position=6, classifier_act="tanh", has_pooler=False, **shape)
+    for first in (6, 2, 9, 0):
+        changed = dataclasses.replace(config, first_position=first)
+        assert EncoderConfig.from_dict(changed.to_dict()) == changed and changed.first_position == (first or 2)
 
 
 def test_names():

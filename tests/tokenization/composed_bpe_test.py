@@ -66,7 +66,7 @@ def test_texts_without_characters_or_of_invalid_bytes(tokenizer):
         ("normalizer", {"type": "NFKC"}, "normalizer must be null, as in RoBERTa, or NFC, as in ModernBERT. Received"),
         ("pre_tokenizer", {"type": "Metaspace"}, "pre_tokenizer must be ByteLevel. Received"),
         ("model", {"type": "WordLevel", "vocab": {}}, "model.type must be WordPiece or BPE or Unigram. Received"),
-        ("post_processor", None, "post_processor must put the special tokens around texts that this model_type"),
+        ("post_processor", None, "post_processor must add the special tokens that this model_type"),
     ],
 )
 def test_a_tokenizer_json_of_another_kind_is_refused(section, value, message, tmp_path):

@@ -255,8 +255,8 @@ def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, folder):
             _read(copy, model_type)
 
 
-TEMPLATE = "post_processor must put the special .* that this model_type has with a WordPiece tokenizer, "
-BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received: "
+TEMPLATE = "post_processor must add the special .* that this model_type uses with a WordPiece tokenizer: "
+BERTS = r"\[CLS\] \$A \[SEP\] for one text and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1 for two. Received: "
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_refuses_settings_that_are_not_followed_by_name(name, change, words, fol
 
 def test_the_special_tokens_in_the_message_are_those_of_the_tokenizer(folder):
     """Those that a BERT model has with a byte-level BPE, which are not BERT's."""
-    words = r"this model_type has with a BPE tokenizer, <s> \$A </s> and <s> \$A </s> </s> \$B </s>. Received: null"
+    words = r"this model_type uses with a BPE tokenizer: <s> \$A </s> for one text and <s> \$A </s> </s> \$B </s> for"
     with pytest.raises(ValueError, match=words):
         _read(folder("5/roberta", {"tokenizer_class": "PreTrainedTokenizerFast"}, post_processor=None), "bert")
 

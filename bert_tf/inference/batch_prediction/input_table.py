@@ -74,11 +74,12 @@ def _in_tuple(kind):
 
 def _in_tuple_or_missing(kind):
     """Returns a column type whose cells are in a tuple, (None,) if the text is missing."""
+    in_tuple = _in_tuple(kind)
 
     def read(value):
         if is_missing_cell(value) or (isinstance(value, list) and (not value or any(map(is_missing_cell, value)))):
             return (None,)
-        return _in_tuple(kind).read(value)
+        return in_tuple.read(value)
 
     return ColumnType(kind.must, read)
 

@@ -166,7 +166,7 @@ def _check_missing(table, found, output_format, for_index):
         if table.on_null:
             more = f"pass `on_null=skip`, {more}"
         if for_index:
-            why, more = "because an index has no null", "or index other columns"
+            why, more = "because an index cannot store null", "or index other columns"
         if table.on_null == "error":
             why, more = "with `on_null=error`", "or pass `on_null=null` or `on_null=skip`"
         raise ValueError(

@@ -292,7 +292,7 @@ def test_margins(tmp_path, path):
     with pytest.raises(ValueError, match="`label_column` requires a table. Received queries with lists .*lists.jsonl"):
         read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
-    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; make the file with `rerank` of "):
+    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; create the file with `bert-tf mine_"):
         read(["train"], train_file=str(none), loss="margin_mse")
     short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
                         ("query", "positives", "negatives", "scores"))  # fmt: skip
@@ -325,9 +325,10 @@ def test_a_model_learns_a_rerankers_margins():
 
 
 @pytest.mark.parametrize(("scores", "message"), [
-    ([0.9, 0.1, 0.05], "lists.jsonl: most margins are at most 0.8.*`temperature=0.05`, cosines must differ by up to 0.0"
-     ".*, which hardly separates texts. If the scores are probabilities, use logits; otherwise, pass `temperature=1`."),
-    ([90.0, 10, 1], "most margins are at most 88.*, but two cosines differ by at most 2. Pass `temperature=0.01`."),
+    ([0.9, 0.1, 0.05], "lists.jsonl: 99% of the differences .* are at most 0.8.*`temperature=0.05`, cosines are "
+     "trained to differ by up to 0.0.*, which hardly separates the texts. If the scores are probabilities, use "
+     "logits; otherwise, pass `temperature=1`."),
+    ([90.0, 10, 1], "are at most 88.*, but two cosines differ by at most 2. Pass `temperature=0.01`."),
     ([1, 1, 1], "If the scores are probabilities, use logits; otherwise, pass other scores."),
     ([9.0, 1, -4], None),
 ])  # fmt: skip

@@ -164,8 +164,8 @@ def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
     ({"eval_file": "{folder}/triples.tsv"}, "`queries_file` requires a run \\(.run or .trec\\) among the data files"),
     ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the files used"),
     ({"queries_file": "{folder}/documents.tsv"}, "`queries_file` must have a text for every id"),
-    ({"qrels_file": "{folder}/other.txt"}, "`qrels_file` must judge queries of the run. .*other.txt has none of the 3 "
-     "queries in .*a.run, such as 'q1'; pass"),
+    ({"qrels_file": "{folder}/other.txt"}, "`qrels_file` must contain judgments for queries in the run. .*other.txt "
+     "contains none for the 3 queries in .*a.run, such as 'q1'; pass"),
     ({"eval_file": "{folder}/empty.run"}, "empty.run contains no queries. Check the path."),
 ])  # fmt: skip
 def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
@@ -178,10 +178,10 @@ def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
 
 
 @pytest.mark.parametrize("qrels, message", [
-    ("q1 0 d2 0\nq9 0 d1 1\n", r"`qrels_file` must have a relevant document, .* has none for the queries in .*a\.run;"),
-    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents .* lacks all 1 .*qrels\.txt has for its "
-     "queries, such as 'd3' of the query 'q1'"),
-    ("q3 0 d1 1\n", r"a\.run must have documents of different .* All 1 of the query 'q3' have the relevance 1; add"),
+    ("q1 0 d2 0\nq9 0 d1 1\n", r"`qrels_file` must contain at least one .* contains none for the queries in .*a\.run;"),
+    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents .* lacks all 1 .*qrels\.txt, such as "
+     "'d3' for the query 'q1'"),
+    ("q3 0 d1 1\n", r"a\.run must contain documents of .* All 1 documents for the query 'q3' have relevance 1; add"),
 ])  # fmt: skip
 def test_a_run_that_nothing_can_be_learned_from_says_why(runs, tmp_path, qrels, message):
     _write(tmp_path / "qrels.txt", qrels)
