@@ -141,6 +141,7 @@ BLOCK = {
 }
 
 
+@pytest.mark.slow
 def test_the_harness_of_a_block(tmp_path):
     check_layer(TransformerBlock, BLOCK, (X, BIAS), BLOCK_WEIGHTS, tmp_path, unmoved=["key/bias"])
 

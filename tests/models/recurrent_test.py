@@ -13,6 +13,7 @@ X = RNG.standard_normal((3, 5, 6)).astype(np.float32)
 MASK = (np.arange(5) < [[5], [3], [1]]).astype(np.int32)
 
 
+@pytest.mark.slow
 def test_harness(tmp_path):
     weights = {"lstm/kernel": (2, 6, 16), "lstm/recurrent_kernel": (2, 4, 16), "lstm/bias": (2, 16)}
     check_layer(BiLSTM, {"units": 4, "name": "lstm"}, (X, MASK), weights, tmp_path)

@@ -143,7 +143,7 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
     [
         ("bert", "single_label", tf.nn.softmax),
         ("bert", "multi_label", tf.sigmoid),
-        ("electra", "single_label", tf.nn.softmax),
+        pytest.param("electra", "single_label", tf.nn.softmax, marks=pytest.mark.slow),
     ],
 )
 def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_path):
