@@ -2,4 +2,5 @@
 
 import os
 
-os.fsync = lambda file: None  # nothing here has to outlast a power cut, and waiting for the disk took a tenth of the time
+# Nothing in a test has to outlast a power cut, and waiting for the disk took a tenth of the time.
+os.fsync = lambda file: None
