@@ -90,7 +90,7 @@ def main(settings):
     mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker)
     queries, negatives = write_mined(path, mined)
     logging.info(
-        "Wrote %s: %d of %d queries have negatives, %.1f on average. The others are left out.",
+        "Wrote %s: %d of %d queries have negatives, %.1f on average. Queries without negatives are left out.",
         *(path, queries, len(positives), negatives / queries),
     )
 

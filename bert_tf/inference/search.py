@@ -509,7 +509,7 @@ class SearchIndex:
             entries, found = self._without(lambda: [ids])
             if missing := [name for name, is_there in zip(ids, found, strict=True) if not is_there]:
                 raise ValueError(
-                    f"`ids` must be in {self.directory}. Not found: {', '.join(map(repr, missing[:5]))}"
+                    f"All ids must be in {self.directory}. Not found: {', '.join(map(repr, missing[:5]))}"
                     f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}. Nothing was deleted."
                 )
             self._commit(entries)
@@ -610,6 +610,8 @@ def _is_sparse(segment):
 
 def _read_description(directory):
     path = os.path.join(directory, INDEX_FILE)
+    if not os.path.exists(directory):
+        raise ValueError(f"The index {directory} does not exist. Check the path.")
     return read_object(path, "the description of an index from `bert-tf embed`", _REMEDY)
 
 

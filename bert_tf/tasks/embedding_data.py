@@ -264,7 +264,8 @@ def _check_margins(examples, temperature):
         what, remedy = "but two cosines differ by at most 2", "Pass"
     else:
         what = "which hardly separates the texts"
-        remedy = "If the scores are probabilities, use logits; otherwise, pass"
+        remedy = "If the scores are probabilities, use logits. If the reranker hardly separates the texts itself, do "
+        remedy += "not distill it. Otherwise, pass"
     remedy += f" `temperature={max(1e-6, float(f'{1 / margin:.1g}')):g}`" if margin else " other scores"
     logging.warning(
         "%s: 99%% of the differences between the scores of positives and negatives are at most %.3g. With "

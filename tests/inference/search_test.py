@@ -123,6 +123,8 @@ def test_whole_or_not_at_all(model, path, tmp_path):
         SearchIndex(tmp_path / "index")
     with pytest.raises(ValueError, match="index.json must be the description of an index"):
         SearchIndex(tmp_path)
+    with pytest.raises(ValueError, match="The index .*nosuch.index does not exist. Check the path."):
+        SearchIndex(tmp_path / "nosuch.index")
     described = json.loads((path / "index.json").read_text()) | {"segments": [{"name": "../x", "deleted": None}]}
     (tmp_path / "index" / "index.json").write_text(json.dumps(described))
     with pytest.raises(ValueError, match="is not a complete index: .*a segment"):
@@ -239,7 +241,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
         changed.search(["a"], top_k=0)
     before = changed.search(["a film"])
     files = sorted(map(str, os.walk(changed.directory)))
-    with pytest.raises(ValueError, match=r"`ids` must be in .*index. Not found: '7', 'x'. Nothing was deleted."):
+    with pytest.raises(ValueError, match=r"All ids must be in .*index. Not found: '7', 'x'. Nothing was deleted."):
         changed.delete(["0", "7", "x"])
     with pytest.raises(ValueError, match="Each id must be unique. Received 'a' twice, in rows 0 and 1"):
         changed.add(["a", "a"], ["good", "bad"])
@@ -641,7 +643,7 @@ def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["embed", "--index_dir=HOME/new", "--update", "--id_column=key"], "index.json must be the description of an"),
+        (["embed", "--index_dir=HOME/new", "--update", "--id_column=key"], "new does not exist. Check the path."),
         (["embed", "--index_dir=INDEX"], "is an index; add to it with --update, or choose another directory."),
         (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which identifies the texts"),
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
@@ -650,7 +652,7 @@ def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
         (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique. Received 'b'"),
         (["embed", "--index_dir=HOME/new", "--text_column="], "--text_column must name a column; got none. Name one,"),
         (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
-        (["delete_texts", "--index_dir=INDEX", "none"], "`ids` must be in INDEX. Not found: 'none'."),
+        (["delete_texts", "--index_dir=INDEX", "none"], "All ids must be in INDEX. Not found: 'none'."),
     ],
 )  # fmt: skip
 def test_flags_that_do_not_fit_are_refused(words, message, model, path, tmp_path):

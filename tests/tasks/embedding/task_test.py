@@ -327,9 +327,9 @@ def test_a_model_learns_a_rerankers_margins():
 @pytest.mark.parametrize(("scores", "message"), [
     ([0.9, 0.1, 0.05], "lists.jsonl: 99% of the differences .* are at most 0.8.*`temperature=0.05`, cosines are "
      "trained to differ by up to 0.0.*, which hardly separates the texts. If the scores are probabilities, use "
-     "logits; otherwise, pass `temperature=1`."),
+     "logits. If the reranker hardly .*. Otherwise, pass `temperature=1`."),
     ([90.0, 10, 1], "are at most 88.*, but two cosines differ by at most 2. Pass `temperature=0.01`."),
-    ([1, 1, 1], "If the scores are probabilities, use logits; otherwise, pass other scores."),
+    ([1, 1, 1], "do not distill it. Otherwise, pass other scores."),
     ([9.0, 1, -4], None),
 ])  # fmt: skip
 def test_margins_that_do_not_fit_the_temperature_are_reported(scores, message, tmp_path, caplog):
