@@ -92,11 +92,11 @@ def main():
     parser.add_argument("--output_dir", type=pathlib.Path, required=True)
     parser.add_argument("--torch", help="a Python with torch and sentence-transformers, to train theirs too")
     parser.add_argument("--loss", default="binary_cross_entropy", help="of ours; theirs has binary_cross_entropy")
-    parser.add_argument("--queries", type=int, nargs=2, default=(14286, 300), help="to train on, and to score on")
+    parser.add_argument("--queries", type=int, nargs=2, default=(10_000, 300), help="to train on, and to score on")
     parser.add_argument("--negatives", type=int, default=3, help="of a query in training, drawn at random")
     parser.add_argument("--hard_negatives", type=int, default=0, help="more, drawn from the 29 most similar ones")
     parser.add_argument("--precision", default="mixed_bfloat16", help="of training: this or float32")
-    for name, default in (("batch", 8), ("rate", 2e-4), ("epochs", 1.0), ("max_seq_length", 96), ("seed", 1)):
+    for name, default in (("batch", 8), ("rate", 1e-4), ("epochs", 1.0), ("max_seq_length", 96), ("seed", 1)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     folder, encoder = options.output_dir.resolve(), SentenceEncoder(options.model)

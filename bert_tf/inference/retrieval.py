@@ -48,7 +48,7 @@ def read_judged_queries(
         raise ValueError(
             f"`qrels_file` must name documents by their ids in the index. {index.directory} has none of the "
             f"{len(relevant)} relevant documents, such as {relevant[0]!r}; create the index with the ids of your "
-            "documents (`bert-tf embed --id_column`)."
+            "documents: the `id_column` of `bert-tf embed`."
         )
     if not is_there.all():
         logging.warning(
