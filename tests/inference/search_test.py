@@ -232,7 +232,7 @@ def test_lone_surrogates_are_dropped(changed):
     changed.add(["n\ud800"], ["t\ud800"], [{"a": "\ud800b"}], vectors)
     hit = changed.search(vectors, top_k=1)[0][0]
     assert (hit.id, hit.text, hit.payload) == ("n", "t", {"a": "b"})
-    with pytest.raises(ValueError, match="`ids` must be in .* Not found: "):
+    with pytest.raises(ValueError, match="All ids must be in .* Not found: "):
         changed.delete(["n\ud800"])
 
 
