@@ -97,9 +97,10 @@ def main(settings):
 
 def _check_queries(settings):
     """Raises ValueError unless the queries come from either a file of pairs or lists, or from judgments."""
-    for name, other in (("queries_file", "qrels_file"), ("qrels_file", "queries_file")):
-        if settings.get(name) and not settings.get(other):
-            raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
+    from bert_tf.inference.retrieval import check_judgment_files
+
+    if settings.queries_file or settings.qrels_file:
+        check_judgment_files(settings.queries_file, settings.qrels_file)
     if bool(settings.input_file) == bool(settings.queries_file):
         raise ValueError(
             "Pass either `input_file`, or `queries_file` with `qrels_file`; got "

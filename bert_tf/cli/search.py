@@ -141,10 +141,9 @@ def _check_reranking(settings):
 def _check_evaluation(settings, texts):
     """Raises ValueError if the search cannot be evaluated, or something else is asked for too."""
     from bert_tf.evaluation.ranking import CUT
+    from bert_tf.inference.retrieval import check_judgment_files
 
-    for name, other in (("queries_file", "qrels_file"), ("qrels_file", "queries_file")):
-        if not settings.get(other):
-            raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
+    check_judgment_files(settings.queries_file, settings.qrels_file)
     if texts:
         raise ValueError(f"`queries_file` cannot be combined with queries as arguments. Received: {texts}; remove one.")
     if settings.reader:

@@ -103,7 +103,8 @@ def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex
         ValueError: as `read_judged_queries`.
     """
     judged = read_judged_queries(queries_file, qrels_file, index, "They are left out.")
-    texts = index.texts_by_id(list({name for gains in judged.relevances for name in gains}))
+    relevant = {name for gains in judged.relevances for name, gain in gains.items() if gain > 0}
+    texts = index.texts_by_id(list(relevant))
     positives = {}
     for query, gains in zip(judged.texts, judged.relevances, strict=True):
         own = [texts[name] for name, gain in gains.items() if gain > 0 and texts.get(name, "").strip()]
@@ -160,8 +161,8 @@ def mine_negatives(
 
 def log_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]]):
     """Logs how many of the positives are texts in the index, because only these are recognized; warns if few."""
-    wanted = {_spaced(text): text for texts in positives.values() for text in texts}
-    count, lacking = len(wanted), dict(wanted)
+    lacking = {_spaced(text): text for texts in positives.values() for text in texts}
+    count = len(lacking)
     for text in index.texts():
         lacking.pop(_spaced(text), None)
         if not lacking:

@@ -1,6 +1,7 @@
 """Evaluation of a search on queries with relevance judgments (qrels), by trec_eval's metrics."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 
 from absl import logging
@@ -23,6 +24,14 @@ class JudgedQueries:
 
     texts: list[str]
     relevances: list[dict[str, int]]
+
+
+def check_judgment_files(queries_file: str | None, qrels_file: str | None):
+    """Raises ValueError unless there are both files, of queries and of relevances."""
+    given = {"queries_file": queries_file, "qrels_file": qrels_file}
+    for name, other in itertools.permutations(given):
+        if not given[other]:
+            raise ValueError(f"`{name}` requires `{other}`. Add `{other}` or remove `{name}`.")
 
 
 def read_judged_queries(
