@@ -41,8 +41,8 @@ def similarities(rows, encoder):
 
 def most_similar(cosines):
     """Returns, for each query, the places of the `DOCUMENTS - 1` rests that are most similar to it, without its own."""
-    return [[other for other in np.argsort(-row).tolist() if other != number][: DOCUMENTS - 1]
-            for number, row in enumerate(cosines)]  # fmt: skip
+    nearest = (np.argsort(-row)[:DOCUMENTS].tolist() for row in cosines)
+    return [[other for other in places if other != number][: DOCUMENTS - 1] for number, places in enumerate(nearest)]
 
 
 def random_others(rows, count, seed):
@@ -69,7 +69,8 @@ def training_queries(rows, encoder, options):
     if options.hard_negatives:
         rng = random.Random(options.seed)
         hard = most_similar(similarities(rows, encoder))
-        others = [few + rng.sample(many, options.hard_negatives) for few, many in zip(others, hard, strict=True)]
+        others = [few + rng.sample([place for place in many if place not in few], options.hard_negatives)
+                  for few, many in zip(others, hard, strict=True)]  # fmt: skip
     return with_documents(rows, others)
 
 
@@ -92,11 +93,12 @@ def main():
     parser.add_argument("--output_dir", type=pathlib.Path, required=True)
     parser.add_argument("--torch", help="a Python with torch and sentence-transformers, to train theirs too")
     parser.add_argument("--loss", default="binary_cross_entropy", help="of ours; theirs has binary_cross_entropy")
-    parser.add_argument("--queries", type=int, nargs=2, default=(10_000, 300), help="to train on, and to score on")
-    parser.add_argument("--negatives", type=int, default=3, help="of a query in training, drawn at random")
-    parser.add_argument("--hard_negatives", type=int, default=0, help="more, drawn from the 29 most similar ones")
+    parser.add_argument("--queries", type=int, nargs=2, default=(15_000, 300), help="to train on, and to score on")
+    parser.add_argument("--negatives", type=int, default=2, help="of a query in training, drawn at random")
+    parser.add_argument("--hard_negatives", type=int, default=1, help="more, drawn from the 29 most similar ones")
+    parser.add_argument("--bias_correction", action=argparse.BooleanOptionalAction, default=True, help="of Adam")
     parser.add_argument("--precision", default="mixed_bfloat16", help="of training: this or float32")
-    for name, default in (("batch", 8), ("rate", 1e-4), ("epochs", 1.0), ("max_seq_length", 96), ("seed", 1)):
+    for name, default in (("batch", 8), ("rate", 2e-4), ("epochs", 1.0), ("max_seq_length", 96), ("seed", 1)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     folder, encoder = options.output_dir.resolve(), SentenceEncoder(options.model)
@@ -127,7 +129,8 @@ def train_ours(options, folder, train, tests, result):
     scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={options.model}", f"--train_file={train}",
                 f"--output_dir={trained}", "--do_train", f"--train_batch_size={options.batch}",
                 f"--learning_rate={options.rate}", f"--num_train_epochs={options.epochs}", f"--seed={options.seed}",
-                f"--loss={options.loss}", f"--precision={options.precision}", *common)  # fmt: skip
+                f"--loss={options.loss}", f"--precision={options.precision}",
+                f"--bias_correction={options.bias_correction}", *common)  # fmt: skip
     for file in tests:
         scored = folder / f"{options.loss}_{file.stem}"
         scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={trained}", f"--eval_file={file}",
@@ -140,7 +143,7 @@ def train_theirs(options, train, tests, result):
     """Trains a CrossEncoder by the same recipe and adds its metrics to `result`."""
     script = pathlib.Path(__file__).with_name("torch_reranking.py")
     recipe = [options.batch, options.rate, options.epochs, options.max_seq_length, options.seed,
-              options.precision.removeprefix("mixed_")]
+              options.precision.removeprefix("mixed_"), options.bias_correction]
     subprocess.run([*map(str, [options.torch, script, options.model, train, *recipe, *tests])], check=True)
     for file, made in tests.items():
         scores = json.loads(file.with_suffix(".scores.json").read_text(encoding="utf-8"))

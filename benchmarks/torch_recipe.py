@@ -13,9 +13,13 @@ POOL = 50  # batches that are sorted by length together, so that little is paddi
 
 
 class Adam(torch.optim.Optimizer):
-    """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate (m / (sqrt(v) + 1e-6) + decay w); no correction."""
+    """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate (m / (sqrt(v) + 1e-6) + decay w).
 
-    def __init__(self, model):
+    With `bias_correction`, m and v are divided by 1 - b1^t and 1 - b2^t, which BERT's own does not do.
+    """
+
+    def __init__(self, model, bias_correction):
+        self.bias_correction = bias_correction
         plain = [w for name, w in model.named_parameters() if "LayerNorm" in name or name.endswith("bias")]
         known = {id(w) for w in plain}
         decayed = [w for w in model.parameters() if id(w) not in known]
@@ -28,6 +32,9 @@ class Adam(torch.optim.Optimizer):
                 state = self.state[w]
                 m = state.setdefault("m", torch.zeros_like(w)).lerp_(w.grad, 0.1)
                 v = state.setdefault("v", torch.zeros_like(w)).mul_(0.999).addcmul_(w.grad, w.grad, value=0.001)
+                if self.bias_correction:
+                    state["t"] = state.get("t", 0) + 1
+                    m, v = m / (1 - 0.9 ** state["t"]), v / (1 - 0.999 ** state["t"])
                 w.mul_(1 - group["lr"] * group["decay"]).addcdiv_(m, v.sqrt().add_(1e-6), value=-group["lr"])
 
 
@@ -64,10 +71,10 @@ def train(model, rows, loss_of, recipe, seed):
     Args:
         rows: (ids, segments) of every example.
         loss_of: (model, batch, examples) -> the mean loss, torch [].
-        recipe: dict of batch, rate, epochs, precision.
+        recipe: dict of batch, rate, epochs, precision and, for Adam with bias correction, bias_correction=True.
     """
     steps = int(len(rows) / recipe["batch"] * recipe["epochs"])
-    warm_up, optimizer, start = int(steps * 0.1), Adam(model), time.time()
+    warm_up, optimizer, start = int(steps * 0.1), Adam(model, recipe.get("bias_correction", False)), time.time()
     torch.manual_seed(seed)
     model.train()
     lengths = [len(ids) for ids, _ in rows]

@@ -1,7 +1,7 @@
 """sentence-transformers' CrossEncoder by BERT's own recipe, for `reranking.py`; writes the scores of all documents.
 
     PYTHON_WITH_TORCH benchmarks/torch_reranking.py MODEL TRAIN.jsonl BATCH RATE EPOCHS MAX_SEQ_LENGTH SEED PRECISION
-        TEST.jsonl ...
+        BIAS_CORRECTION TEST.jsonl ...
 
 The scores of TEST.jsonl are written to TEST.scores.json.
 """
@@ -27,7 +27,7 @@ def pairs_of(each):
 def main():
     model_path, train_file = sys.argv[1:3]
     batch, rate, epochs, length, seed = (float(word) for word in sys.argv[3:8])
-    precision, *test_files = sys.argv[8:]
+    precision, bias_correction, *test_files = sys.argv[8:]
     torch.manual_seed(int(seed))
     scorer = CrossEncoder(model_path, num_labels=1, max_length=int(length), device="cpu")
     model, tokenizer, queries = scorer.model, scorer.tokenizer, read(train_file)
@@ -44,7 +44,8 @@ def main():
 
     # What is trained on is what `loss_of` lays out; a query's length is that of all its rows.
     joined = [tuple([piece for row in each for piece in row[part]] for part in (0, 1)) for each in rows]
-    recipe = {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": precision}
+    recipe = {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": precision,
+              "bias_correction": bias_correction == "True"}  # fmt: skip
     train(model, joined, loss_of, recipe, int(seed))
     model.eval()
     for file in map(pathlib.Path, test_files):

@@ -449,6 +449,19 @@ PROMPT = (
 )
 
 
+# === Searching an index ===
+
+
+APPROXIMATE = (
+    Flag(
+        "approximate", False,
+        "Search large indexes with a graph (HNSW), which is faster and may miss some of the nearest texts. The first "
+        "search creates the graph and stores it in the index. Requires pip install 'bert-tf[usearch]'.",
+        "bool",
+    ),
+)
+
+
 # === Beam ===
 
 BEAM = (

@@ -15,7 +15,7 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import PROMPT
+from bert_tf.cli.common_flags import APPROXIMATE, PROMPT
 from bert_tf.tasks import options
 from bert_tf.utils.settings import Flag
 
@@ -51,6 +51,7 @@ FLAGS = (
         required=True,
     ),
     Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
+    *APPROXIMATE,
     *PROMPT,
     Flag(
         "rerank", None,
@@ -84,7 +85,7 @@ def main(settings):
         raise ValueError(f"`output_file` exists: {path}. Choose another path, or pass `overwrite`.")
     _check_queries(settings)
     mining = options_of(MiningOptions, settings)
-    index = SearchIndex(settings.index_dir, settings.model)
+    index = SearchIndex(settings.index_dir, settings.model, settings.approximate)
     positives = _read_queries(settings, index)
     reranker = Reranker(settings.rerank) if settings.rerank else None
     mined = mine_negatives(index, positives, mining, settings.prompt, settings.prompt_name, reranker)

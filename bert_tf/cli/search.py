@@ -13,7 +13,7 @@ Parquet file.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import PROMPT
+from bert_tf.cli.common_flags import APPROXIMATE, PROMPT
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
@@ -35,12 +35,7 @@ FLAGS = (
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
     ),
-    Flag(
-        "approximate", False,
-        "Search large indexes with a graph (HNSW), which is faster and may miss some of the nearest texts. The first "
-        "search creates the graph and stores it in the index. Requires pip install 'bert-tf[usearch]'.",
-        "bool",
-    ),
+    *APPROXIMATE,
     *PROMPT,
     Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
     Flag(

@@ -1,6 +1,7 @@
 """Hard negatives: those that the cosines of all texts give, the file that trains, and what is refused."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -205,6 +206,18 @@ def test_the_file_trains_embedders_and_rerankers(index, tmp_path):
     again = _run(index, tmp_path)
     assert again["status"] == 1 and "--output_file exists: " in again["log"]
     assert _run(index, tmp_path, "--overwrite", "--num_negatives=1")["status"] == 0
+
+
+def test_the_graph_of_a_large_index_finds_them(index, tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr("bert_tf.inference.search.LEAST_ROWS", 3)
+    files = []
+    for words in ([], ["--approximate", "--overwrite"]):
+        ended = _run(index, tmp_path, "--num_negatives=3", *words)
+        assert ended["status"] == 0, ended["log"]
+        files.append((tmp_path / "train.jsonl").read_text(encoding="utf-8"))
+        assert bool([*pathlib.Path(index.directory).glob("*/graph.usearch")]) == bool(words)
+    assert files[0] == files[1]  # so few texts are all found
 
 
 def test_whole_or_not_at_all(index, tmp_path):
