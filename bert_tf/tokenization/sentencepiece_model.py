@@ -5,11 +5,12 @@ import os
 from collections.abc import Iterable
 
 import numpy as np
+from absl import logging
 from google.protobuf.message import DecodeError
 
 from bert_tf.utils.protobuf_classes import message_classes
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces; 0 if missing: NORMAL
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, _BYTE = range(1, 7)  # types of pieces; 0 if missing: NORMAL
 UNIGRAM = 1  # trainer_spec.model_type
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
 _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
@@ -55,12 +56,21 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
     except (DecodeError, ValueError) as error:
         raise _refusal(path, error) from error
     spec = model.trainer_spec
-    if (spec.model_type or UNIGRAM) != UNIGRAM or spec.byte_fallback:
-        raise ValueError(
-            f"{path} must be a unigram model without byte_fallback. It has model_type {spec.model_type} and "
-            f"byte_fallback {spec.byte_fallback}, which is not supported."
-        )
+    if (spec.model_type or UNIGRAM) != UNIGRAM:
+        raise ValueError(f"{path} must be a unigram model. It has model_type {spec.model_type}, which is not supported.")
+    if spec.byte_fallback:
+        _make_bytes_ordinary(model, path)
     return model, data
+
+
+def _make_bytes_ordinary(model, path):
+    """Turns byte_fallback off, as Hugging Face's fast tokenizers do: there, pieces of bytes are pieces like others."""
+    logging.info("%s has byte_fallback: characters that it lacks become the unknown token, as in Transformers' fast "
+                 "tokenizers, and not bytes, as in SentencePiece.", path)  # fmt: skip
+    model.trainer_spec.byte_fallback = False
+    for piece in model.pieces:
+        if piece.type == _BYTE:
+            piece.type = NORMAL
 
 
 def _file_bytes(path):
@@ -130,7 +140,7 @@ def _check_pieces(pieces):
         # protobuf gives bytes for what is no UTF-8
         if not isinstance(text, str) or not text or "\0" in text or len(text) > _LONGEST_PIECE:
             raise ValueError(f"piece {index} with the text {text!r:.80}")
-        if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED):
+        if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, _BYTE):
             raise ValueError(f"piece {index} of type {kind}")
         if not (math.isfinite(score) and abs(score) <= _LARGEST_SCORE):
             raise ValueError(f"piece {index} with the score {score}")

@@ -4,9 +4,9 @@
 
 FOLDER gets spm.model, tokenizer.json, tokenizer_config.json and ids.json: for each text of tokenizers/rust.json the
 ids, without special tokens, of the slow tokenizer, which is SentencePiece itself, and of the fast one. The pieces are
-those of tokenizers/unigram, with DeBERTa's four special pieces in front; the mask is behind the model. With TEXTS.json,
-a list of texts, the model is trained on every 20th of them, and ids.json is about these texts, with the offsets of the
-fast tokenizer in flat lists. Made with sentencepiece 0.2.3, Transformers 4.57.6.
+those of tokenizers/unigram, with DeBERTa's four special pieces and those of the 256 bytes in front; the mask is behind
+the model. With TEXTS.json, a list of texts, the model is trained on every 20th of them, and ids.json is about these
+texts, with the offsets of the fast tokenizer in flat lists. Made with sentencepiece 0.2.3, Transformers 4.57.6.
 """
 
 import json
@@ -17,7 +17,7 @@ from sentencepiece import SentencePieceTrainer, sentencepiece_model_pb2
 from transformers import DebertaV2Tokenizer, DebertaV2TokenizerFast
 
 HERE = pathlib.Path(__file__).parent / "tokenizers"
-UNKNOWN, CONTROL = 2, 3
+UNKNOWN, CONTROL, BYTE = 2, 3, 6
 SPECIAL = {"[PAD]": CONTROL, "[CLS]": CONTROL, "[SEP]": CONTROL, "[UNK]": UNKNOWN}
 
 
@@ -27,9 +27,11 @@ def write_model(path):
     pieces = [piece for piece in model.pieces if piece.type not in (UNKNOWN, CONTROL)]
     kept = [(piece.piece, piece.score, piece.type) for piece in pieces]
     del model.pieces[:]
-    for text, score, kind in [*((text, 0.0, kind) for text, kind in SPECIAL.items()), *kept]:
+    front = SPECIAL | {f"<0x{byte:02X}>": BYTE for byte in range(256)}
+    for text, score, kind in [*((text, 0.0, kind) for text, kind in front.items()), *kept]:
         model.pieces.add(piece=text, score=score, type=kind)
     spec = model.trainer_spec
+    spec.byte_fallback = True
     spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id, spec.vocab_size = 0, 1, 2, 3, len(model.pieces)
     spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = SPECIAL
     path.write_bytes(model.SerializeToString())
@@ -42,7 +44,7 @@ def train_model(path, texts, vocab_size):
         SentencePieceTrainer.train(
             sentence_iterator=iter(texts), model_writer=file, vocab_size=vocab_size, character_coverage=0.99,
             pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece=pad, bos_piece=bos, eos_piece=eos, unk_piece=unk,
-            minloglevel=2,
+            byte_fallback=True, minloglevel=2,
         )  # fmt: skip
 
 

@@ -74,6 +74,12 @@ def _is_invisible(char):
     return unicodedata.category(char) in ("Cc", "Cf", "Zs") and char != " " or char == "\u2581"
 
 
+def _without_bytes(ids):
+    """Returns SentencePiece's ids with the unknown token for each run of bytes, whose ids are behind its own."""
+    kept = [3 if 3 < i < 260 else i for i in ids]
+    return [i for n, i in enumerate(kept) if i != 3 or kept[n - 1 : n] != [3]]
+
+
 def _read(folder):
     row = family("deberta-v2")
     return read_tokenizer(str(folder), row, row.template)
@@ -87,7 +93,7 @@ def folder(request, tmp_path):
 
 
 def test_ids_and_special_tokens(folder):
-    tokenizer, size = _read(folder), 300
+    tokenizer, size = _read(folder), 556
     assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id, tokenizer.vocab_size) == (0, 3, size, size + 1)
     texts = json.loads((FOLDER.parent / "rust.json").read_text(encoding="utf-8"))["texts"]
     expected = json.loads((FOLDER / "ids.json").read_text(encoding="utf-8"))
@@ -95,7 +101,8 @@ def test_ids_and_special_tokens(folder):
     for text, ids, slow, fast in zip(texts, found, expected["slow"], expected["fast"], strict=True):
         # There, the end of a text may become a space, and "[CLS]" in a text its token; SentencePiece has neither.
         assert ids in (fast, fast[:-1]) and fast[len(ids) :] in ([], [marker]) or "[CLS]" in text, text
-        assert ids == slow or _has_mark(text), text
+        assert ids == _without_bytes(slow) or _has_mark(text), text
+    assert any(3 < i < 260 for ids in expected["slow"] for i in ids)
     one, two = texts[2], texts[3]
     packed = tokenizer([one], [two], max_seq_length=128)["input_ids"].numpy()[0].tolist()
     assert packed[: packed.index(0)] == [1, *found[2], 2, *found[3], 2]
@@ -118,7 +125,7 @@ def test_real_and_random_texts(trained, files, tmp_path):
         shutil.copy(trained / name, tmp_path)
     tokenizer = _read(tmp_path)
     texts, golden = (json.loads((trained / name).read_text(encoding="utf-8")) for name in ("texts.json", "ids.json"))
-    slow = dict(zip(texts, golden["slow"], strict=True))
+    slow = dict(zip(texts, map(_without_bytes, golden["slow"]), strict=True))
     fast = list(zip(golden["fast"], golden["offsets"], strict=True))
     marker = tokenizer.id_of("\u2581")
     real = len(texts) - len(mixed_texts())
