@@ -5,16 +5,14 @@ import dataclasses
 import filecmp
 import itertools
 import os
-from collections.abc import Mapping
 from typing import Any
-
-from absl import logging
 
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.checkpoints.tf1 import named
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
+from bert_tf.cli.fine_tuning_export import check_export, check_export_scores, check_tolerance, choose_calibration
 from bert_tf.cli.options_from_flags import make_export_options, make_run_config
 from bert_tf.cli.program import compiles, in_flags, with_precision
 from bert_tf.cli.program import prepare_process as prepare_devices
@@ -25,12 +23,9 @@ from bert_tf.cli.reporting import (
     show_scored,
     warn_of_teacher,
 )
-from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
-from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
-from bert_tf.export.serving_module import check_explanations
 from bert_tf.models.lora import Lora
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
@@ -51,80 +46,6 @@ from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
 from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings, options_of
-
-# === Calibration ===
-# By which examples a run sets the ranges of an export in integers: texts of a file, or some that it trains on.
-
-
-def check_calibration(settings: Settings, trained: TrainedTask):
-    """Raises ValueError where a file of texts is given that sets no ranges: before the long work."""
-    path = settings.get("calibration_file")
-    if path is None:
-        return
-    if not settings.do_export:
-        raise ValueError(
-            "`calibration_file` requires `do_export`, because its texts calibrate the exported model. Add `do_export` "
-            "or remove `calibration_file`."
-        )
-    read_calibration_texts(path, trained.task, trained.text_inputs)
-
-
-def calibration_of(settings: Settings, form: ExportOptions, batching: BatchSettings, rows: dict[str, Any]):
-    """Returns the examples as `export_trained` takes them; None: there are none, or the form needs none.
-
-    Args:
-        settings: of the run.
-        form: of the export.
-        batching: of the run.
-        rows: split -> the examples in rows; of "train" some are taken, where no file is given.
-    """
-    if not form.takes_ranges:
-        return None
-    if settings.calibration_file or not settings.do_train:
-        return settings.calibration_file
-    return batching.sample(rows["train"], MOST_EXAMPLES, settings.seed, BATCH_SIZE)
-
-
-# === Scores of an export ===
-# Scores of a model in the precision of its export, compared with those before: int8 that scores too little is refused.
-
-
-def check_tolerance(settings: Settings):
-    """Raises ValueError where a score in int8 is to be near another, but there will be none of both."""
-    if "int8_tolerance" not in settings.given:
-        return
-    for is_there, what in ((settings.export_dtype == "int8", "export_dtype=int8"), (settings.do_eval, "do_eval")):
-        if not is_there:
-            raise ValueError(f"`int8_tolerance` requires `{what}`. Add `{what}` or remove `int8_tolerance`.")
-
-
-def log_largest_change(
-    before: Mapping[str, float], after: Mapping[str, float], tolerance: float | None, dtype: str = "int8"
-):
-    """Logs which metric changes most in the precision of an export.
-
-    Args:
-        before, after: {name: score} of the same examples, after in `dtype`.
-        tolerance: by what share of itself a score may be lower; None: by any.
-        dtype: of the export.
-
-    Raises:
-        ValueError: one is lower by more.
-    """
-    fall = largest_fall(before, after)
-    if fall is None:
-        return
-    name, share = fall
-    change = f"{name} is {after[name]:.4f} in {dtype} and was {before[name]:.4f}"
-    if tolerance is not None and share > tolerance:
-        raise ValueError(
-            f"A metric dropped by more than the relative tolerance `int8_tolerance={tolerance}` in {dtype}: {change}. "
-            "Nothing was exported. Choose another `export_dtype`, or allow more."
-        )
-    logging.info("Largest change in %s: %s.", dtype, change)
-
-
-# === Fine tuning ===
 
 
 def run_task(kind: type[FineTuningTask], settings: Settings):
@@ -154,7 +75,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     form = make_export_options(settings)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
-    _check_export(settings, form, as_trained)  # before the long work
+    check_export(settings, form, as_trained)  # before the long work
     kept = _label_rows(task, model, settings)
     rows = _encode(task, model, data, settings)
     checks.look_at_rows(rows)
@@ -360,7 +281,7 @@ class FineTuning:
         """Exports the result, scored itself if it computes otherwise; in int8 only if that scores well enough."""
         settings = self.settings
         score = self.score_export if settings.do_eval else None
-        calibration = calibration_of(settings, form, self._batching(), self.rows)
+        calibration = choose_calibration(settings, form, self._batching(), self.rows)
         export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, calibration)
 
     def score_export(self, forward) -> dict[str, float]:
@@ -377,7 +298,7 @@ class FineTuning:
         outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
         tolerance = settings.int8_tolerance if settings.export_dtype == "int8" else None
-        log_largest_change(self.scores, scores, tolerance, settings.export_dtype)
+        check_export_scores(self.scores, scores, tolerance, settings.export_dtype)
         return scores if self.are_in_card else {}
 
     def _begin(self, model):
@@ -540,11 +461,3 @@ def _kind_of(split: str) -> str:
 
 def _with_prefix(prefix, scores):
     return {f"{prefix}{name}": value for name, value in scores.items()}
-
-
-def _check_export(settings, form, trained):
-    if settings.do_export:
-        form.check(trained.task)
-        form.check_folder(settings.export_dir or os.path.join(settings.output_dir, form.folder))
-        check_explanations(form.explanations, trained.task, form.dtype)
-    check_calibration(settings, trained)
