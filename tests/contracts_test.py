@@ -201,6 +201,7 @@ LIGHT = {
     "bert_tf.models.families": ("tensorflow", "keras", "numpy"),
     "bert_tf.utils.text_lists": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.name_maps": ("tensorflow", "keras", "numpy"),
+    "bert_tf.checkpoints.keras_hub_names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.squad": ("tensorflow", "keras", "numpy"),
     "bert_tf.serving.client.client": ("tensorflow", "keras", "aiohttp"),

@@ -74,7 +74,7 @@ def answer(folder: pathlib.Path, batched: bool) -> dict[str, list[str]]:
     import grpc
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-    from bert_tf.serving.server import batching
+    from bert_tf.serving.server.batching_queue import LengthQueue
     from bert_tf.serving.server.options import BatchingLimits
     from bert_tf.serving.server.server import serve
     from bert_tf.utils import tensorflow_internals
@@ -84,7 +84,7 @@ def answer(folder: pathlib.Path, batched: bool) -> dict[str, list[str]]:
     with (
         serve(str(folder / "film"), port=0, rest_api_port=0, batching=batches) as server,
         recording(asyncio.BaseEventLoop, "run_in_executor", stacks),
-        recording(batching.LengthQueue, "add", stacks),
+        recording(LengthQueue, "add", stacks),
         recording(tensorflow_internals, "run_session", stacks),
     ):
         body = json.dumps({"instances": ["fine film"]}).encode()

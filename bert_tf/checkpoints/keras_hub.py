@@ -11,7 +11,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from bert_tf.checkpoints.name_maps import TASK
+from bert_tf.checkpoints.keras_hub_names import TASK
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 

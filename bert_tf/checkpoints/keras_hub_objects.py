@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
+from bert_tf.checkpoints.keras_hub_names import TASK, keras_hub_name_map
 from bert_tf.checkpoints.name_map import NameMap
-from bert_tf.checkpoints.name_maps import TASK
 from bert_tf.checkpoints.writer_base import ModelArrays, Written, architecture_of, write_json, write_labels
 from bert_tf.models import config_files, families
 from bert_tf.models.config import EncoderConfig
@@ -30,7 +29,7 @@ class LiveWeights:
     """The weights of a backbone or task: `shapes` name -> shape, `read(name)`, `assign(name, array)`.
 
     Args:
-        model: KerasHub model. The names of a task's own weights begin with name_maps.TASK.
+        model: KerasHub model. The names of a task's own weights begin with keras_hub_names.TASK.
     """
 
     def __init__(self, model):
@@ -119,7 +118,7 @@ def name_map_of(model) -> NameMap:
             *(type(model).__name__, dict(row.masked_lm), computed),
         )
     is_projected = fields.get("embedding_size", 0) != fields.get("hidden_size")
-    return name_maps.of_keras_hub(fields["model_type"], is_projected)
+    return keras_hub_name_map(fields["model_type"], is_projected)
 
 
 def _description(model):
@@ -189,7 +188,7 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     """
     model = fold_unsupported(model)
     config = model.config
-    name_map = name_maps.of_keras_hub(config.model_type, config.has_embedding_map)
+    name_map = keras_hub_name_map(config.model_type, config.has_embedding_map)
     row = families.family(config.model_type).keras_hub
     task = _checked_task(model, row)
     again = EncoderConfig.from_dict(config_files.from_keras_hub(_backbone_values(config)))
@@ -312,7 +311,7 @@ def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | No
 def _fill(made, model):
     """Assigns the model's weights to every variable of an object of KerasHub's."""
     config, live = model.config, LiveWeights(made)
-    name_map = name_maps.of_keras_hub(config.model_type, config.has_embedding_map)
+    name_map = keras_hub_name_map(config.model_type, config.has_embedding_map)
     names = name_map.sort(live.shapes)
     if differing := sorted({*names.unknown, *(names.known.keys() ^ model.arrays.keys())}):
         raise ValueError(

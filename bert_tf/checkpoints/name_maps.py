@@ -1,14 +1,9 @@
-"""Tables of the weight names of each family and format: Hugging Face, KerasHub, TF1."""
+"""Tables of the weight names: of each family in Hugging Face's files, and of all families in TF1 checkpoints."""
 
 import dataclasses
 from collections.abc import Iterable
 
 from bert_tf.checkpoints.name_map import (
-    BEHIND_PADDING,
-    HEADS_FIRST,
-    HEADS_LAST,
-    KEEP,
-    TRANSPOSE,
     WORDS,
     NameMap,
     WeightName,
@@ -273,107 +268,6 @@ DEBERTA_NAMES = NameMap(
 )
 
 
-# === KerasHub ===
-# KerasHub's names in the HDF5 files of its presets: Keras numbers the layers of each class.
-#
-# `task/` is the prefix of the names in the file of a task's head; the backbone's have no prefix.
-
-
-TASK = "task/"
-
-
-def _keras_hub_pair(ours, theirs, names=("kernel", "bias"), first=KEEP, second=KEEP):
-    return [
-        WeightName(f"{ours}/{names[0]}", f"{theirs}/vars/0", first),
-        WeightName(f"{ours}/{names[1]}", f"{theirs}/vars/1", second),
-    ]
-
-
-def _keras_hub_norm(ours, theirs):
-    return _keras_hub_pair(ours, theirs, ("gamma", "beta"))
-
-
-def _keras_hub_block(ours, theirs, attention="_self_attention_layer/", output=HEADS_FIRST):
-    attention = f"{theirs}/{attention}"
-    by_heads = [
-        row
-        for name in ("query", "key", "value")
-        for row in _keras_hub_pair(f"{ours}/attention/self/{name}", f"{attention}{name}_dense", first=HEADS_LAST,
-                         second=HEADS_LAST)
-    ]  # fmt: skip
-    return [
-        *by_heads,
-        *_keras_hub_pair(f"{ours}/attention/output/dense", f"{attention}output_dense", first=output),
-        *_keras_hub_norm(f"{ours}/attention/output/LayerNorm", f"{theirs}/_self_attention_layer_norm"),
-        *_keras_hub_pair(f"{ours}/intermediate/dense", f"{theirs}/_feedforward_intermediate_dense"),
-        *_keras_hub_pair(f"{ours}/output/dense", f"{theirs}/_feedforward_output_dense"),
-        *_keras_hub_norm(f"{ours}/output/LayerNorm", f"{theirs}/_feedforward_layer_norm"),
-    ]
-
-
-def _keras_hub_head(theirs):
-    return _keras_hub_pair("classifier", f"{TASK}{theirs}", ("output_weights", "output_bias"), TRANSPOSE)
-
-
-def _keras_hub_blocks(theirs, *own):
-    # The first has no number.
-    return [*_keras_hub_block("bert/encoder/layer_0", theirs, *own), *_keras_hub_block(_OURS, f"{theirs}_{{n}}", *own)]
-
-
-_BLOCKS = _keras_hub_blocks("layers/transformer_encoder")
-_LEFT_OUT = (f"{TASK}optimizer/{{any}}",)
-_MLM_HEAD = f"{TASK}layers/masked_lm_head"
-_MASKED_LM_HEAD = [
-    *_keras_hub_pair("cls/predictions/transform/dense", f"{_MLM_HEAD}/_intermediate_dense"),
-    *_keras_hub_norm("cls/predictions/transform/LayerNorm", f"{_MLM_HEAD}/_intermediate_layer_norm"),
-    WeightName("cls/predictions/output_bias", f"{_MLM_HEAD}/vars/0"),
-]
-_TABLES = [
-    WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
-    WeightName("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
-    WeightName("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
-    *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-]
-
-
-_TWO_LAYERS = [*_keras_hub_pair("classifier/dense", f"{TASK}layers/dense"), *_keras_hub_head("layers/dense_1")]
-
-
-def _keras_hub_map(*rows, blocks=_BLOCKS):
-    return NameMap(rows=(*rows, *blocks, *_MASKED_LM_HEAD), left_out=_LEFT_OUT, separator="")
-
-
-def _without_segments(positions):
-    both = "layers/token_and_position_embedding"
-    return _keras_hub_map(
-        WeightName("bert/embeddings/word_embeddings", f"{both}/token_embedding/vars/0"),
-        WeightName("bert/embeddings/position_embeddings", f"{both}/position_embedding/vars/0", positions),
-        *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-        *_TWO_LAYERS,
-    )
-
-
-KERAS_HUB_BERT = _keras_hub_map(
-    *_TABLES, *_keras_hub_pair("bert/pooler/dense", "layers/dense"), *_keras_hub_head("layers/dense")
-)
-KERAS_HUB_DISTILBERT, KERAS_HUB_ROBERTA = _without_segments(KEEP), _without_segments(BEHIND_PADDING)
-KERAS_HUB_DEBERTA = _keras_hub_map(
-    WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
-    *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-    WeightName("bert/embeddings/relative_positions/relative_embeddings", "layers/relative_embedding/vars/0"),
-    *_keras_hub_norm("bert/embeddings/relative_positions/LayerNorm", "layers/relative_embedding/layer_norm"),
-    *_TWO_LAYERS,
-    blocks=_keras_hub_blocks("layers/disentangled_attention_encoder", "_self_attention_layer/_", KEEP),
-)
-# A linear map behind the embeddings is the first dense layer: ALBERT, and ELECTRA where the widths differ.
-KERAS_HUB_PROJECTED = _keras_hub_map(
-    *_TABLES,
-    *_keras_hub_pair("bert/encoder/embedding_hidden_mapping_in", "layers/dense"),
-    *_keras_hub_pair("bert/pooler/dense", "layers/dense_1"),
-    *_keras_hub_head("layers/dense"),
-)
-
-
 # === TF1 ===
 # The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family.
 
@@ -478,14 +372,6 @@ NAME_MAPS: dict[str, NameMap] = {
     "roberta": ROBERTA_NAMES,
     "roberta-prelayernorm": ROBERTA_PRELAYERNORM_NAMES,
 }
-KERAS_HUB_MAPS: dict[str, NameMap] = {
-    "albert": KERAS_HUB_PROJECTED,
-    "bert": KERAS_HUB_BERT,
-    "deberta-v2": KERAS_HUB_DEBERTA,
-    "distilbert": KERAS_HUB_DISTILBERT,
-    "electra": KERAS_HUB_PROJECTED,
-    "roberta": KERAS_HUB_ROBERTA,
-}
 
 
 def hugging_face(
@@ -521,24 +407,3 @@ def prefixes(but: NameMap) -> set[str]:
         return name_map.from_ours(WORDS).removeprefix(name_map.prefix)
 
     return {each.prefix for each in NAME_MAPS.values() if words(each) == words(but)} - {but.prefix, ""}
-
-
-def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:
-    """Returns the KerasHub name map of a family.
-
-    Args:
-        model_type: the family.
-        projected: whether a linear map follows the embeddings, in the families that can have one.
-
-    Raises:
-        ValueError: the family is not supported here or in KerasHub.
-    """
-    if families.family(model_type).keras_hub is None:
-        there = sorted(name for name, row in families.FAMILIES.items() if row.keras_hub)
-        raise ValueError(
-            f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}. "
-            f"Received: {model_type!r}; use another format."
-        )
-    name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
-    always = families.family(model_type).fixed.get("maps_embeddings", False)
-    return name_map if projected or always or name_map is not KERAS_HUB_PROJECTED else KERAS_HUB_BERT

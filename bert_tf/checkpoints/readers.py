@@ -10,6 +10,7 @@ from absl import logging
 from safetensors import SafetensorError, safe_open
 
 from bert_tf.checkpoints import keras_hub, keras_hub_objects, name_maps, tf1
+from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.name_map import NameMap
 from bert_tf.checkpoints.torch_bin import TorchBin
@@ -349,6 +350,6 @@ def _name_map(form, path, family):
     folder = os.path.dirname(path) or "."
     model_type = family or config_files.model_type_in(folder) or families.DEFAULT
     if form == "keras_hub":
-        return name_maps.of_keras_hub(model_type, config_files.is_projected_in(folder))
+        return keras_hub_name_map(model_type, config_files.is_projected_in(folder))
     settings = config_files.tied_in(folder), config_files.classes_in(folder), config_files.positions_in(folder)
     return name_maps.hugging_face(model_type, *settings)

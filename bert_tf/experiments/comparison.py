@@ -1,361 +1,23 @@
-"""Compares the predictions of two evaluated runs of one task."""
+"""Two runs of one task, evaluated on the same examples: which predictions changed, and whether by chance."""
 
 import collections
 import dataclasses
-import itertools
 import os
-import pathlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.evaluation.entities import parse_entities
-from bert_tf.evaluation.metrics import only_answer, share_below
-from bert_tf.evaluation.results import read_results
-from bert_tf.evaluation.significance import (
-    CLASS_SCORES,
-    CORRELATIONS,
-    BootstrapResult,
-    paired_bootstrap,
-    paired_bootstrap_of_sums,
+from bert_tf.evaluation.metrics import only_answer
+from bert_tf.evaluation.significance import BootstrapResult
+from bert_tf.experiments.prediction_kinds import PredictionKind, RunPredictions, kind_of_table
+from bert_tf.experiments.prediction_tables import (
+    LABEL_COLUMNS,
+    PredictionTable,
+    describe_run,
+    read_prediction_tables,
+    read_run_record,
 )
-from bert_tf.models.config_files import task_in
-from bert_tf.utils.files import read_text
-from bert_tf.utils.json_files import read_object
-from bert_tf.utils.names import HAVE_SEVERAL_LABELS
-
-# === Predictions ===
-# The predictions of an evaluated run, from the files eval_predictions*.tsv in its directory.
-
-
-_NAME = "eval_predictions"
-_RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"
-
-
-@dataclasses.dataclass(frozen=True)
-class PredictionTable:
-    """The predictions of a run for one file of examples, from its predictions file.
-
-    Attributes:
-        path: the file.
-        columns: {name: n cells}, in the order of the file.
-        scores: {metric: score} of this file, from eval_results.txt.
-        labels: names of the model's outputs; () if they have none.
-        separator: separator between the labels of a multi-label example.
-        has_several: whether the task is multi-label; None: unknown.
-        scored_labels: labels that classes are scored on; None: all.
-    """
-
-    path: pathlib.Path
-    columns: Mapping[str, Sequence[str]]
-    scores: Mapping[str, float]
-    labels: tuple[str, ...] = ()
-    separator: str = ","
-    has_several: bool | None = None
-    scored_labels: tuple[str, ...] | None = None
-
-    def labels_in(self, cell: str) -> set[str] | None:
-        """Returns the labels of a multi-label example; None if a cell holds something else.
-
-        A label's name may contain the separator.
-
-        Raises:
-            ValueError: a cell is ambiguous.
-        """
-        first, second = itertools.islice(itertools.chain(_readings(cell, self.labels, self.separator), (None, None)), 2)
-        if second is not None and set(first) != set(second):
-            raise ValueError(
-                f"{self.path}: the labels of an example are ambiguous: {cell!r} may be "
-                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; evaluate the run again with "
-                "another `label_separator`."
-            )
-        return None if first is None else set(first)
-
-    def numbers(self, name: str) -> np.ndarray:
-        """Returns a column as float64 [n]; raises ValueError if it holds something else."""
-        try:
-            return np.array(self.columns[name], np.float64)
-        except ValueError as error:
-            raise ValueError(
-                f"{self.path}: the column {name!r} must hold numbers: {error}. Evaluate the run again."
-            ) from error
-
-    def take(self, indices: Sequence[int]) -> "PredictionTable":
-        """Returns the table with its lines in another order."""
-        taken = {name: [cells[i] for i in indices] for name, cells in self.columns.items()}
-        return dataclasses.replace(self, columns=taken)
-
-
-def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
-    """Returns {"" or "_mismatched", ...: the predictions for that file} of an evaluated run.
-
-    Raises:
-        ValueError: the directory is not that of an evaluated run, or a file in it is damaged.
-    """
-    folder = pathlib.Path(directory)
-    paths = sorted(folder.glob(f"{_NAME}*.tsv")) if folder.is_dir() else []
-    if not paths:
-        what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
-        raise ValueError(
-            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it "
-            "with `do_eval`, or pass another directory."
-        )
-    path = folder / _LABELS_FILE
-    labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
-    separator = _read_run(folder).get("settings", {}).get("label_separator")
-    has_several, tables = HAVE_SEVERAL_LABELS.get((task_in(directory) or {}).get("problem")), {}
-    for path in paths:
-        suffix = path.stem.removeprefix(_NAME)
-        own = read_results(folder, suffix) if suffix else None  # otherwise, they are in eval_results.txt with others
-        scores = _scores_ending(own, "") if own else _scores_ending(read_results(folder) or {}, suffix)
-        tables[suffix] = PredictionTable(path, _columns(path), scores, labels, separator or ",", has_several)
-    return tables
-
-
-def describe_run(directory: str) -> dict[str, Any]:
-    """Returns the facts in a run's files: `task`, its name, and `file`, the last file evaluated during training.
-
-    Either is None if it is not recorded.
-    """
-    files = _read_run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
-    return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
-
-
-def _readings(cell, labels, separator):
-    """Yields the different ways to split a cell into labels at the separator."""
-    if not cell:
-        yield ()
-    for label in filter(None, labels):
-        if cell == label:
-            yield (label,)
-        elif cell.startswith(label + separator):
-            others = [other for other in labels if other != label]
-            yield from ((label, *rest) for rest in _readings(cell[len(label + separator) :], others, separator) if rest)
-
-
-def _columns(path):
-    rows = [line.split("\t") for line in read_text(path).split("\n")]
-    rows = rows[:-1] if rows[-1] == [""] else rows
-    header = rows[0] if rows else []
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(header) or number == 1 and "id" not in row:
-            raise ValueError(
-                f"{path}:{number}: a predictions file needs a header with `id`, and the same number of columns in each "
-                f"line; got {row[:5]}. Evaluate the run again with `do_eval`."
-            )
-    if len(rows) < 2:
-        raise ValueError(f"{path} holds no predictions. Evaluate the run again with `do_eval`.")
-    return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
-
-
-def _scores_ending(scores, suffix):
-    """Returns the metrics with the file's suffix, without this suffix and without "eval_"."""
-    own = {name.removeprefix("eval_"): value for name, value in scores.items() if name.startswith("eval_")}
-    return {name.removesuffix(suffix): value for name, value in own.items() if name.endswith(suffix)}
-
-
-def _read_run(folder):
-    path = folder / _RUN_FILE
-    return read_object(path, "the record of a run", "evaluate the run again") if path.exists() else {}
-
-
-# === Kinds ===
-# Kinds of predictions files: which predictions are correct, and each example's contribution to a metric.
-
-
-Measure = Callable[
-    ["RunPredictions", "RunPredictions", int, int], BootstrapResult
-]  # of two runs, samples and seed; the difference a - b
-
-
-@dataclasses.dataclass(frozen=True)
-class RunPredictions:
-    """The predictions of one run for n examples.
-
-    Attributes:
-        gold: the true labels as text; [] if there are none to show.
-        given: the run's predictions as text.
-        goodness: float [n], higher is better; for predictions that are right or wrong, 1 if right.
-        sums: {metric: each example's contribution, float [n, k]} for metrics that are based on sums.
-        predictions: `gold` and `given` as numbers, for metrics by name; None: not available.
-        num_classes: number of classes in `predictions`.
-        is_right_or_wrong: whether predictions are right or wrong, rather than better or worse by degrees.
-    """
-
-    gold: Sequence[str]
-    given: Sequence[str]
-    goodness: np.ndarray
-    sums: Mapping[str, np.ndarray]
-    predictions: tuple[np.ndarray, np.ndarray] | None = None
-    num_classes: int | None = None
-    is_right_or_wrong: bool = True
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """One kind of predictions files.
-
-    Attributes:
-        columns: its columns in addition to `id`, `probability` and texts.
-        gold: columns that are equal in two runs on the same examples.
-        read: function from the file to the predictions.
-        measures: {metric: how two runs are compared}.
-        fits: whether a file with these columns is of this kind.
-    """
-
-    columns: tuple[str, ...]
-    gold: tuple[str, ...]
-    read: Callable[[PredictionTable], RunPredictions]
-    measures: Mapping[str, Measure]
-    fits: Callable[[PredictionTable], bool] = lambda table: True
-
-    def texts(self, table: PredictionTable) -> list[str]:
-        """Returns n texts, the columns besides the predictions, joined with a bar."""
-        names = [name for name in table.columns if name not in {"id", "probability", *self.columns}]
-        columns = [table.columns[name] for name in names] or [[""] * len(table.columns["id"])]
-        return [" | ".join(cells) for cells in zip(*columns, strict=True)]
-
-
-def kind_of_table(table: PredictionTable) -> Kind:
-    """Returns the kind of a predictions file; raises ValueError if it is unknown."""
-    for kind in KINDS:
-        if set(kind.columns) <= table.columns.keys() and kind.fits(table):
-            return kind
-    raise ValueError(
-        f"{table.path} does not hold predictions of a task that can be compared; it has the columns "
-        f"{', '.join(table.columns)}. Evaluate the run again with `do_eval`."
-    )
-
-
-def _by_name(metric):
-    def compare(a, b, samples, seed):
-        (gold, ours), (_, theirs) = a.predictions, b.predictions
-        return paired_bootstrap(metric, gold, ours, theirs, samples, seed, a.num_classes)
-
-    return compare
-
-
-def _by_sums(metric, score):
-    return lambda a, b, samples, seed: paired_bootstrap_of_sums(score, a.sums[metric], b.sums[metric], samples, seed)
-
-
-def _ratio(above, below):
-    return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
-
-
-def _mean(sums):
-    return _ratio(sums[:, 0], sums[:, 1])
-
-
-# Metrics from float [s, 3]: the numbers of correct, predicted and true items.
-_COUNTED = {
-    "f1": lambda sums: _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2]),
-    "precision": _mean,
-    "recall": lambda sums: _ratio(sums[:, 0], sums[:, 2]),
-}
-
-
-def _with_ones(values):
-    return np.stack([values, np.ones(len(values))], 1).astype(np.float64)
-
-
-def _count_sums(counts, **others):
-    """Returns the sums of f1, precision and recall, of counts float [n, 3], and `others`."""
-    return {**dict.fromkeys(_COUNTED, np.asarray(counts, np.float64).reshape(-1, 3)), **others}
-
-
-def _read_classes(table):
-    """Predictions of a label that is not scored are wrong, and no class of their own."""
-    gold, given = table.columns["label"], table.columns["prediction"]
-    names = table.scored_labels or sorted({*table.labels, *gold, *given})  # in the order of ids: sorted as strings
-    width = max(3, len(names)) if table.scored_labels else len(names)  # a mean over the labels, even if two are left
-    index = {name: i for i, name in enumerate(names)}
-    ids = tuple(np.array([index.get(name, width) for name in column]) for column in (gold, given))
-    return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, width)
-
-
-def _read_label_sets(table):
-    """Multi-label predictions: n * L binary decisions, as evaluated by run_classifier."""
-    gold, given = table.columns["label"], table.columns["prediction"]
-    read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
-    if strange := [cell for cell, labels in read.items() if labels is None]:
-        raise ValueError(
-            f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}. "
-            f"Got {strange[0]!r}. Evaluate the run again with `do_eval`."
-        )
-    sides = [[read[cell] for cell in column] for column in (gold, given)]
-    pairs, width = list(zip(*sides, strict=True)), len(table.labels)
-    counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
-    decisions = np.array([[width - len(a ^ b), width] for a, b in pairs], np.float64)
-    right = np.array([a == b for a, b in pairs], np.float64)
-    return RunPredictions(gold, given, right, _count_sums(counts, accuracy=decisions))
-
-
-def _has_several(table):
-    """The task determines it; otherwise, a cell that is not one of the model's labels has none or several of them."""
-    if table.has_several is not None:
-        return table.has_several
-    cells = {*table.columns["label"], *table.columns["prediction"]}
-    return (
-        bool(table.labels)
-        and not cells <= set(table.labels)
-        and all(table.labels_in(cell) is not None for cell in cells)
-    )
-
-
-def _read_numbers(table):
-    """Correlations depend on the order only, and scales may differ, as for cosines. So a prediction is as good as its
-    rank among all predictions is close to the true one's."""
-    gold, given = table.numbers("label"), table.numbers("prediction")
-    goodness = -np.abs(share_below(gold) - share_below(given))
-    shown = table.columns["label"], table.columns["prediction"]
-    return RunPredictions(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
-
-
-def _read_tags(table):
-    sides = [[cell.split(" ") for cell in table.columns[name]] for name in ("tags", "predicted_tags")]
-    pairs = list(zip(*sides, strict=True))
-    words = np.array([[sum(a == b for a, b in zip(*pair, strict=True)), len(pair[0])] for pair in pairs], np.float64)
-    found = [tuple(set(parse_entities(tags)) for tags in pair) for pair in pairs]
-    counts = [(len(a & b), len(b), len(a)) for a, b in found]
-    right = np.array([a == b for a, b in found], np.float64)
-    return RunPredictions(
-        table.columns["tags"], table.columns["predicted_tags"], right, _count_sums(counts, accuracy=words)
-    )
-
-
-def _read_answers(table):
-    exact, f1 = table.numbers("exact"), table.numbers("f1")
-    sums = {"exact": _with_ones(exact), "f1": _with_ones(f1)}
-    return RunPredictions(table.columns["answer"], table.columns["prediction"], exact, sums)
-
-
-def _read_ranks(table):
-    ranks = table.numbers("place")
-    sums = {f"recall_at_{k}": _with_ones((ranks <= k).astype(float)) for k in (1, 10)}
-    sums |= {"mrr": _with_ones(1 / ranks), "mrr_at_10": _with_ones(np.where(ranks <= 10, 1 / ranks, 0))}
-    return RunPredictions([], [f"place {rank:.0f}" for rank in ranks], 1 / ranks, sums, is_right_or_wrong=False)
-
-
-_COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
-_LABELLED = ("label", "prediction")
-_OF_SOME_CLASSES = ("accuracy", "f1", "precision", "recall")  # metrics that can leave out classes
-KINDS = (
-    Kind(_LABELLED, ("label",), _read_numbers, {name: _by_name(name) for name in CORRELATIONS},
-         lambda table: bool(CORRELATIONS.keys() & table.scores.keys())),
-    Kind(_LABELLED, ("label",), _read_label_sets, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}, _has_several),
-    Kind(_LABELLED, ("label",), _read_classes, {name: _by_name(name) for name in CLASS_SCORES}),
-    Kind(("tags", "predicted_tags"), ("tags",), _read_tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
-    Kind(("answer", "prediction", "exact", "f1"), ("answer",), _read_answers,
-         {name: _by_sums(name, _mean) for name in ("exact", "f1")}),
-    Kind(("place",), (), _read_ranks,
-         {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr", "mrr_at_10")}),
-)  # fmt: skip
-
-
-# === Runs ===
-# Two runs of one task, evaluated on the same examples: which predictions changed, and whether by chance.
 
 
 class Change(NamedTuple):
@@ -459,9 +121,9 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
     only_in, measures, renamed = ((), ()), kind.measures, _renamed_since(first, second)
     if renamed:
         first = _rename_labels(first, renamed)
-    if kind.read is _read_classes and first.labels and second.labels and {*first.labels} != {*second.labels}:
+    if kind.partial_measures and first.labels and second.labels and {*first.labels} != {*second.labels}:
         first, second, only_in = _on_shared_labels(kind, first, second)
-        measures = {name: measures[name] for name in _OF_SOME_CLASSES}
+        measures = {name: measures[name] for name in kind.partial_measures}
     first, second = _share_labels(first, second)
     second = _align(kind, first, second)
     before, after = kind.read(first), kind.read(second)
@@ -477,13 +139,13 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
 
 def _renamed_since(first, second):
     """Returns {old name: new name} if the second run was trained from a classifier with the first run's labels."""
-    retrained = _read_run(second.path.parent).get("retrained_from") or {}
+    retrained = read_run_record(second.path.parent).get("retrained_from") or {}
     one_label = first.has_several is False and retrained.get("labels") == list(first.labels)
     return retrained.get("renamed") or {} if one_label else {}
 
 
 def _rename_labels(table, renamed):
-    columns = {name: [renamed.get(label, label) for label in table.columns[name]] for name in _LABELLED}
+    columns = {name: [renamed.get(label, label) for label in table.columns[name]] for name in LABEL_COLUMNS}
     labels = tuple(sorted(renamed.get(label, label) for label in table.labels))
     return dataclasses.replace(table, columns={**table.columns, **columns}, labels=labels)
 
@@ -542,7 +204,7 @@ def _share_labels(first, second):
         raise _labels_error(first, second)
     labels = first.labels or second.labels
     if not labels and "label" in first.columns:
-        labels = tuple(sorted({cell for table in (first, second) for name in ("label", "prediction")
+        labels = tuple(sorted({cell for table in (first, second) for name in LABEL_COLUMNS
                                for cell in table.columns[name]}))  # fmt: skip
     return (dataclasses.replace(table, labels=labels) for table in (first, second))
 
@@ -555,7 +217,7 @@ def _labels_error(first, second):
     )
 
 
-def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
+def _align(kind: PredictionKind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
     """Returns the second file in the order of the first.
 
     Raises:

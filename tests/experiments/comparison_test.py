@@ -14,8 +14,10 @@ from bert_tf.evaluation.error_reports.common import Shown, write_table
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
-from bert_tf.experiments.comparison import KINDS, compare_runs, kind_of_table, read_prediction_tables
+from bert_tf.experiments.comparison import compare_runs
 from bert_tf.experiments.comparison_page import build_comparison_page, comparison_lines
+from bert_tf.experiments.prediction_kinds import KINDS, kind_of_table
+from bert_tf.experiments.prediction_tables import read_prediction_tables
 
 LABELLED = ("id", "label", "prediction", "probability", "text")
 

@@ -2,7 +2,7 @@
 
 import random
 
-from bert_tf.serving.server.batching import BatchItem, LengthQueue
+from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
 
 
 def fill(queue, lengths, group="one"):

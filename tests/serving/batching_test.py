@@ -12,9 +12,10 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError, invalid
-from bert_tf.serving.server.batching import Batcher, group_of, lengths_of
+from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.options import BatchingLimits, read_parameters
 from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.request_rows import batching_group, estimate_lengths
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from tests.serving.models import serve_quickly
 
@@ -269,27 +270,27 @@ def test_which_requests_may_share_a_batch():
         return {name: np.zeros((rows, width), np.int32) for name in ("ids", "mask")}
 
     spans = signature({"ids": IDS, "mask": MASK}, WIDE)
-    assert group_of(spans, ids(1, 8)) == group_of(spans, ids(3, 8)) != group_of(spans, ids(1, 9))
-    assert group_of(spans, {"ids": np.zeros((1, 8), np.int32), "mask": np.zeros((2, 8), np.int32)}) is None
-    assert group_of(signature(), texts("a")) == group_of(signature(), texts("b", "c"))
-    assert group_of(signature(outputs=WIDE), texts("a")) is None
-    assert group_of(signature(), texts()) is None
+    assert batching_group(spans, ids(1, 8)) == batching_group(spans, ids(3, 8)) != batching_group(spans, ids(1, 9))
+    assert batching_group(spans, {"ids": np.zeros((1, 8), np.int32), "mask": np.zeros((2, 8), np.int32)}) is None
+    assert batching_group(signature(), texts("a")) == batching_group(signature(), texts("b", "c"))
+    assert batching_group(signature(outputs=WIDE), texts("a")) is None
+    assert batching_group(signature(), texts()) is None
     scalar = signature({"text": TEXT, "k": Endpoint("k:0", tf.int32, ())})
-    assert group_of(scalar, texts("a") | {"k": np.array(3, np.int32)}) is None
+    assert batching_group(scalar, texts("a") | {"k": np.array(3, np.int32)}) is None
     whole = signature(outputs={"all": Endpoint("all:0", tf.float32, ())})
-    assert group_of(whole, texts("a")) is None
+    assert batching_group(whole, texts("a")) is None
 
 
 def test_the_length_of_a_row():
-    assert lengths_of(texts("", "x" * 40)) == [2, 12]
-    assert lengths_of(texts("x" * 40) | {"context": np.array([b"y" * 80], object)}) == [32]
-    assert lengths_of({"ids": np.zeros((2, 3, 5)), "mask": np.zeros((2, 3, 5))}) == [15, 15]
+    assert estimate_lengths(texts("", "x" * 40)) == [2, 12]
+    assert estimate_lengths(texts("x" * 40) | {"context": np.array([b"y" * 80], object)}) == [32]
+    assert estimate_lengths({"ids": np.zeros((2, 3, 5)), "mask": np.zeros((2, 3, 5))}) == [15, 15]
     choices = {"choices": np.array([[b"x" * 40, b"x"], [b"", b""]], object)}
-    assert lengths_of(choices) == [24, 4]
-    assert lengths_of(choices | {"context": np.array([b"y" * 80, b""], object)}) == [64, 4]
-    assert lengths_of({"choices": np.full([1, 4096], b"", object)}) == [8192]  # no other of them fits beside it
-    assert lengths_of({"choices": np.empty([1, 0], object)}) == [2]
-    assert lengths_of(choices, most=7) == [14, 4]
+    assert estimate_lengths(choices) == [24, 4]
+    assert estimate_lengths(choices | {"context": np.array([b"y" * 80, b""], object)}) == [64, 4]
+    assert estimate_lengths({"choices": np.full([1, 4096], b"", object)}) == [8192]  # no other of them fits beside it
+    assert estimate_lengths({"choices": np.empty([1, 0], object)}) == [2]
+    assert estimate_lengths(choices, most=7) == [14, 4]
 
 
 def test_the_parameters_file(tmp_path, log):

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.cli.common_flags import FINE_TUNING
-from bert_tf.cli.fine_tuning_run import with_trained_options
+from bert_tf.cli.fine_tuning_plan import with_trained_options
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask

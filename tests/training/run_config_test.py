@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
-from bert_tf.cli.fine_tuning_run import batch_settings, plan_training
+from bert_tf.cli.fine_tuning_plan import batch_settings, plan_training
 from bert_tf.cli.options_from_flags import make_run_config
 from bert_tf.cli.program import compiles
 from bert_tf.training import distribution

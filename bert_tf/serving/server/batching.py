@@ -1,259 +1,25 @@
-"""Server-side batching of requests: a queue sorted by length, and the threads that process it."""
+"""Server-side batching of requests: the threads that compute the rows of a queue, and a version's batcher."""
 
-import bisect
-import collections
 import contextlib
 import dataclasses
 import functools
-import operator
 import os
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from absl import logging
 
 from bert_tf.serving.limits import ServingError, failed_precondition, unavailable
 from bert_tf.serving.server import metrics, options
+from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
 from bert_tf.serving.server.options import BatchingLimits, read_batching
 from bert_tf.serving.server.predict import INTERNAL, Call
-from bert_tf.serving.server.signatures import Signature
-
-# === Rows of requests ===
-# Which requests may share a batch, the length of each row, and the split of the results.
-
-
-BYTES_PER_TOKEN = 4  # of English, with its spaces; a low estimate, so that a batch stays within its budget
-SPECIAL_TOKENS = 2
-
-
-def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | None:
-    """Returns the key that requests of one version must share to be batched together; None: never batched.
-
-    Rows can be batched, and results split, if every tensor has one entry per row. A result whose
-    width depends on the texts (named entities, hidden states) would become as wide as a neighbor's: such
-    a request is computed alone, unless all inputs are arrays whose widths agree.
-    """
-    arrays = [inputs[alias] for alias in signature.inputs if alias in inputs]
-    if not arrays or any(not array.ndim or len(array) != len(arrays[0]) for array in arrays) or not len(arrays[0]):
-        return None
-    if not all(endpoint.has_rows for endpoint in (*signature.inputs.values(), *signature.outputs.values())):
-        return None
-    fixed = all(array.ndim > 1 for array in arrays)
-    if not fixed and not all(endpoint.has_fixed_rows for endpoint in signature.outputs.values()):
-        return None
-    shapes = tuple((alias, inputs[alias].dtype.str, inputs[alias].shape[1:]) for alias in sorted(inputs))
-    return signature.key, shapes
-
-
-def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN) -> list[int]:
-    """Estimates the tokens of each row: of strings from their bytes, of arrays from their width.
-
-    Strings of several inputs, such as question and context, add up; arrays, such as ids and mask, do not. For a
-    row with several strings (choices), each counts as long as the longest.
-
-    Args:
-        inputs: {alias: array}, with the same number of rows, at least one.
-        most: maximum tokens read per sequence of strings; 0: all.
-        bytes_per_token: of strings; with 1, the estimate is an upper bound.
-    """
-    arrays = list(inputs.values())
-    rows = len(arrays[0])
-    width = max((int(np.prod(array.shape[1:])) for array in arrays if array.dtype != object), default=0)
-    texts = [
-        [max(map(len, row), default=0) for row in array.reshape(rows, -1).tolist()]
-        for array in arrays
-        if array.dtype == object
-    ]
-    if not texts:
-        return [max(1, width)] * rows
-    several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
-    lengths = (SPECIAL_TOKENS + sum(each) // bytes_per_token for each in zip(*texts, strict=True))
-    return [width + several * (min(length, most) if most else length) for length in lengths]
-
-
-def stack_inputs(rows: Sequence["BatchItem"]) -> dict[str, np.ndarray]:
-    """Returns the inputs of a batch, {alias: array}: row i of each is that of rows[i]."""
-    stacked = {}
-    for alias in rows[0].task.inputs:
-        items = [row.task.inputs[alias][row.index] for row in rows]
-        if isinstance(items[0], bytes):
-            stacked[alias] = np.empty(len(items), object)  # np.array would use its own string types
-            stacked[alias][:] = items
-        else:
-            stacked[alias] = np.stack(items)
-    return stacked
-
-
-def combine_answers(parts, count: int) -> dict[str, np.ndarray]:
-    """Returns the result of one request from parts [(indices of its rows, {alias: array})], which cover all rows."""
-    if len(parts) == 1 and parts[0][0] == list(range(count)):
-        return parts[0][1]
-    answer = {}
-    for alias, first in parts[0][1].items():
-        whole = np.empty((count, *first.shape[1:]), first.dtype)
-        for indices, arrays in parts:
-            whole[indices] = arrays[alias]
-        answer[alias] = whole
-    return answer
-
-
-# === Queue ===
-# Waiting rows, sorted by length so that batches need little padding. It has no threads and no clock.
-
-
-@dataclasses.dataclass(eq=False, slots=True)
-class BatchItem:
-    """One text, or one example, of a request.
-
-    Attributes:
-        task: the request, opaque to the queue.
-        index: index of the row in the request.
-        length: estimated tokens of the row.
-        number: position in the order of arrival; set by the queue.
-        taken: whether it has left the queue; set by the queue.
-    """
-
-    task: Any
-    index: int
-    length: int
-    number: int = -1
-    taken: bool = False
-
-
-@dataclasses.dataclass(eq=False, slots=True)
-class _Request:
-    """The rows of a request in order, some of which may be in batches already, and the number of waiting ones."""
-
-    group: Hashable
-    rows: collections.deque[BatchItem] = dataclasses.field(default_factory=collections.deque)
-    waiting: int = 0
-
-
-_rank = operator.attrgetter("length", "number")
-
-
-class LengthQueue:
-    """A queue of rows by group; only rows of one group may share a batch.
-
-    Requests take turns: each batch has a row of the request whose turn it is, so that a short request waits for one
-    batch of each of the others, not for thousands of earlier rows.
-
-    Args:
-        max_rows: maximum rows per batch.
-        max_tokens: maximum tokens per batch, with padding: rows times the longest. A longer row is computed alone.
-    """
-
-    def __init__(self, max_rows: int, max_tokens: int):
-        self._max_rows, self._max_tokens = max_rows, max_tokens
-        self._sorted: dict[Hashable, list[BatchItem]] = {}
-        self._requests: collections.OrderedDict[Hashable, _Request] = collections.OrderedDict()
-        self._count = 0
-
-    def __len__(self):
-        """The number of waiting rows."""
-        return sum(map(len, self._sorted.values()))
-
-    def add(self, group: Hashable, row: BatchItem):
-        """Adds a row."""
-        row.number, self._count = self._count, self._count + 1
-        bisect.insort(self._sorted.setdefault(group, []), row, key=_rank)
-        request = self._requests.setdefault((group, row.task), _Request(group))
-        request.rows.append(row)
-        request.waiting += 1
-
-    def load(self, most: int) -> int:
-        """Returns the number of waiting rows, counting at most `most` per request."""
-        return sum(min(request.waiting, most) for request in self._requests.values())
-
-    def next(self) -> BatchItem | None:
-        """Returns the row for the next batch: the first waiting row of the request whose turn it is."""
-        if not self._requests:
-            return None
-        rows = next(iter(self._requests.values())).rows
-        while rows[0].taken:
-            rows.popleft()
-        return rows[0]
-
-    def peek(self) -> tuple[Hashable, int, int] | None:
-        """Returns (group, start, end): the slice of the group's sorted rows for the next batch.
-
-        It contains `next`, so that no row waits forever, and the rows nearest to it in length.
-        """
-        seed = self.next()
-        if seed is None:
-            return None
-        group = next(iter(self._requests.values())).group
-        rows = self._sorted[group]
-        start = bisect.bisect_left(rows, _rank(seed), key=_rank)
-        end = start + 1
-        while end - start < self._max_rows:
-            shorter = self._cost_below(rows, start, end)
-            longer = self._cost_above(rows, start, end)
-            if shorter is None and longer is None:
-                break
-            if longer is None or (shorter is not None and shorter <= longer):
-                start -= 1
-            else:
-                end += 1
-        return group, start, end
-
-    def take(self) -> tuple[Hashable, list[BatchItem]] | None:
-        """Returns (group, rows) of the next batch, and removes the rows from the queue; None if it is empty."""
-        found = self.peek()
-        if found is None:
-            return None
-        group, start, end = found
-        rows = self._sorted[group]
-        batch = rows[start:end]
-        del rows[start:end]
-        if not rows:
-            del self._sorted[group]
-        self._requests.move_to_end(next(iter(self._requests)))
-        for row in batch:
-            row.taken = True
-            request = self._requests[group, row.task]
-            request.waiting -= 1
-            if not request.waiting:
-                del self._requests[group, row.task]
-        return group, batch
-
-    def is_full(self) -> bool:
-        """Whether the next batch is already as large as possible."""
-        found = self.peek()
-        if found is None:
-            return False
-        group, start, end = found
-        longest = self._sorted[group][end - 1].length
-        return end - start >= self._max_rows or (end - start + 1) * longest > self._max_tokens
-
-    def remove(self, group: Hashable, task: Any):
-        """Removes the rows of an abandoned request."""
-        rows = self._sorted.get(group, [])
-        for row in rows:
-            row.taken = row.taken or row.task is task
-        rows[:] = [row for row in rows if not row.taken]
-        if not rows:
-            self._sorted.pop(group, None)
-        self._requests.pop((group, task), None)
-
-    def _cost_below(self, rows, start, end):
-        """Returns the padding for the next shorter row, or None if it does not fit."""
-        longest = rows[end - 1].length
-        if not start or (end - start + 1) * longest > self._max_tokens:
-            return None
-        return longest - rows[start - 1].length
-
-    def _cost_above(self, rows, start, end):
-        """Returns the padding of the others with the next longer row, or None if it does not fit."""
-        if end == len(rows) or (end - start + 1) * rows[end].length > self._max_tokens:
-            return None
-        return (end - start) * (rows[end].length - rows[end - 1].length)
-
+from bert_tf.serving.server.request_rows import batching_group, combine_answers, estimate_lengths, stack_inputs
 
 # === Batching ===
+# One batcher: requests enter its queue, and its threads compute batches of their rows.
 
 
 _LOOK_SECONDS = 0.5  # between checks whether a waiting caller is still connected
@@ -290,10 +56,8 @@ class Batcher:
     """Batches rows of one model, one signature and similar lengths; all models share the threads.
 
     A request of several rows may be split, and its rows computed with those of others. Before each batch, its callers
-    are
-    checked: no further rows are computed for an abandoned request, or if a part of it has failed. A
-    batch that fails is computed again request by request, so that the others get their results. `close` ends the
-    threads.
+    are checked: no further rows are computed for an abandoned request, or if a part of it has failed. A batch that
+    fails is computed again request by request, so that the others get their results. `close` ends the threads.
 
     Args:
         parameters: limits of batches and of the queue.
@@ -331,10 +95,10 @@ class Batcher:
     def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call):
         call.check()
         task = Task(compute, signature, inputs, call)
-        shared = group_of(signature, inputs)
+        shared = batching_group(signature, inputs)
         group = (model_name, id(compute), shared or id(task))
         if shared:
-            task.count, task.lengths = len(next(iter(inputs.values()))), lengths_of(inputs)
+            task.count, task.lengths = len(next(iter(inputs.values()))), estimate_lengths(inputs)
         self._enter(model_name, group, task)
         # Wait until it is done, or until its caller has given up and none of its rows is being computed.
         while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):

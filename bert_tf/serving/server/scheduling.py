@@ -9,8 +9,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert_tf.serving.limits import invalid, unavailable
-from bert_tf.serving.server.batching import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
 from bert_tf.serving.server.predict import Call, Turns
+from bert_tf.serving.server.request_rows import (
+    BYTES_PER_TOKEN,
+    NUM_SPECIAL_TOKENS,
+    batching_group,
+    estimate_lengths,
+)
 from bert_tf.serving.server.signatures import Signature
 from bert_tf.utils import resources
 
@@ -71,8 +76,8 @@ class Sequences:
         if self.positions is None or not rows:
             tokens = self._count_unpadded(inputs)
             return RequestPlan(tokens, tokens)
-        lengths, weights = lengths_of(inputs, self.text_tokens), self._weights(inputs)
-        if rows > 1 and group_of(signature, inputs) is not None:
+        lengths, weights = estimate_lengths(inputs, self.text_tokens), self._weights(inputs)
+        if rows > 1 and batching_group(signature, inputs) is not None:
             parts = _parts(lengths, weights)
             if len(parts) > 1:
                 tokens = sum(self._padded([lengths[row] for row in part]) for part in parts)
@@ -82,7 +87,7 @@ class Sequences:
     def _count_unpadded(self, inputs):
         """Returns the number of tokens of a request without padding."""
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
-        tokens = [len(text) // BYTES_PER_TOKEN + SPECIAL_TOKENS for text in texts]
+        tokens = [len(text) // BYTES_PER_TOKEN + NUM_SPECIAL_TOKENS for text in texts]
         if self.text_tokens:
             tokens = [min(each, self.text_tokens) for each in tokens]
         # A graph may add arrays of one rank with broadcasting, so each size is the largest.
@@ -123,9 +128,9 @@ class Sequences:
         A truncated text has no more tokens than bytes: punctuation has as many, four times as many as words. No
         more than the first 64 KiB of it, or 256 bytes per token, are tokenized.
         """
-        lengths = lengths_of(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
+        lengths = estimate_lengths(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
         most = max(2**16, 256 * self.text_tokens) // _BYTES_OF_A_TOKEN if self.text_tokens else 0
-        to_tokenize = lengths_of(inputs, most, _BYTES_OF_A_TOKEN)
+        to_tokenize = estimate_lengths(inputs, most, _BYTES_OF_A_TOKEN)
         return [
             max(length * max(_SHORT, min(length, self.positions)) // _SHORT, size)
             for length, size in zip(lengths, to_tokenize, strict=True)
