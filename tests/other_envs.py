@@ -1,7 +1,7 @@
 """Environments for slow tests, with torch or an old TensorFlow: bert_tf needs neither, but is compared with them.
 
-BERT_TF_TORCH_PYTHON, BERT_TF_TORCH5_PYTHON and BERT_TF_TORCH_TF_PYTHON name interpreters that are ready; without them
-an environment is made once at the root of the repository, which takes some minutes and a package index.
+BERT_TF_TORCH_PYTHON, BERT_TF_TORCH5_PYTHON and others name interpreters that are ready; without them an environment
+is made once at the root of the repository, which takes some minutes and a package index.
 """
 
 import json
@@ -21,12 +21,13 @@ print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"
 """
 TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime",
          "sentencepiece", "protobuf")  # fmt: skip
+TORCH_MORE = ("sentence-transformers==5.7.*", "captum")  # which build on them
 TORCH5 = ("torch==2.13.0", "transformers==5.*", "numpy", "safetensors", "sentencepiece")
 
 
 def torch_python() -> str:
     """Returns a Python with torch and transformers, onnx and onnxruntime, without TensorFlow."""
-    return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", TORCH)
+    return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", (*TORCH, *TORCH_MORE))
 
 
 def transformers_5_python() -> str:
@@ -73,9 +74,9 @@ def tf_hub_python() -> str:
 
 
 def trec_eval_python() -> str:
-    """Returns a Python with pytrec_eval (`pip install pytrec-eval-terrier`); else skips the test."""
+    """Returns a Python with pytrec_eval."""
     named = os.environ.get("BERT_TF_TREC_EVAL_PYTHON")
-    return named or pytest.skip("needs pytrec_eval: BERT_TF_TREC_EVAL_PYTHON names a Python with it")
+    return named or _environment(".venv-trec-eval", ("numpy", "pytrec-eval-terrier==0.5.*"))
 
 
 def transformers_tf_python() -> str:
