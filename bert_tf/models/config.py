@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bert_tf.models import config_files, families
+from bert_tf.models.family import InputTemplate
 from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief, write_text
 
@@ -421,7 +422,7 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
     return EncoderConfig(**{name: value for name, value in fields.items() if name in known}, extra=extra)
 
 
-def template_for(config: EncoderConfig) -> families.InputTemplate:
+def template_for(config: EncoderConfig) -> InputTemplate:
     """Returns the model's input template: the special tokens around its texts."""
     template = families.family(config.model_type).template
     return dataclasses.replace(template, segments=config.type_vocab_size)

@@ -9,7 +9,8 @@ import pytest
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig, config_for, template_for
 from bert_tf.models.config_files import model_type_in
-from bert_tf.models.families import Family, InputTemplate, published_sizes
+from bert_tf.models.families import published_sizes
+from bert_tf.models.family import Family, InputTemplate
 
 # From the papers: layers, width, heads, feed-forward; rows of the vocabulary.
 PUBLISHED = {
