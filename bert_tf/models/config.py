@@ -1,6 +1,7 @@
 """The configuration of an encoder: a frozen dataclass, stored as JSON in Google's or Hugging Face's format."""
 
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -17,14 +18,6 @@ POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 _MOST = {"num_hidden_layers": 10_000}  # upper limits of fields: shared layers cannot be counted from the weights
 _MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
-# The fields that early bert_config.json files lack.
-_NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
-        "classifier_pooling", "maps_embeddings", "global_rope_theta", "local_rope_theta", "local_attention",
-        "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
-        "classifier_bias", "head_norm", "pos_att_type", "position_buckets", "max_relative_positions",
-        "position_biased_input", "enhanced_mask_decoder", "replaced_token_context",
-        "conv_kernel_size", "conv_act")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +112,7 @@ class EncoderConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    # Early bert_config.json files lack the fields from here on; see _BERT_VALUES.
     has_pooler: bool = True
     first_position: int = 0
     embedding_size: int | None = None
@@ -180,14 +174,7 @@ class EncoderConfig:
         _check_layers(self)
         if self.embedding_width != self.hidden_size:  # a map exists anyway; False keeps equal configurations equal
             object.__setattr__(self, "maps_embeddings", False)
-        implied = _keys_of_family(self)  # which `to_dict` adds
-        extra = {k: v for k, v in self.extra.items() if (k, v) not in implied.items()
-                 and (k not in _SETTINGS or (getattr(self, k) == _SETTINGS[k] and k not in row.stated))}  # fmt: skip
-        for name, switch in row.switches.items():  # or `from_dict` would leave it out
-            extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
-        if self.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
-            extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
-        object.__setattr__(self, "extra", extra)
+        object.__setattr__(self, "extra", _extra_as_read(self))
         object.__setattr__(self, "lora", Lora.of(self.lora))
         if self.pruned_heads is not None:
             object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
@@ -246,7 +233,7 @@ class EncoderConfig:
         if self.pruned_heads is not None:
             values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
         stated = families.family(self.model_type).stated
-        usual = [name for name, value in _SETTINGS.items() if values[name] == value and name not in stated]
+        usual = [name for name, value in _BERT_VALUES.items() if values[name] == value and name not in stated]
         values = {name: value for name, value in values.items() if name not in usual}
         return {**_keys_of_family(self), **self.extra, **values}
 
@@ -262,7 +249,7 @@ class EncoderConfig:
         if "vocab_size" not in values:
             raise ValueError(f"The BERT configuration lacks vocab_size. It has the keys {brief(sorted(values))}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
-        extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
+        extra = {k: v for k, v in values.items() if k not in known or (k in _BERT_VALUES and v == _BERT_VALUES[k])}
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -285,8 +272,12 @@ class EncoderConfig:
         return config
 
 
-# The new fields with BERT's values.
-_SETTINGS = {f.name: f.default for f in dataclasses.fields(EncoderConfig) if f.name in _NEW}
+# The fields that early bert_config.json files lack -> BERT's values, with which they are not written.
+_BERT_VALUES = {
+    field.name: field.default
+    for field in itertools.dropwhile(lambda field: field.name != "has_pooler", dataclasses.fields(EncoderConfig))
+    if field.name != "extra"
+}
 
 
 def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
@@ -318,6 +309,21 @@ def _keys_of_family(config):
     if row.pad_before_positions not in (None, config.first_position - 1):
         keys["pad_token_id"] = config.first_position - 1  # which says where positions begin
     return keys
+
+
+def _extra_as_read(config):
+    """Returns `extra` as `from_dict` makes it of `to_dict`, so that a configuration is equal to the one read again."""
+    row, implied = families.family(config.model_type), _keys_of_family(config)  # which `to_dict` adds
+    extra = {}
+    for key, value in config.extra.items():
+        is_usual = key in _BERT_VALUES and getattr(config, key) == _BERT_VALUES[key] and key not in row.stated
+        if (key, value) not in implied.items() and (key not in _BERT_VALUES or is_usual):
+            extra[key] = value
+    for name, switch in row.switches.items():  # or `from_dict` would leave the field out
+        extra |= {switch: True} if getattr(config, name) != _BERT_VALUES[name] else {}
+    if config.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
+        extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
+    return extra
 
 
 def _check_field(field, value):
