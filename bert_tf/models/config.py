@@ -225,6 +225,9 @@ class EncoderConfig:
     def to_dict(self) -> dict[str, Any]:
         """Returns a flat dict, including unknown keys, from which `from_dict` restores an equal configuration.
 
+        A field that differs from what the family fixes is not restored, and only `save` rejects it: `bert_tf.save`
+        writes the weights, too, which tell `bert_tf.load` whether an ELECTRA has a pooler, as KerasHub's do.
+
         Fields that early bert_config.json files lack are only included if they differ from BERT's, so that files stay
         unchanged.
         """
@@ -253,7 +256,12 @@ class EncoderConfig:
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes JSON to `path`."""
+        """Writes JSON to `path`.
+
+        Raises:
+            ValueError: a field differs from what the family fixes, so `load` could not restore it.
+        """
+        _check_fixed(self)
         write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @classmethod
@@ -409,6 +417,20 @@ def _check_positions(c):
         good = c.position_buckets > 1 and c.position_buckets // 2 < most - 1
         must = f"at least 2, and less than twice the largest distance, {most - 1}"
         _require(good, "position_buckets", must, c.position_buckets)
+
+
+def _check_fixed(config):
+    """Raises ValueError, naming the fields, if some differ from what the family fixes, with which files are read."""
+    row, known = families.family(config.model_type), config.__dataclass_fields__
+    fixed = {name: value for name, value in row.fixed.items() if name in known}
+    read = dataclasses.replace(config, **fixed)  # as `from_dict` makes it, with `maps_embeddings` as it is kept
+    wrong = [name for name in fixed if getattr(config, name) != getattr(read, name)]
+    if wrong:
+        must, received = (", ".join(f"{name}={getattr(c, name)!r}" for name in wrong) for c in (read, config))
+        raise ValueError(
+            f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because its file is "
+            f"always read so. Received: {received}; change this, or use another model_type."
+        )
 
 
 def _require(good, setting, must, received):

@@ -69,6 +69,28 @@ def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path)
         assert config.extra.keys() <= set(row.switches.values())  # so that none stay if the family changes
 
 
+@pytest.mark.parametrize(
+    ("fields", "must", "received"),
+    [
+        ({"model_type": "electra"}, "has_pooler=False, classifier_act='gelu'", "has_pooler=True, classifier_act=None"),
+        (
+            {"model_type": "distilbert", "has_pooler": False, "classifier_act": "relu"},
+            "type_vocab_size=0",
+            "type_vocab_size=2",
+        ),
+        ({"model_type": "albert", "embedding_size": 768}, "maps_embeddings=True", "maps_embeddings=False"),
+    ],
+)
+def test_what_a_family_does_not_have_is_not_saved(fields, must, received, tmp_path):
+    message = (
+        f"A configuration with model_type={fields['model_type']!r} must have {must} to be saved, because its file is "
+        f"always read so. Received: {received}; change this, or use another model_type."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        EncoderConfig(vocab_size=9, **fields).save(tmp_path / "config.json")
+    assert not list(tmp_path.iterdir())
+
+
 def test_positions_that_begin_elsewhere_are_read_again():
     shape = {"vocab_size": 77, "hidden_size": 30, "num_attention_heads": 5, "max_position_embeddings": 37}
     config = EncoderConfig(model_type="roberta", first_position=6, classifier_act="tanh", has_pooler=False, **shape)
