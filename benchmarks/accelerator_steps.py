@@ -25,7 +25,7 @@ FIGURES = "figures.json"
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What is computed, in rows of `length` tokens; models are names in `families.BERT`.
+    """What is computed, in rows of `length` tokens; models are names in `sizes.BERT`.
 
     Attributes:
         side, products: matrices whose product is the device's best, and how many are timed.
@@ -106,7 +106,7 @@ class Run:
 def config_of(name: str, **changes):
     """Returns the `EncoderConfig` of a published size."""
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.models.families import BERT
+    from bert_tf.models.sizes import BERT
 
     return EncoderConfig(**{**BERT[name], **changes})
 

@@ -99,7 +99,7 @@ def _model(options, folder):
     from bert_tf.checkpoints.loading import save_description
     from bert_tf.checkpoints.tf1 import write_tf1
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.models.families import BERT
+    from bert_tf.models.sizes import BERT
     from bert_tf.tasks.base import TrainedTask
     from bert_tf.tasks.classification import ClassificationTask
     from bert_tf.tasks.registry import save_task

@@ -22,7 +22,7 @@ MODERNBERT = {  # changes to `config`
 DEBERTA = {  # likewise; fewer buckets than most texts have tokens
     "model_type": "deberta-v2", "type_vocab_size": 0, "has_pooler": False, "classifier_act": "gelu",
     "hidden_act": "gelu", "layer_norm_eps": 1e-7, "pos_att_type": ("p2c", "c2p"), "position_buckets": 6,
-    "position_biased_input": False,
+    "position_biased_input": False, "replaced_token_context": True,
     "extra": {"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},  # in its config.json
 }  # fmt: skip
 

@@ -24,8 +24,9 @@ from bert_tf.checkpoints.writer_base import (
     write_labels,
 )
 from bert_tf.models import families
-from bert_tf.models.config import ACTIVATION_FIELDS, EncoderConfig
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
+from bert_tf.models.config_keys import ACTIVATION_FIELDS
 from bert_tf.models.sentence_transformers_files import (
     CROSS_ENCODER,
     MODULES,

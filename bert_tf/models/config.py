@@ -1,146 +1,23 @@
 """The configuration of an encoder: a frozen dataclass, stored as JSON in Google's or Hugging Face's format."""
 
 import dataclasses
+import itertools
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models import config_files, families
+from bert_tf.models import config_files, config_keys, families
+from bert_tf.models.family import InputTemplate
 from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief, write_text
 
-# === Config keys ===
-# The keys of config.json that are not fields of `EncoderConfig`: read elsewhere, rejected, or without effect.
-#
-# Every key that the configuration classes of Transformers read is a field, or in exactly one of the tables below. An
-# unknown key is kept, as in google-research/bert, and logged once.
-
-
-# The task of a head, the names of its outputs, the activation of a CrossEncoder, the tokenizer, where positions begin.
-READ = frozenset(
-    {"architectures", "head_class", "id2label", "num_labels", "pad_token_id", "problem_type",
-     "sbert_ce_default_activation_function", "sentence_transformers", "tokenizer_class"}
-)  # fmt: skip
-# Key -> the supported values, and what they mean; every other value is rejected.
-COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "position_embedding_type": (("absolute", None), "positions are learned embeddings"),
-    "add_cross_attention": ((False, None), "the encoder attends to its own text only"),
-    "cross_attention_hidden_size": ((None,), "the encoder attends to its own text only"),
-    "is_encoder_decoder": ((False, None), "a model is a single encoder"),
-    "quantization_config": ((None,), "weights are floating-point numbers"),
-    "rope_scaling": ((None,), "positions are not scaled"),
-}
-# The same for rotary positions. Transformers' ModernBERT ignores the key; published files have the default of BERT's
-# class, or "sans_pos" (as in mmBERT and Ettin), which ModernBERT's training code calls embeddings without positions.
-COMPUTED_IF_ROTARY: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "position_embedding_type": (("absolute", "sans_pos", None), "positions are rotary"),
-}
-# As COMPUTED, for one class: the suffix of its name -> its table.
-COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
-    "ElectraForMultipleChoice": {
-        "summary_type": (("first",), "the first token represents a text"),
-        "summary_use_proj": ((True,), "a linear projection precedes the last layer"),
-        "summary_activation": (("gelu",), "gelu follows the projection"),
-    }
-}
-# Reason why they have no effect -> keys.
-WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
-    "dropout of heads and embeddings during training, for which hidden_dropout_prob is used": frozenset(
-        {"classifier_dropout", "classifier_dropout_prob", "embedding_dropout", "qa_dropout", "seq_classif_dropout",
-         "summary_last_dropout", "cls_dropout", "pooler_dropout"}
-    ),
-    "how Transformers computes the same numbers, and what it returns": frozenset(
-        {"_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
-         "_experts_implementation_internal", "_output_attentions", "attn_implementation", "chunk_size_feed_forward",
-         "deterministic_flash_attn", "dtype", "gradient_checkpointing", "initializer_cutoff_factor",
-         "output_attentions", "output_hidden_states", "output_past", "reference_compile", "repad_logits_with_grad",
-         "return_dict", "sparse_pred_ignore_index", "sparse_prediction", "tf_legacy_loss", "torch_dtype", "torchscript",
-         "use_bfloat16", "use_cache", "xla_device"}
-    ),
-    "text generation": frozenset(
-        {"bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
-         "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
-         "forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size",
-         "num_beam_groups", "num_beams", "num_return_sequences", "output_scores", "prefix", "remove_invalid_values",
-         "repetition_penalty", "return_dict_in_generate", "suppress_tokens", "task_specific_params", "temperature",
-         "tie_encoder_decoder", "top_k", "top_p", "typical_p"}
-    ),
-    "ids that come from the tokenizer files": frozenset(
-        {"bos_token_id", "cls_token_id", "decoder_start_token_id", "eos_token_id", "mask_token_id", "sep_token_id",
-         "unk_token_id"}
-    ),
-    "names and versions": frozenset(
-        {"_commit_hash", "_name_or_path", "finetuning_task", "label2id", "language", "name", "name_or_path",
-         "transformers_version"}
-    ),
-    "keys of google-research's own files, which its own code ignores": frozenset(
-        {"backward_compatible", "directionality", "down_scale_factor", "gap_size", "net_structure_type",
-         "num_memory_blocks", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-         "pooler_size_per_head", "pooler_type"}
-    ),
-    "the base of rotary positions in classes other than ModernBERT, whose keys for it are followed": frozenset(
-        {"rope_theta"}
-    ),
-    "keys of classes other than the one that reads them (COMPUTED_BY), or of old versions": frozenset(
-        {"summary_activation", "summary_type", "summary_use_proj", "tie_weights_"}
-    ),
-}  # fmt: skip
-
-
-def check_keys(values: Mapping[str, Any]):
-    """Raises ValueError, naming the key, if a configuration, with our names, has an unsupported setting."""
-    named = values.get("architectures")
-    classes = named if isinstance(named, list) else []
-    computed = {**COMPUTED, **(COMPUTED_IF_ROTARY if values.get("global_rope_theta") is not None else {})}
-    rules = [computed, *(rules for name, rules in COMPUTED_BY.items() if name in classes)]
-    for key, (allowed, reason) in ((key, rule) for each in rules for key, rule in each.items()):
-        if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
-            stated = ", ".join(json.dumps(value) for value in allowed if value is not None or len(allowed) == 1)
-            raise ValueError(
-                f"{key} must be {stated} or absent, because {reason} here. Received: {brief(values[key])}; use another "
-                "model."
-            )
-
-
-def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
-    """Logs, once per file, the unknown keys, which have no effect.
-
-    Args:
-        path: path of the file.
-        values: contents of the file.
-        known: keys that the reader of the configuration accepts in addition to those of this file.
-    """
-    tables = READ.union(known, COMPUTED, *WITHOUT_EFFECT.values(), *COMPUTED_BY.values())
-    if unknown := sorted(key for key in values if key not in tables):
-        config_files.warn_of_unknown_keys(path, tuple(unknown))
-
-
-# === Config ===
-
-
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
-ACTIVATION_FIELDS = ("hidden_act", "classifier_act", "conv_act")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 
-# The word "gelu" means two functions: in google-research/bert's modeling.py the tanh approximation, in Hugging Face's
-# config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; files are distinguished by
-# the keys that only Hugging Face writes.
-_HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
-_HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 _MOST = {"num_hidden_layers": 10_000}  # upper limits of fields: shared layers cannot be counted from the weights
 _MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
-# The fields that early bert_config.json files lack.
-_NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
-        "classifier_pooling", "maps_embeddings", "global_rope_theta", "local_rope_theta", "local_attention",
-        "global_attn_every_n_layers", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
-        "classifier_bias", "head_norm", "pos_att_type", "position_buckets", "max_relative_positions",
-        "position_biased_input", "enhanced_mask_decoder", "replaced_token_context",
-        "conv_kernel_size", "conv_act")  # fmt: skip
-_GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,6 +112,7 @@ class EncoderConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    # Early bert_config.json files lack the fields from here on; see _BERT_VALUES.
     has_pooler: bool = True
     first_position: int = 0
     embedding_size: int | None = None
@@ -296,14 +174,7 @@ class EncoderConfig:
         _check_layers(self)
         if self.embedding_width != self.hidden_size:  # a map exists anyway; False keeps equal configurations equal
             object.__setattr__(self, "maps_embeddings", False)
-        implied = _keys_of_family(self)  # which `to_dict` adds
-        extra = {k: v for k, v in self.extra.items() if (k, v) not in implied.items()
-                 and (k not in _SETTINGS or (getattr(self, k) == _SETTINGS[k] and k not in row.stated))}  # fmt: skip
-        for name, switch in row.switches.items():  # or `from_dict` would leave it out
-            extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
-        if self.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
-            extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
-        object.__setattr__(self, "extra", extra)
+        object.__setattr__(self, "extra", _extra_as_read(self))
         object.__setattr__(self, "lora", Lora.of(self.lora))
         if self.pruned_heads is not None:
             object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
@@ -354,6 +225,9 @@ class EncoderConfig:
     def to_dict(self) -> dict[str, Any]:
         """Returns a flat dict, including unknown keys, from which `from_dict` restores an equal configuration.
 
+        A field that differs from what the family fixes is not restored, and only `save` rejects it: `bert_tf.save`
+        writes the weights, too, which tell `bert_tf.load` whether an ELECTRA has a pooler, as KerasHub's do.
+
         Fields that early bert_config.json files lack are only included if they differ from BERT's, so that files stay
         unchanged.
         """
@@ -362,7 +236,7 @@ class EncoderConfig:
         if self.pruned_heads is not None:
             values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
         stated = families.family(self.model_type).stated
-        usual = [name for name, value in _SETTINGS.items() if values[name] == value and name not in stated]
+        usual = [name for name, value in _BERT_VALUES.items() if values[name] == value and name not in stated]
         values = {name: value for name, value in values.items() if name not in usual}
         return {**_keys_of_family(self), **self.extra, **values}
 
@@ -374,16 +248,20 @@ class EncoderConfig:
             ValueError: a key is missing, has the wrong type or an unsupported value, or its `model_type` is not in
                 `families.FAMILIES`.
         """
-        values = _translate(dict(values))
-        check_keys(values)
+        values = config_keys.translate(values)
         if "vocab_size" not in values:
             raise ValueError(f"The BERT configuration lacks vocab_size. It has the keys {brief(sorted(values))}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
-        extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
+        extra = {k: v for k, v in values.items() if k not in known or (k in _BERT_VALUES and v == _BERT_VALUES[k])}
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes JSON to `path`."""
+        """Writes JSON to `path`.
+
+        Raises:
+            ValueError: a field differs from what the family fixes, so `load` could not restore it.
+        """
+        _check_fixed(self)
         write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @classmethod
@@ -396,13 +274,18 @@ class EncoderConfig:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         row = families.family(config.model_type)
-        known = {f.name for f in dataclasses.fields(cls)}
-        say_unknown(path, values, known.union(row.keys, row.switches.values(), row.fixed, row.restated))
+        fields = {f.name for f in dataclasses.fields(cls)}
+        known = fields.union(row.keys, row.switches.values(), row.fixed, row.restated)
+        config_keys.log_unknown_keys(path, values, known)
         return config
 
 
-# The new fields with BERT's values.
-_SETTINGS = {f.name: f.default for f in dataclasses.fields(EncoderConfig) if f.name in _NEW}
+# The fields that early bert_config.json files lack -> BERT's values, with which they are not written.
+_BERT_VALUES = {
+    field.name: field.default
+    for field in itertools.dropwhile(lambda field: field.name != "has_pooler", dataclasses.fields(EncoderConfig))
+    if field.name != "extra"
+}
 
 
 def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
@@ -421,7 +304,7 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
     return EncoderConfig(**{name: value for name, value in fields.items() if name in known}, extra=extra)
 
 
-def template_for(config: EncoderConfig) -> families.InputTemplate:
+def template_for(config: EncoderConfig) -> InputTemplate:
     """Returns the model's input template: the special tokens around its texts."""
     template = families.family(config.model_type).template
     return dataclasses.replace(template, segments=config.type_vocab_size)
@@ -436,14 +319,29 @@ def _keys_of_family(config):
     return keys
 
 
+def _extra_as_read(config):
+    """Returns `extra` as `from_dict` makes it of `to_dict`, so that a configuration is equal to the one read again."""
+    row, implied = families.family(config.model_type), _keys_of_family(config)  # which `to_dict` adds
+    extra = {}
+    for key, value in config.extra.items():
+        is_usual = key in _BERT_VALUES and getattr(config, key) == _BERT_VALUES[key] and key not in row.stated
+        if (key, value) not in implied.items() and (key not in _BERT_VALUES or is_usual):
+            extra[key] = value
+    for name, switch in row.switches.items():  # or `from_dict` would leave the field out
+        extra |= {switch: True} if getattr(config, name) != _BERT_VALUES[name] else {}
+    if config.is_decoder and row.causal_lm is None:  # no longer Transformers' model, whose file `from_dict` refuses
+        extra = {key: value for key, value in extra.items() if key not in config_files.OF_TRANSFORMERS}
+    return extra
+
+
 def _check_field(field, value):
     """Raises ValueError, naming the field and the valid values, for a bad value."""
     if field.name in ("extra", "lora", "pruned_heads"):
         return
     if field.default is None and value is None:
         return
-    if field.name in ACTIVATION_FIELDS:
-        good, must = value in ACTIVATIONS, f"one of {', '.join(ACTIVATIONS)}"
+    if field.name in config_keys.ACTIVATION_FIELDS:
+        good, must = value in config_keys.ACTIVATIONS, f"one of {', '.join(config_keys.ACTIVATIONS)}"
     elif field.name == "classifier_pooling":
         good, must = value in CLASSIFIER_POOLINGS, " or ".join(CLASSIFIER_POOLINGS)
     elif field.name == "pos_att_type":
@@ -521,6 +419,20 @@ def _check_positions(c):
         _require(good, "position_buckets", must, c.position_buckets)
 
 
+def _check_fixed(config):
+    """Raises ValueError, naming the fields, if some differ from what the family fixes, with which files are read."""
+    row, known = families.family(config.model_type), config.__dataclass_fields__
+    fixed = {name: value for name, value in row.fixed.items() if name in known}
+    read = dataclasses.replace(config, **fixed)  # as `from_dict` makes it, with `maps_embeddings` as it is kept
+    wrong = [name for name in fixed if getattr(config, name) != getattr(read, name)]
+    if wrong:
+        must, received = (", ".join(f"{name}={getattr(c, name)!r}" for name in wrong) for c in (read, config))
+        raise ValueError(
+            f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because its file is "
+            f"always read so. Received: {received}; change this, or use another model_type."
+        )
+
+
 def _require(good, setting, must, received):
     if not good:
         raise ValueError(f"{setting} requires {must}. Received: {received}.")
@@ -545,31 +457,3 @@ def _checked_heads(config, given):
             f"{given!r} for a model whose {L} layers share {config.num_blocks} blocks."
         )
     return dict(sorted(pruned.items()))
-
-
-def _translate(values):
-    """Converts any format to our own keys; the output of `to_dict` says "gelu_tanh" itself and is unchanged."""
-    hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
-    row = families.family(values.get("model_type", families.DEFAULT))
-    if values.get("is_decoder") is True and config_files.ignores_is_decoder(values):
-        raise ValueError(
-            "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "
-            "Transformers whatever the key says. Received: true; remove the key."
-        )
-    read = {"hidden_act": "gelu", **row.read(values)}
-    for name in ACTIVATION_FIELDS:
-        if name == "hidden_act" or read.get(name) is not None:  # without `classifier_act`, there is no such map
-            read[name] = _translate_activation(row.key_in(values, name), read[name], hugging_face)
-    return read if hugging_face else {**_GOOGLE_DEFAULTS, **read}
-
-
-def _translate_activation(key, given, hugging_face):
-    if not isinstance(given, str):
-        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}.")
-    act = given.lower()
-    if act == "gelu" and not hugging_face:
-        act = "gelu_tanh"
-    act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
-    if act not in ACTIVATIONS:
-        raise ValueError(f"{key} must be one of {', '.join(ACTIVATIONS)}. Received: {brief(given)}.")
-    return act

@@ -5,437 +5,13 @@ added to FAMILIES takes effect everywhere.
 """
 
 import dataclasses
-import json
-from collections.abc import Callable, Mapping
 from typing import Any
 
+from bert_tf.models import family_keys, sizes
+from bert_tf.models.family import Family, InputTemplate, KerasHub
 from bert_tf.utils.files import brief
 
-# === Sizes ===
-# The sizes of published models: per family, a table from names to fields of `EncoderConfig`.
-#
-# Omitted fields have the default of `EncoderConfig` or of the family's entry. Every number is that of the release's
-# configuration file; if that was not available, the table that quotes it is named.
-
-
-def _size(layers, hidden, heads=None, intermediate=None, vocab_size=30522, **others):
-    """Returns the fields; by default, heads have width 64 and the feed-forward layer is four times as wide."""
-    return {
-        "vocab_size": vocab_size,
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads or hidden // 64,
-        "intermediate_size": intermediate or 4 * hidden,
-        **others,
-    }
-
-
-_ERF = {"hidden_act": "gelu"}  # of models that were trained with PyTorch or Paddle, or say so in config.json
-
-# The 24 small releases: every depth with every width, 64 numbers a head, a feed-forward layer four times as wide.
-GRID = [(layers, hidden) for layers in (2, 4, 6, 8, 10, 12) for hidden in (128, 256, 512, 768)]
-BERT = {
-    # Devlin et al. 2018 (base, large); Turc et al. 2019, "Well-Read Students Learn Better", table 1 (the small ones).
-    "bert-tiny": _size(2, 128),
-    "bert-mini": _size(4, 256),
-    "bert-small": _size(4, 512),
-    "bert-medium": _size(8, 512),
-    "bert-base": _size(12, 768),
-    "bert-large": _size(24, 1024),
-    **{f"bert-L{layers}-H{hidden}": _size(layers, hidden) for layers, hidden in GRID},
-    # Wang et al. 2020: config.json of nreimers/MiniLM-L6-H384-uncased, which is microsoft/MiniLM-L12-H384-uncased
-    # without every second layer; README of the latter.
-    "minilm-L6-H384": _size(6, 384, heads=12, **_ERF),
-    "minilm-L12-H384": _size(12, 384, heads=12, **_ERF),
-    # Jiao et al. 2019, section 4: TinyBERT4 and TinyBERT6; PaddleNLP, transformers/tinybert/configuration.py.
-    "tinybert-4L-312": _size(4, 312, heads=12, intermediate=1200, **_ERF),
-    "tinybert-6L-768": _size(6, 768, **_ERF),
-}
-
-# Sanh et al. 2019: config.json of distilbert-base-uncased; model card of distilbert-base-multilingual-cased, which has
-# the vocabulary of multilingual BERT, cased.
-DISTILBERT = {
-    "distilbert-base": _size(6, 768, **_ERF),
-    "distilbert-base-multilingual": _size(6, 768, vocab_size=119547, **_ERF),
-}
-
-# Clark et al. 2020, table 6 of the appendix, and google-research/electra, configure_pretraining.py and
-# util/training_utils.py: the discriminators. Embeddings of the small one are half as wide.
-ELECTRA = {
-    "electra-small": _size(12, 256, embedding_size=128, **_ERF),
-    "electra-base": _size(12, 768, embedding_size=768, **_ERF),
-    "electra-large": _size(24, 1024, embedding_size=1024, **_ERF),
-}
-
-
-def _ernie_3(layers, hidden, tasks=16):
-    shape = _size(layers, hidden, heads=12, vocab_size=40000, max_position_embeddings=2048, type_vocab_size=4, **_ERF)
-    return {**shape, "task_type_vocab_size": tasks, "use_task_id": True}
-
-
-# PaddleNLP, transformers/ernie/configuration.py: its table, and its class for what the table leaves out (tasks).
-_ERNIE_2 = {**_ERF, "type_vocab_size": 4, "task_type_vocab_size": 3, "use_task_id": True}
-ERNIE = {
-    "ernie-2.0-base-en": _size(12, 768, **_ERNIE_2),
-    "ernie-2.0-large-en": _size(24, 1024, **_ERNIE_2),
-    "ernie-3.0-base-zh": _ernie_3(12, 768, tasks=3),
-    "ernie-3.0-medium-zh": _ernie_3(6, 768),
-    "ernie-3.0-mini-zh": _ernie_3(6, 384),
-    "ernie-3.0-micro-zh": _ernie_3(4, 384),
-    "ernie-3.0-nano-zh": _ernie_3(4, 312),
-}
-
-
-def _albert(layers, hidden, heads):
-    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return _size(layers, hidden, heads, vocab_size=30000, hidden_act="gelu_tanh", **rates)
-
-
-# Lan et al. 2019, table 1, and google-research/albert, config/base and config/large; PaddleNLP,
-# transformers/albert/configuration.py. The second version was trained without dropout.
-ALBERT = {
-    "albert-base-v2": _albert(12, 768, 12),
-    "albert-large-v2": _albert(24, 1024, 16),
-    "albert-xlarge-v2": _albert(24, 2048, 16),
-    "albert-xxlarge-v2": _albert(12, 4096, 64),
-}
-
-# Liu et al. 2019, table 9 of the appendix: config.json of roberta-base and of roberta-large. Two of the positions are
-# those of padding.
-_ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **_ERF}
-ROBERTA = {"roberta-base": _size(12, 768, **_ROBERTA), "roberta-large": _size(24, 1024, **_ROBERTA)}
-
-# Conneau et al. 2019, table 8 of the appendix: config.json of xlm-roberta-base and of xlm-roberta-large.
-_XLM = {**_ROBERTA, "vocab_size": 250002}
-XLM_ROBERTA = {"xlm-roberta-base": _size(12, 768, **_XLM), "xlm-roberta-large": _size(24, 1024, **_XLM)}
-
-
-# Warner et al. 2024 (arXiv 2412.13663), table 4 of the appendix: config.json of ModernBERT-base and -large.
-MODERNBERT = {
-    "modernbert-base": _size(22, 768, intermediate=1152, vocab_size=50368, **_ERF),
-    "modernbert-large": _size(28, 1024, intermediate=2624, vocab_size=50368, **_ERF),
-}
-
-
-# He et al. 2021 (arXiv 2111.09543, section 4; version 2: arXiv 2006.03654): config.json of deberta-v3-xsmall, -small,
-# -base, -large, mdeberta-v3-base, deberta-v2-xlarge and -xxlarge.
-_DEBERTA = {
-    **_ERF, "vocab_size": 128100, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256,
-    "share_att_key": True, "norm_rel_ebd": "layer_norm", "position_biased_input": False,
-}  # fmt: skip
-DEBERTA = {
-    "deberta-v3-xsmall": _size(12, 384, **_DEBERTA),
-    "deberta-v3-small": _size(6, 768, **_DEBERTA),
-    "deberta-v3-base": _size(12, 768, **_DEBERTA),
-    "deberta-v3-large": _size(24, 1024, **_DEBERTA),
-    "mdeberta-v3-base": _size(12, 768, **_DEBERTA | {"vocab_size": 251000}),
-    "deberta-v2-xlarge": _size(24, 1536, **_DEBERTA, conv_kernel_size=3, conv_act="gelu"),
-    "deberta-v2-xxlarge": _size(48, 1536, **_DEBERTA, conv_kernel_size=3, conv_act="gelu"),
-}
-# Key of its config.json -> the supported value, and the one that an absent key means.
-_DISENTANGLED = {
-    "relative_attention": (True, False), "share_att_key": (True, False), "norm_rel_ebd": ("layer_norm", "none"),
-}  # fmt: skip
-
-
-def _read_relative_positions(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts the keys of relative positions, and checks those that an absent key would turn off."""
-    values = dict(values)
-    if not values.get("conv_kernel_size"):  # as in Transformers, where nothing then reads the other keys
-        for key in ("conv_kernel_size", "conv_act", "conv_groups"):
-            values.pop(key, None)
-    width, heads = (values.get(name, defaults.get(name)) for name in ("hidden_size", "num_attention_heads"))
-    good = _DISENTANGLED | {name: (width, width) for name in ("embedding_size", "pooler_hidden_size")}
-    good["conv_groups"] = 1, 1
-    if "attention_head_size" in values and isinstance(width, int) and isinstance(heads, int) and heads:
-        good["attention_head_size"] = (width // heads, None)
-    for key, (supported, absent) in good.items():
-        if values.get(key, absent) != supported:
-            received = brief(values[key]) if key in values else "none"
-            raise ValueError(f"{key} must be {json.dumps(supported)} for this model_type. Received: {received}; use "
-                             "another model.")  # fmt: skip
-    kinds = values.get("pos_att_type")
-    if isinstance(kinds, str):
-        values["pos_att_type"] = kinds = [kind.strip() for kind in kinds.lower().split("|")]
-    if not kinds:
-        raise ValueError(f"pos_att_type must have c2p, p2c or both for this model_type. Received: {brief(kinds)}.")
-    for key in ("position_buckets", "max_relative_positions"):
-        if values.get(key) == -1:
-            del values[key]
-    if values.pop("legacy", True) is False:  # its head multiplies by the word embeddings, whatever the other key says
-        values.pop("tie_word_embeddings", None)
-    return values
-
-
-# Kind of attention in Transformers 5 -> the key of version 4 for the base of its rotary positions.
-_ROPE_BASES = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
-
-
-def _read_layer_types(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts `layer_types` and `rope_parameters` of Transformers 5 to the keys of version 4 that mean the same."""
-    values = dict(values)
-    kinds, rope = values.pop("layer_types", None), values.pop("rope_parameters", None)
-    if kinds is not None:
-        layers = values.get("num_hidden_layers", defaults.get("num_hidden_layers"))
-        values["global_attn_every_n_layers"] = _every_n_layers(kinds, values.get("global_attn_every_n_layers"), layers)
-    return values if rope is None else values | _rope_bases(rope)
-
-
-def _every_n_layers(kinds, stated, layers):
-    """Returns the n of a list of layers, of several the one that the file states, which may be None."""
-    known = isinstance(kinds, list) and all(kind in list(_ROPE_BASES) for kind in kinds)
-    local = [kind == "sliding_attention" for kind in kinds] if known else []
-    steps = (stated, *range(1, len(local) + 1))
-    fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
-    if not known or not (every := next(fits, None)):
-        raise ValueError(
-            "layer_types must be full_attention in every nth layer from the first on, and sliding_attention in "
-            f"the others. Received: {brief(kinds)}; use another model."
-        )
-    if type(layers) is int and len(kinds) != layers:
-        raise ValueError(
-            f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}. Received: a "
-            f"list of {len(kinds)}; correct one of the two keys."
-        )
-    return every
-
-
-def _rope_bases(rope):
-    given = rope if isinstance(rope, Mapping) else {}
-    flat = {key: value for key, value in given.items() if key not in _ROPE_BASES}
-    entries = {kind: given[kind] for kind in _ROPE_BASES if given.get(kind) is not None}
-    for each in (flat, *entries.values()):
-        if isinstance(each, Mapping) and each.get("rope_type", "default") != "default":
-            raise ValueError(
-                "rope_parameters must have the rope_type default, because positions are not scaled here. Received: "
-                f"{brief(each)}; use another model."
-            )
-    # Transformers 5 adds these two to the file of a model without local attention, and ignores them.
-    if given is not rope or not flat.items() <= {"rope_type": "default", "rope_theta": None}.items():
-        raise ValueError(
-            f"rope_parameters must state rope_theta for each of {' and '.join(_ROPE_BASES)}. Received: {brief(rope)}; "
-            'write {"full_attention": {"rope_theta": 160000.0}, "sliding_attention": {"rope_theta": 10000.0}}, with '
-            "the model's own values."
-        )
-    for kind, entry in entries.items():
-        if not isinstance(entry, Mapping) or entry.get("rope_theta") is None:
-            raise ValueError(f"rope_parameters must state rope_theta for {kind}. Received: {brief(entry)}; add it.")
-        if others := sorted({*entry} - {"rope_type", "rope_theta"}):
-            raise ValueError(
-                f"rope_parameters must have only rope_type and rope_theta for {kind}. Also received: "
-                f"{', '.join(others)}; use another model."
-            )
-    return {_ROPE_BASES[kind]: entry["rope_theta"] for kind, entry in entries.items()}
-
-
-# === Families ===
-
-
 DEFAULT = "bert"  # family of configurations without `model_type`, such as google-research/bert's
-
-
-@dataclasses.dataclass(frozen=True)
-class InputTemplate:
-    """The special tokens and segments around the texts of a sequence.
-
-        one text        before  a  after
-        two texts       before  a  between  b  after
-
-    Attributes:
-        before, between, after: special tokens, any number of each.
-        second_segment: `segment_ids` of the second text and of what follows; before it they are 0.
-        segments: number of segments the model distinguishes. If None, unknown; 0 means no segment table.
-        pad, unknown, mask: the padding, unknown and mask tokens. WordPiece vocabularies have BERT's in every family.
-    """
-
-    before: tuple[str, ...] = ("[CLS]",)
-    between: tuple[str, ...] = ("[SEP]",)
-    after: tuple[str, ...] = ("[SEP]",)
-    second_segment: int = 1
-    segments: int | None = None
-    pad: str = "[PAD]"
-    unknown: str = "[UNK]"
-    mask: str = "[MASK]"
-
-    def special(self, texts: int) -> int:
-        """Returns the number of special tokens in a sequence of `texts` texts, 1 or 2."""
-        return len(self.pieces(texts))
-
-    def pieces(self, texts: int) -> tuple[str, ...]:
-        """Returns the special tokens in a sequence of `texts` texts, 1 or 2, in order."""
-        return (*self.before, *(self.between if texts > 1 else ()), *self.after)
-
-    @property
-    def takes_pairs(self) -> bool:
-        """Whether the model has a segment for the second text of a pair, if known."""
-        return not self.segments or self.second_segment < self.segments
-
-    def check(self, texts: int):
-        """Raises ValueError if the model has no segment for the second text of a pair."""
-        if texts > 1 and not self.takes_pairs:
-            raise ValueError(
-                "The model does not support text pairs: type_vocab_size of its configuration is "
-                f"{self.segments}, but the second text needs segment {self.second_segment}. Pass one text per example, "
-                "or use a model that supports pairs."
-            )
-
-
-@dataclasses.dataclass(frozen=True)
-class KerasHub:
-    """KerasHub's classes and settings for a family, as of version 0.32.
-
-    Attributes:
-        classes: prefix of its class names: BertBackbone.
-        implied: our field -> the value that its backbone always uses; its configuration has no key for it.
-        masked_lm: our field -> the value that its masked-LM head uses. If None, there is no such class.
-        has_segments: whether its configuration has a key for type_vocab_size; if not, that is 0.
-        keys: its configuration keys for our fields, in addition to `config_files.KEYS` or overriding them.
-        has_classifier: whether it has a class for text classification.
-        stated: the keys of config.json that it also implies, and that an absent key would turn off.
-    """
-
-    classes: str
-    implied: Mapping[str, Any]
-    masked_lm: Mapping[str, Any] | None
-    has_segments: bool = True
-    keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    has_classifier: bool = True
-    stated: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-def _restate_nothing(values, defaults):
-    return values
-
-
-@dataclasses.dataclass(frozen=True)
-class Family:
-    """A model family: one entry of FAMILIES.
-
-    Attributes:
-        name_map: key of `checkpoints.name_maps.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory only has the files of another kind
-            is read with that kind.
-        tokenizing: settings of that tokenizer, named as in its constructor, that tokenizer_config.json may override.
-        template: the special tokens around the texts of a sequence.
-        keys: keys of its config.json that differ from the fields of `EncoderConfig`: its key -> our field.
-        defaults: our field -> default value in its config.json.
-        switches: our field -> the key of its config.json that must be true for the field to apply; otherwise the field
-            has BERT's value.
-        fixed: our field, or other key -> the only value that the family supports.
-        restate: (config.json, `defaults`) -> the same with some keys replaced by others that mean the same.
-        restated: the keys that it replaces.
-        pad_before_positions: the default padding id if its config.json has no `pad_token_id`: positions begin after
-            that id (`first_position`), which is the padding's row in the position table. If None, they begin at 0,
-            whatever the padding id.
-        sizes: name of a release -> its fields of `EncoderConfig`.
-        classes: prefix of its class names in Transformers: BertModel.
-        keras_hub: KerasHub's support of it. If None, KerasHub has no class for its weights.
-        masked_lm_act: activation of Transformers' masked-LM head. If None, `hidden_act`.
-        causal_lm: suffix of Transformers' class name for causal language models. If None, there is none, and its
-            encoder is bidirectional whatever `is_decoder` says.
-    """
-
-    name_map: str
-    tokenizer: str = "wordpiece"
-    tokenizing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    template: InputTemplate = InputTemplate()
-    keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    restate: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _restate_nothing
-    restated: tuple[str, ...] = ()
-    pad_before_positions: int | None = None
-    sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    classes: str = "Bert"
-    keras_hub: KerasHub | None = None
-    masked_lm_act: str | None = None
-    causal_lm: str | None = "ForCausalLM"
-
-    def tokenizing_by(self, kind: str) -> Mapping[str, Any]:
-        """Returns `tokenizing` if `kind` is the family's own tokenizer, otherwise {}."""
-        return self.tokenizing if kind == self.tokenizer else {}
-
-    def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Converts the contents of a configuration file to the names of our fields; unknown keys are kept.
-
-        Args:
-            values: contents of the file, with the family's keys or ours.
-
-        Raises:
-            ValueError: a field has two different values, or one that the family does not support.
-        """
-        ours = {}
-        for key, value in self.restate(values, self.defaults).items():
-            name = self.keys.get(key, key)
-            there = ours.setdefault(name, value)
-            if there is not value and there != value:  # NaN is not even equal to itself
-                raise ValueError(
-                    f"{name} has two different values, {brief(there)} and {brief(value)} "
-                    f"(as {brief(key)}). Remove one of them."
-                )
-        for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
-            ours.pop(name, None)
-        for name, value in self.fixed.items():
-            if ours.setdefault(name, value) != value:
-                raise ValueError(
-                    f"{self.key_in(values, name)} must be {value!r} or absent for this model_type. Received: "
-                    f"{brief(ours[name])}."
-                )
-        if self.pad_before_positions is not None:
-            self._place_positions(ours)
-        return {**self.defaults, **ours}
-
-    def key_in(self, values: Mapping[str, Any], name: str) -> str:
-        """Returns the key of a configuration file that states our field `name`: the family's, or `name` itself."""
-        return next((theirs for theirs, ours in self.keys.items() if ours == name and theirs in values), name)
-
-    def _place_positions(self, ours):
-        """Sets first_position, which follows from the padding id.
-
-        In Transformers, padding uses row pad_token_id of the position table, and tokens are counted from the next row
-        on (huggingface/transformers#15292).
-        """
-        pad = ours.get("pad_token_id", self.pad_before_positions)
-        if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
-            raise ValueError(
-                "pad_token_id must be an integer of 0 or more for this model_type, because its positions begin after "
-                f"it. Received: {brief(pad)}."
-            )
-        if ours.setdefault("first_position", pad + 1) != pad + 1:
-            raise ValueError(
-                "first_position must be pad_token_id + 1 or absent for this model_type. Received: "
-                f"{brief(ours['first_position'])} with pad_token_id {pad}."
-            )
-
-    def write(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Converts our fields to the keys of the family's config.json; `read` converts them back.
-
-        Args:
-            values: our fields that differ from BERT's, and those that have a default here.
-        """
-        theirs = {ours: key for key, ours in self.keys.items()}
-        absent = [name for name in _OURS_ALONE if values.get(name) is None]  # Transformers has no null for them
-        said = {name: value for name, value in values.items() if name not in (*self._implied, *absent)}
-        switches = {switch: True for name, switch in self.switches.items() if values.get(name)}
-        return {theirs.get(name, name): value for name, value in said.items()} | switches
-
-    @property
-    def stated(self) -> list[str]:
-        """The fields that a configuration states even with BERT's value, because its reader assumes another one."""
-        return [*self.defaults, *([] if self.pad_before_positions is None else ["first_position"])]
-
-    @property
-    def _implied(self):
-        """Returns the fields that its config.json has no key for, except those that a file may repeat."""
-        placed = [] if self.pad_before_positions is None else ["first_position"]
-        return [name for name in (*self.fixed, *placed) if name in _OURS_ALONE]
-
-
-# Fields of `EncoderConfig` that are not keys of Transformers in any family.
-_OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings", "gated_mlp",
-               "first_attention_norm", "head_norm")  # fmt: skip
-
 
 # Settings of KerasHub's layers: BERT's approximate GELU or the exact one, and LayerNorm's epsilon.
 _HUB_TANH = {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}
@@ -444,7 +20,7 @@ _HUB_LM_TANH = {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-5}
 _HUB_LM_ERF = {"hidden_act": "gelu", "layer_norm_eps": 1e-5}
 
 # Liu et al. 2019. One segment, and positions that start after that of padding.
-_FAMILIES_ROBERTA = Family(
+_ROBERTA = Family(
     name_map="roberta",
     classes="Roberta",
     masked_lm_act="gelu",
@@ -456,7 +32,7 @@ _FAMILIES_ROBERTA = Family(
     fixed={"classifier_act": "tanh"},
     pad_before_positions=1,
     keras_hub=KerasHub("Roberta", _HUB_LM_ERF, _HUB_LM_ERF, has_segments=False),
-    sizes=ROBERTA,
+    sizes=sizes.ROBERTA,
 )
 
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
@@ -464,7 +40,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         name_map="bert",
         causal_lm="LMHeadModel",
         keras_hub=KerasHub("Bert", _HUB_TANH, _HUB_LM_ERF),
-        sizes=BERT,
+        sizes=sizes.BERT,
     ),
     # Sanh et al. 2019. It also has no dropout on the attention output, so training
     # differs slightly from Transformers; inference is identical.
@@ -487,7 +63,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         # With sinusoidal positions the table would have to stay fixed.
         fixed={"type_vocab_size": 0, "has_pooler": False, "layer_norm_eps": 1e-12, "sinusoidal_pos_embds": False}
         | {"classifier_act": "relu"},
-        sizes=DISTILBERT,
+        sizes=sizes.DISTILBERT,
     ),
     # Clark et al. 2020.
     "electra": Family(
@@ -503,11 +79,11 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
             has_classifier=False,
             keys={"vocab_size": "vocab_size", "embedding_dim": "embedding_size"},
         ),
-        sizes=ELECTRA,
+        sizes=sizes.ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
     "ernie": Family(
-        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE
+        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE
     ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
@@ -528,27 +104,27 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
             keys={"embedding_dim": "embedding_size", "num_groups": "num_hidden_groups"}
             | {"num_inner_repetitions": "inner_group_num"},
         ),
-        sizes=ALBERT,
+        sizes=sizes.ALBERT,
     ),
-    "roberta": _FAMILIES_ROBERTA,
+    "roberta": _ROBERTA,
     # Wettig et al. 2022, "Should You Mask 15% in Masked Language Modeling?": RoBERTa with pre-LN.
     "roberta-prelayernorm": dataclasses.replace(
-        _FAMILIES_ROBERTA,
+        _ROBERTA,
         name_map="roberta-prelayernorm",
         classes="RobertaPreLayerNorm",
-        fixed={**_FAMILIES_ROBERTA.fixed, "norm_first": True},
+        fixed={**_ROBERTA.fixed, "norm_first": True},
         keras_hub=None,
         sizes={},
     ),
     # Conneau et al. 2019: RoBERTa in a hundred languages; its tokens are at the ids that fairseq gave them.
     "xlm-roberta": dataclasses.replace(
-        _FAMILIES_ROBERTA,
+        _ROBERTA,
         classes="XLMRoberta",
         tokenizer="unigram",
         tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)}
         | {"tokenizer_class": "XLMRobertaTokenizer"},
         keras_hub=KerasHub("XLMRoberta", _HUB_LM_ERF, _HUB_LM_ERF, has_segments=False),
-        sizes=XLM_ROBERTA,
+        sizes=sizes.XLM_ROBERTA,
     ),
     # Warner et al. 2024. Released without dropout; Transformers has dropout between the maps of the feed-forward layer.
     "modernbert": Family(
@@ -572,9 +148,9 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         | {"classifier_bias": False, "classifier_pooling": "cls"},
         fixed={"type_vocab_size": 0, "has_pooler": False, "norm_first": True, "first_attention_norm": False}
         | {"gated_mlp": True, "head_norm": True, "classifier_act": "gelu", "decoder_bias": True},
-        restate=_read_layer_types,
+        restate=family_keys.read_layer_types,
         restated=("layer_types", "rope_parameters"),
-        sizes=MODERNBERT,
+        sizes=sizes.MODERNBERT,
     ),
     # He et al. 2021 (version 2, and version 3, which was pretrained on replaced tokens).
     "deberta-v2": Family(
@@ -589,7 +165,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         | {"position_biased_input": True},
         fixed={"has_pooler": False, "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
         | {"replaced_token_context": True},
-        restate=_read_relative_positions,
+        restate=family_keys.read_relative_positions,
         restated=("legacy", "conv_groups", "embedding_size", "pooler_hidden_size", "attention_head_size"),
         keras_hub=KerasHub(
             "DebertaV3",
@@ -598,9 +174,9 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
             _HUB_LM_ERF,
             has_segments=False,
             keys={"bucket_size": "position_buckets"},
-            stated={name: supported for name, (supported, _) in _DISENTANGLED.items()},
+            stated={name: supported for name, (supported, _) in family_keys.DISENTANGLED.items()},
         ),
-        sizes=DEBERTA,
+        sizes=sizes.DEBERTA,
     ),
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bert_tf.models import config_files, families
-from bert_tf.models.families import Family, InputTemplate
+from bert_tf.models.family import Family, InputTemplate
 from bert_tf.tokenization import file_precedence, packing, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
 from bert_tf.tokenization.added_tokens import (
@@ -91,7 +91,7 @@ class BaseTokenizer(tf.Module):
         do_lower_case: whether text is lowercased.
         pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
         mask: the mask token.
-        template: the special tokens around the texts of a sequence, a `families.InputTemplate`.
+        template: the special tokens around the texts of a sequence, a `family.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all are matched except the template's special tokens.
     """
 

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import InputTemplate
+from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models.families import InputTemplate
+from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization.flat_ops import ragged, take
 
 # === Windows ===

@@ -15,7 +15,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf.models import config_files, families
-from bert_tf.models.families import Family, InputTemplate
+from bert_tf.models.family import Family, InputTemplate
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import MASK, PAD, UNKNOWN

@@ -12,7 +12,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.convert import LeaveOut, with_task
 from bert_tf.export.conversion.round_trip import compute_outputs
-from bert_tf.models import config, families
+from bert_tf.models import config_keys, families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
 from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
@@ -44,7 +44,7 @@ def test_every_key_is_followed_refused_or_known_to_change_nothing(version):
     for model_type, read in keys["configurations"].items():
         row = families.family(model_type)
         own = fields.union(row.keys, row.switches.values(), row.fixed, row.restated)
-        tables = [own, config.READ, config.COMPUTED, *config.WITHOUT_EFFECT.values()]
+        tables = [own, config_keys.READ, config_keys.COMPUTED, *config_keys.WITHOUT_EFFECT.values()]
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, model_type
     tables = [FOLLOWED, ADDED, ONLY, *HARMLESS.values()]
     for name, read in keys["tokenizers"].items():

@@ -24,7 +24,7 @@ from bert_tf.evaluation.results import read_results
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.families import Family, InputTemplate
+from bert_tf.models.family import Family, InputTemplate
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from tests import tiny

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models import families
-from bert_tf.models.families import InputTemplate
+from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization.packing import check_question_lengths, encode_questions, find_windows
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from bert_tf.models import families
-from bert_tf.models.families import InputTemplate
+from bert_tf.models.family import InputTemplate
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer

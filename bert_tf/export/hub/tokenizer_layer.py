@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.models.families import InputTemplate
+from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.utils.text_lists import text_list

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.hub.export import INPUTS, Preprocessor
-from bert_tf.models.families import InputTemplate
+from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
