@@ -20,8 +20,8 @@ from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check
 from bert_tf.inference.index_segments import (
     EMBEDDINGS,
     Segment,
+    document_columns,
     export_segments,
-    joined,
     live_blocks,
     merge_segments,
     unpack_segment,
@@ -31,7 +31,7 @@ from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, i
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors, unit_vectors
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.json_files import json_text, read_object
+from bert_tf.utils.json_files import read_object
 from bert_tf.utils.text_lists import text_list
 
 # === Embedding ===
@@ -101,13 +101,8 @@ class Indexer(Embedder):
 
         def answer(rows):
             texts = _joined_columns(rows)
-            payload = [dict(zip(rows.kept, values, strict=True)) for values in zip(*rows.kept.values(), strict=True)]
-            return {
-                EMBEDDINGS: _stored(encoder(texts), self.vector_dtype),
-                "ids": joined(list(map(NAME.read, rows.ids))),
-                "text": joined(texts),
-                "payload": joined(list(map(_to_json, payload)) or [""] * len(rows.ids)),
-            }
+            payload = [{name: values[row] for name, values in rows.kept.items()} for row in range(len(texts))]
+            return document_columns(encoder(texts), list(map(NAME.read, rows.ids)), texts, payload, self.vector_dtype)
 
         return answer
 
@@ -115,15 +110,6 @@ class Indexer(Embedder):
 def _joined_columns(rows):
     """Returns one text per row, as `read_texts_by_id` joins a title and a text for a reranker."""
     return [join_texts(row) for row in zip(*rows.texts, strict=True)]
-
-
-def _stored(vectors, dtype):
-    """Returns embeddings as an index stores them: of length 1, before they are quantized."""
-    return quantize_vectors(unit(vectors), dtype)
-
-
-def _to_json(payload):
-    return json_text(payload, ensure_ascii=False, default=str) if payload else ""
 
 
 def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any] | None = None):
@@ -341,7 +327,7 @@ class SearchIndex:
         Raises:
             ValueError: as `encoder`.
         """
-        return unit_vectors(_stored(self._document_encoder(texts), self._vector_dtype))
+        return unit_vectors(quantize_vectors(unit(self._document_encoder(texts)), self._vector_dtype))
 
     def indexer(self) -> Indexer:
         """Returns what creates documents for `add_rows`; raises as `encoder`."""
@@ -477,8 +463,8 @@ class SearchIndex:
         if ids:
             with self._change(adds=True):
                 self._check_shapes(ids, texts, payload, vectors)  # another process may have added the first documents
-                stored = _stored(vectors, self._vector_dtype)
-                self._add(lambda folder: write_segment(folder, stored, ids, texts, list(map(_to_json, payload))))
+                columns = document_columns(vectors, ids, texts, payload, self._vector_dtype)
+                self._add(lambda folder: write_segment(folder, columns))
 
     def _check_shapes(self, ids, texts, payload, vectors):
         width = self._segments[0].width if self._segments else vectors.shape[-1]
