@@ -18,8 +18,8 @@ import time
 import numpy as np
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.inference.approximate_search import GRAPH_FILE, SegmentGraph
 from bert_tf.inference.index_segments import Segment, document_columns, write_segment
+from bert_tf.inference.nearest_neighbors import GRAPH_FILE, SegmentGraph
 from bert_tf.inference.vector_types import unit_vectors
 from bert_tf.utils.names import VECTOR_DTYPES
 

@@ -5,7 +5,7 @@
         ids.npy, text.npy, payload.npy  UTF-8, concatenated, uint8, with ids_splits.npy and so on: int64 [n + 1]
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
-        graph.usearch                   for approximate search, if requested; see approximate_search.py
+        graph.usearch                   for approximate search, if requested; see nearest_neighbors.py
 """
 
 import hashlib

@@ -16,7 +16,6 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, join_texts
 from bert_tf.evaluation.metrics import unit
-from bert_tf.inference.approximate_search import LEAST_ROWS, SegmentGraph, check_usearch
 from bert_tf.inference.index_segments import (
     EMBEDDINGS,
     Segment,
@@ -27,6 +26,7 @@ from bert_tf.inference.index_segments import (
     unpack_segment,
     write_segment,
 )
+from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors, unit_vectors
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
@@ -154,7 +154,6 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
 
 INDEX_FILE = "index.json"
 _ROWS = "rows.npz"
-_BLOCK, _COSINES = 2**16, 2**22  # embeddings compared at a time with all queries, and maximum number of cosines
 _ATTEMPTS = 5  # to open an index that is being changed
 _REMEDY = "create the index again with `bert-tf embed`"
 _OURS = re.compile(r"segment-\d{6,}|deleted-\d{6,}\.npy")
@@ -368,9 +367,9 @@ class SearchIndex:
         vectors = queries if is_vectors else self._query_encoder(text_list(queries))
         if self._segments and vectors.shape[1:] != ((width := self._segments[0].width),):
             raise ValueError(f"`queries` must be vectors of shape [q, {width}]. Received: {list(vectors.shape)}.")
+        nearest = find_nearest(self._segments, vectors, top_k, self._graph if self._approximate else None)
         return [
-            [self._hit(score, row) for score, row in zip(*each, strict=True)]
-            for each in zip(*self._nearest(vectors, top_k), strict=True)
+            [self._hit(score, row) for score, row in zip(*each, strict=True)] for each in zip(*nearest, strict=True)
         ]
 
     def _hit(self, score, row):
@@ -380,33 +379,6 @@ class SearchIndex:
                 return Hit(name, float(str(score)), text, json.loads(payload or "{}"))
             row -= len(segment)
         raise AssertionError(row)
-
-    def _nearest(self, queries, top_k):
-        """Returns cosines float32 [q, k], and the documents' rows over all segments, int64 [q, k]."""
-        queries, first = unit(np.asarray(queries, np.float32)), 0
-        best = np.zeros([len(queries), 0], np.float32), np.zeros([len(queries), 0], np.int64)
-        for segment in self._segments:
-            for scores, rows in self._compare(segment, queries, top_k):
-                pairs = zip(best, (scores, first + rows), strict=True)
-                scores, rows = (np.concatenate(pair, 1) for pair in pairs)
-                order = _order(scores, top_k)
-                best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
-            first += len(segment)
-        return best
-
-    def _compare(self, segment, queries, top_k):
-        """Yields cosines and rows of a segment's documents, [q, k] each: of all, or of those that a graph proposes."""
-        if self._approximate and len(queries) and len(segment) >= LEAST_ROWS and segment.num_live:
-            graph = self._graph(segment)
-            if graph and (found := graph.nearest(segment, queries, top_k)) is not None:
-                yield found
-                return
-        size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
-        for start in range(0, len(segment), size):
-            live = segment.live_rows(start, start + size)
-            block = np.asarray(segment.vectors[start : start + size])
-            block = unit_vectors(block if len(live) == len(block) else block[live - start])
-            yield queries @ block.T, np.broadcast_to(live, [len(queries), len(live)])
 
     def _graph(self, segment):
         """Returns the graph of a segment; None if it cannot be written, as in an index that is mounted read-only."""
@@ -577,17 +549,6 @@ class SearchIndex:
             for file in os.listdir(os.path.join(self.directory, name)):
                 if _OURS.fullmatch(file) and file != deleted:
                     os.remove(os.path.join(self.directory, name, file))
-
-
-def _order(scores, k):
-    """Returns the places of the k highest scores of each row, the first of equal ones first, int64 [q, k]."""
-    if scores.shape[1] <= k:
-        return np.argsort(-scores, axis=1, kind="stable")
-    order = np.empty([len(scores), k], np.int64)
-    for row, lowest in enumerate(np.partition(scores, -k, axis=1)[:, -k]):
-        places = np.flatnonzero(scores[row] >= lowest)  # few: sorting all would take most of the search's time
-        order[row] = places[np.argsort(-scores[row, places], kind="stable")[:k]]
-    return order
 
 
 def _is_sparse(segment):

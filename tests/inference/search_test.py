@@ -16,7 +16,7 @@ from pyarrow import parquet
 import bert_tf
 from bert_tf.data.trec_files import read_texts_by_id
 from bert_tf.evaluation.metrics import cosines, unit
-from bert_tf.inference import approximate_search, index_segments, search
+from bert_tf.inference import index_segments, nearest_neighbors, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
@@ -71,7 +71,7 @@ def found_in(index, queries, top_k=99):
 
 @pytest.mark.parametrize("block", [2, 100])
 def test_the_nearest_come_first(block, path, vectors, monkeypatch):
-    monkeypatch.setattr(search, "_BLOCK", block)
+    monkeypatch.setattr(nearest_neighbors, "_BLOCK", block)
     index, (texts, queries) = SearchIndex(path), vectors
     hits = index.search(queries, top_k=3)
     cosines = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in texts] for a in queries])
@@ -287,7 +287,7 @@ def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path,
     """All but the documents is equal: the model, the options, and the names and sizes of the segments."""
     if approximate:
         pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
-    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
     vectors = np.eye(8, dtype=np.float32)
 
     def create(order):
@@ -441,8 +441,8 @@ def clusters(count, width=32, seed=0):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
 def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeypatch):
     pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
-    monkeypatch.setattr(search, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(approximate_search, "cores", lambda: 1)  # the graph depends on the order of insertion
+    monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 1000)
+    monkeypatch.setattr(nearest_neighbors, "cores", lambda: 1)  # the graph depends on the order of insertion
     stored, queries = clusters(2000)
     names = [str(n) for n in range(2000)]
     exact = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
@@ -472,7 +472,7 @@ def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeyp
 
 def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
     pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
-    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
     for count in (5, 6):
         index = SearchIndex.create(tmp_path / str(count), model)
         index.add(list("abcdef"[:count]), list("abcdef"[:count]))
@@ -485,12 +485,12 @@ def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
 
 def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, monkeypatch, caplog):
     pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
-    monkeypatch.setattr(search, "LEAST_ROWS", 3)
+    monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
 
     def fail(*_):
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(approximate_search, "_write_graph", fail)
+    monkeypatch.setattr(nearest_neighbors, "_write_graph", fail)
     exact = SearchIndex.create(tmp_path / "index", model)
     exact.add(list("abcdef"), list("abcdef"))
     index = SearchIndex(tmp_path / "index", approximate=True)
