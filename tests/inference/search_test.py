@@ -16,9 +16,10 @@ from pyarrow import parquet
 import bert_tf
 from bert_tf.data.trec_files import read_texts_by_id
 from bert_tf.evaluation.metrics import cosines, unit
-from bert_tf.inference import index_segments, nearest_neighbors, search
+from bert_tf.inference import embedders, index_segments, nearest_neighbors, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
-from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
+from bert_tf.inference.embedders import Embedder, Indexer
+from bert_tf.inference.search import SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
 from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
@@ -322,7 +323,7 @@ def test_an_index_never_has_vectors_of_another_index_model(model, tmp_path, monk
     def load(path, *, prompt, **_):
         return lambda texts: ([change() for change in during], np.stack([vectors[prompt]] * len(texts)))[1]
 
-    monkeypatch.setattr(search, "SentenceEncoder", load)
+    monkeypatch.setattr(embedders, "SentenceEncoder", load)
     create("a")
     index = SearchIndex(tmp_path / "index")
     index.add(["0"], ["good"])
@@ -400,7 +401,8 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
 
 
 def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(search, "SentenceEncoder", lambda *_, **__: lambda texts: np.ones([len(texts), 8], np.float32))
+    fake = lambda *_, **__: lambda texts: np.ones([len(texts), 8], np.float32)  # noqa: E731
+    monkeypatch.setattr(embedders, "SentenceEncoder", fake)
     path = tiny.write_jsonl(tmp_path / "texts.jsonl", [("dull",), ("bad",)], ["text"])
 
     def make(maker):
