@@ -485,18 +485,3 @@ def _read_description(directory):
 
 def _write_description(directory, described):
     write_text(os.path.join(directory, INDEX_FILE), json.dumps(described, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_queries(arguments: Sequence[str]) -> list[str]:
-    """Returns the queries from a command line.
-
-    Raises:
-        ValueError: there is no query, or an empty one.
-    """
-    queries = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
-    if not queries or not all(map(str.strip, queries)):
-        raise ValueError(
-            f"Pass at least one query as an argument, and no empty ones; got {queries}. Example: "
-            '"floods in spring".'
-        )
-    return queries

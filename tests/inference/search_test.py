@@ -14,12 +14,13 @@ import pytest
 from pyarrow import parquet
 
 import bert_tf
+from bert_tf.cli.search import decode_queries
 from bert_tf.data.trec_files import read_texts_by_id
 from bert_tf.evaluation.metrics import cosines, unit
 from bert_tf.inference import embedders, index_segments, nearest_neighbors, search
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.embedders import Embedder, Indexer
-from bert_tf.inference.search import SearchIndex, make_index, read_queries
+from bert_tf.inference.search import SearchIndex, make_index
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
 from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
@@ -559,10 +560,10 @@ def test_makers_go_to_other_processes_and_say_what_decides(model):
 
 
 def test_blank_queries_are_refused():
-    assert read_queries(["a", "\udcffb"]) == ["a", "b"]
+    assert decode_queries(["a", "\udcffb"]) == ["a", "b"]
     for words in ([], ["a", " "]):
         with pytest.raises(ValueError, match="Pass at least one query as an argument, and no empty ones"):
-            read_queries(words)
+            decode_queries(words)
 
 
 def run(name, *words):
