@@ -17,10 +17,11 @@ import bert_tf
 from bert_tf.cli.search import decode_queries
 from bert_tf.data.trec_files import read_texts_by_id
 from bert_tf.evaluation.metrics import cosines, unit
-from bert_tf.inference import embedders, index_segments, nearest_neighbors, search
+from bert_tf.inference import document_index, embedders, index_segments, nearest_neighbors
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
+from bert_tf.inference.document_index import make_index
 from bert_tf.inference.embedders import Embedder, Indexer
-from bert_tf.inference.search import SearchIndex, make_index
+from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
 from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
@@ -272,15 +273,15 @@ def test_readers_keep_what_they_have_opened(changed):
 
 def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monkeypatch):
     """It has read the description when another process removes what that names."""
-    read, writer = search.read_object, SearchIndex(changed.directory)
+    read, writer = document_index.read_object, SearchIndex(changed.directory)
 
     def read_and_change(*args):
         described = read(*args)
-        monkeypatch.setattr(search, "read_object", read)
+        monkeypatch.setattr(document_index, "read_object", read)
         writer.delete(["0", "1", "2"])
         return described
 
-    monkeypatch.setattr(search, "read_object", read_and_change)
+    monkeypatch.setattr(document_index, "read_object", read_and_change)
     assert len(SearchIndex(changed.directory)) == 2
 
 
@@ -346,7 +347,7 @@ def test_an_index_never_has_vectors_of_another_index_model(model, tmp_path, monk
 
 
 def _end_before_it_counts(directory, change):
-    search._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    document_index._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     change(SearchIndex(directory))
 
 
