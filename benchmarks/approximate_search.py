@@ -18,9 +18,9 @@ import time
 import numpy as np
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.inference.approximate_search import GRAPH_FILE, SegmentGraph
-from bert_tf.inference.index_segments import Segment, write_segment
-from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
+from bert_tf.inference.index_segments import Segment, document_columns, write_segment
+from bert_tf.inference.nearest_neighbors import GRAPH_FILE, SegmentGraph
+from bert_tf.inference.vector_types import unit_vectors
 from bert_tf.utils.names import VECTOR_DTYPES
 
 QUERIES, TOP_K, PER_CENTER = 500, 10, 100
@@ -62,7 +62,7 @@ def seconds(call):
 def measure(vectors, queries, dtype, folder):
     """Prints the line of a type of vector."""
     names = list(map(str, range(len(vectors))))
-    write_segment(folder, quantize_vectors(unit(vectors), dtype), names, names, names)
+    write_segment(folder, document_columns(vectors, names, names, [{}] * len(names), dtype))
     segment, queries = Segment(folder), unit(queries)
     creation, graph = seconds(lambda: SegmentGraph(segment))
     proposed = graph.nearest(segment, queries, TOP_K)[1]

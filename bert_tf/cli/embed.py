@@ -90,7 +90,7 @@ FLAGS = (
 def main(settings):
     """Writes the vectors of all texts, or an index of them."""
     from bert_tf.cli.batch_prediction import run_batch_prediction
-    from bert_tf.inference.search import Embedder
+    from bert_tf.inference.embedders import Embedder
     from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if bool(settings.output_file) == bool(settings.index_dir):
@@ -112,7 +112,9 @@ def main(settings):
 def _index(settings):
     """Writes a new index, or adds to one."""
     from bert_tf.cli.batch_prediction import run_batch_prediction
-    from bert_tf.inference.search import INDEX_FILE, Indexer, SearchIndex, make_index
+    from bert_tf.inference.document_index import INDEX_FILE, make_index
+    from bert_tf.inference.embedders import Indexer
+    from bert_tf.inference.search import SearchIndex
     from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if settings.num_shards:

@@ -11,6 +11,8 @@ computes MRR, nDCG and recall instead. With --export_file, writes the index as a
 Parquet file.
 """
 
+from collections.abc import Sequence
+
 from absl import logging
 
 from bert_tf.cli.common_flags import APPROXIMATE, PROMPT
@@ -65,7 +67,7 @@ def main(settings, texts):
         return
     from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.retrieval import evaluate_search, read_judged_queries
-    from bert_tf.inference.search import SearchIndex, read_queries
+    from bert_tf.inference.search import SearchIndex
     from bert_tf.inference.search_reader import SearchReader
 
     is_evaluation = bool(settings.queries_file or settings.qrels_file)
@@ -73,7 +75,7 @@ def main(settings, texts):
         _check_evaluation(settings, texts)
     if "rerank_top_k" in settings.given:
         _check_reranking(settings)
-    queries = [] if is_evaluation else read_queries(texts)
+    queries = [] if is_evaluation else decode_queries(texts)
     index = SearchIndex(settings.index_dir, settings.model, settings.approximate)
     if is_evaluation:  # before the models are loaded, which takes longer
         judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
@@ -91,6 +93,20 @@ def main(settings, texts):
     else:
         hits = search(queries)
         _print_hits(settings, queries, hits, reader(queries, hits) if reader else [None] * len(queries))
+
+
+def decode_queries(arguments: Sequence[str]) -> list[str]:
+    """Returns the queries on a command line, without bytes that are not UTF-8.
+
+    Raises:
+        ValueError: there is no query, or an empty one.
+    """
+    queries = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
+    if not queries or not all(map(str.strip, queries)):
+        raise ValueError(
+            f'Pass at least one query as an argument, and no empty ones; got {queries}. Example: "floods in spring".'
+        )
+    return queries
 
 
 def _print_hits(settings, queries, hits, answers):

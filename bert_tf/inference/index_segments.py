@@ -5,23 +5,26 @@
         ids.npy, text.npy, payload.npy  UTF-8, concatenated, uint8, with ids_splits.npy and so on: int64 [n + 1]
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
-        graph.usearch                   for approximate search, if requested; see approximate_search.py
+        graph.usearch                   for approximate search, if requested; see nearest_neighbors.py
 """
 
 import hashlib
 import os
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf.data.features import Ragged, ranges
-from bert_tf.inference.vector_types import stored_width
+from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.vector_types import quantize_vectors, stored_width
 from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
 
 EMBEDDINGS = "embeddings"
-COLUMNS = ("ids", "text", "payload")
+_COLUMNS = ("ids", "text", "payload")
 _BLOCK = 2**14  # rows copied or hashed at a time
 
 
@@ -33,7 +36,7 @@ class Segment:
         deleted: name of the file of deleted rows; None: none are deleted.
 
     Attributes:
-        vectors: as in `write_segment`.
+        vectors: float32 [n, D], each of length 1, or what `quantize_vectors` makes of them.
         deleted: bool [n], or None.
 
     Raises:
@@ -44,7 +47,7 @@ class Segment:
     def __init__(self, folder: str, deleted: str | None = None):
         self.folder = folder
         self.vectors = _load(folder, EMBEDDINGS)
-        self._columns = {name: Ragged(_load(folder, name), _load(folder, f"{name}_splits")) for name in COLUMNS}
+        self._columns = {name: Ragged(_load(folder, name), _load(folder, f"{name}_splits")) for name in _COLUMNS}
         self._hashes, self._rows = _load(folder, "id_hashes"), _load(folder, "id_rows")
         self.deleted = None if deleted is None else _load(folder, deleted.removesuffix(".npy"))
         count = len(self.vectors)
@@ -116,30 +119,37 @@ def _hash(name: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
 
 
-def joined(texts: Sequence[str]) -> Ragged:
-    """Returns texts as bytes in UTF-8, concatenated; lone surrogates are dropped."""
-    encoded = [text.encode("utf-8", "ignore") for text in texts]
-    return Ragged.of_lengths(np.frombuffer(b"".join(encoded), np.uint8), list(map(len, encoded)))
-
-
 # === Writing ===
 
 
-def write_segment(folder: str, vectors: np.ndarray, ids: Sequence[str], texts: Sequence[str], payload: Sequence[str]):
-    """Writes documents to a new directory.
+def document_columns(
+    vectors: np.ndarray, ids: Sequence[str], texts: Sequence[str], payload: Sequence[Mapping[str, Any]], dtype: str
+) -> dict[str, np.ndarray | Ragged]:
+    """Returns the columns of a segment: vectors of length 1, then quantized, and UTF-8 without lone surrogates.
 
     Args:
-        folder: the directory.
-        vectors: float32 [n, D], each of length 1, or what `quantize_vectors` makes of them.
-        ids, texts, payload: one per document; the payload as JSON, or "".
+        vectors: float32 [n, D].
+        ids, texts, payload: one per document.
+        dtype: type of the stored vectors; it and errors as in `quantize_vectors`.
+    """
+    as_json = [json_text(each, ensure_ascii=False, default=str) if each else "" for each in payload]
+    columns = {EMBEDDINGS: quantize_vectors(unit(vectors), dtype)}
+    for name, values in zip(_COLUMNS, (ids, texts, as_json), strict=True):
+        encoded = [value.encode("utf-8", "ignore") for value in values]
+        columns[name] = Ragged.of_lengths(np.frombuffer(b"".join(encoded), np.uint8), list(map(len, encoded)))
+    return columns
+
+
+def write_segment(folder: str, columns: Mapping[str, np.ndarray | Ragged]):
+    """Writes documents, as `document_columns` returns them, to a new directory.
 
     Raises:
         ValueError: an id is there twice.
     """
     os.mkdir(folder)
-    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), vectors)
-    for name, values in zip(COLUMNS, (ids, texts, payload), strict=True):
-        flat, splits = joined(values)
+    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), columns[EMBEDDINGS])
+    for name in _COLUMNS:
+        flat, splits = columns[name]
         np.save(os.path.join(folder, f"{name}.npy"), flat)
         np.save(os.path.join(folder, f"{name}_splits.npy"), splits)
     _write_hashes(folder)
@@ -162,7 +172,7 @@ def merge_segments(folder: str, segments: Sequence[Segment]):
     vectors = _create(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width))
     for first, segment, rows in live_blocks(segments):
         vectors[first : first + len(rows)] = segment.vectors[rows]
-    for name in COLUMNS:
+    for name in _COLUMNS:
         splits = _create(folder, f"{name}_splits", np.int64, (count + 1,))
         for first, segment, rows in live_blocks(segments):
             splits[first + 1 : first + 1 + len(rows)] = splits[first] + segment.take(name, rows).splits[1:]
@@ -203,7 +213,7 @@ def export_segments(path: str, segments: Sequence[Segment]):
     schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("payload", pa.string()), ("embedding", embedding)])
     with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
         for _, segment, rows in live_blocks(segments):
-            columns = [[segment.value(name, row) for row in rows] for name in COLUMNS]
+            columns = [[segment.value(name, row) for row in rows] for name in _COLUMNS]
             columns[-1] = [payload or None for payload in columns[-1]]
             vectors = pa.FixedSizeListArray.from_arrays(segment.vectors[rows].reshape(-1), embedding.list_size)
             writer.write_table(pa.table([*columns, vectors], schema=schema))

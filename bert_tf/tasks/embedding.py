@@ -36,30 +36,6 @@ from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
-# === Files ===
-# Output file of embeddings, or of the cosines of pairs.
-
-
-FILE = "predictions.jsonl"
-
-
-def write_embeddings(directory: str, examples: LabeledTexts, vectors: np.ndarray):
-    """Writes one line per example, in order: `id`, `text`, `embedding`; for pairs `text_a`, `text_b`, `cosine`.
-
-    Args:
-        directory: output directory.
-        examples: n texts or pairs.
-        vectors: float32 [n, k, D], the embeddings of their k texts.
-    """
-    is_pair = examples.text_b is not None
-    answers = cosines(vectors[:, 0], vectors[:, 1]) if is_pair else vectors[:, 0]
-    with atomic_open(os.path.join(directory, FILE)) as file:
-        for name, *texts, answer in zip(examples.ids, *examples.texts.values(), answers, strict=True):
-            texts = dict(zip(examples.texts, texts, strict=True))
-            line = {"id": name, **texts, "cosine" if is_pair else "embedding": answer.tolist()}
-            file.write(json_text(line, ensure_ascii=False) + "\n")
-
-
 # === Encoding ===
 # Encodes matching texts as the sequences of one example.
 
@@ -95,6 +71,7 @@ def encode_text_groups(
 # A bi-encoder trained on matching texts (Reimers and Gurevych 2019), which encodes each text separately.
 
 
+_PREDICTIONS = "predictions.jsonl"
 _METRICS = {
     "spearman": ("spearman", "pearson"),
     "retrieval": ("recall_at_1", "recall_at_10", "mrr"),
@@ -133,7 +110,7 @@ class EmbeddingTask(FineTuningTask):
 
     name = "embedding"
     options = EmbeddingOptions()
-    files = (FILE,)
+    files = (_PREDICTIONS,)
     reads_whole_texts = False
     features = ENCODER_INPUTS
     head = ()
@@ -231,16 +208,16 @@ class EmbeddingTask(FineTuningTask):
         )
         task = cls(
             model.config,
-            options.layers or start.layers,
-            options.pooling or start.poolings,
-            start.normalize if options.normalize is None else options.normalize,
-            options.loss,
-            options.temperature,
-            options.margin,
-            _parse_dims(options.matryoshka_dims),
-            prompts,
-            default,
-            start.dim,
+            layers=options.layers or start.layers,
+            poolings=options.pooling or start.poolings,
+            normalize=start.normalize if options.normalize is None else options.normalize,
+            loss=options.loss,
+            loss_temperature=options.temperature,
+            loss_margin=options.margin,
+            matryoshka_dims=_parse_dims(options.matryoshka_dims),
+            prompts=prompts,
+            default_prompt=default,
+            dim=start.dim,
             **of_run,
         )
         shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
@@ -274,10 +251,16 @@ class EmbeddingTask(FineTuningTask):
     def to_dict(self):
         recipe, numbers = self.recipe, self._numbers
         return {
-            **{"layers": recipe.layers, "poolings": list(recipe.poolings), "normalize": recipe.normalize},
-            **{"loss": self.loss_name, "loss_temperature": numbers.temperature, "loss_margin": numbers.margin},
+            "layers": recipe.layers,
+            "poolings": list(recipe.poolings),
+            "normalize": recipe.normalize,
+            "loss": self.loss_name,
+            "loss_temperature": numbers.temperature,
+            "loss_margin": numbers.margin,
             "matryoshka_dims": list(self.matryoshka_dims),
-            **{"prompts": dict(recipe.prompts), "default_prompt": recipe.default_prompt, "dim": recipe.dim},
+            "prompts": dict(recipe.prompts),
+            "default_prompt": recipe.default_prompt,
+            "dim": recipe.dim,
         }
 
     def identity(self):
@@ -390,7 +373,15 @@ class EmbeddingTask(FineTuningTask):
         return outcome.outputs
 
     def write_answers(self, directory, outcome, answers):
-        write_embeddings(directory, outcome.examples, answers)
+        """Writes predictions.jsonl: `id`, `text`, `embedding`; for pairs `id`, `text_a`, `text_b`, `cosine`."""
+        examples = outcome.examples
+        is_pair = examples.text_b is not None
+        values = cosines(answers[:, 0], answers[:, 1]) if is_pair else answers[:, 0]
+        with atomic_open(os.path.join(directory, _PREDICTIONS)) as file:
+            for name, *texts, value in zip(examples.ids, *examples.texts.values(), values, strict=True):
+                texts = dict(zip(examples.texts, texts, strict=True))
+                line = {"id": name, **texts, "cosine" if is_pair else "embedding": value.tolist()}
+                file.write(json_text(line, ensure_ascii=False) + "\n")
 
     def read(self, tokenizer, texts, max_seq_length):
         if prompt := self.recipe.prompt_for(None):

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.export.saved_model import export_trained
-from bert_tf.inference import search
+from bert_tf.inference import embedders, search
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import tiny
 from tests.export import models
@@ -48,5 +48,6 @@ def kept_encoders():
         return kept[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "SentenceEncoder", encoder)
+        for module in (embedders, search):
+            patch.setattr(module, "SentenceEncoder", encoder)
         yield

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbors in a large segment of a search index, by the graphs of USearch.
+"""Nearest neighbors in the segments of a search index: of all documents, or of those that graphs of USearch propose.
 
     segment-000001/graph.usearch    an HNSW graph (Malkov and Yashunin 2018) over all rows, with copies of their vectors
 
@@ -7,10 +7,12 @@ memory-mapped from then on; segments never change, so it stays valid.
 """
 
 import os
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from absl import logging
 
+from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.index_segments import Segment
 from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
 from bert_tf.utils.files import temporary_path
@@ -18,12 +20,72 @@ from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 
-LEAST_ROWS = 10_000  # of a segment with a graph; fewer are compared just as fast without one
 GRAPH_FILE = "graph.usearch"
-_BLOCK = 2**14  # rows added at a time
+_BLOCK, _COSINES = 2**16, 2**22  # embeddings compared at a time with all queries, and maximum number of cosines
+_LEAST_ROWS = 10_000  # of a segment with a graph; fewer are compared just as fast without one
+_GRAPH_BLOCK = 2**14  # rows added to a graph at a time
 _EXPANSION = 128  # candidates that a search keeps; more of them find more of the nearest documents, but take longer
 # Stored type -> metric and type of the graph's vectors, and proposals per document to find: bits rank them worst.
 _KINDS = {"float32": ("cos", "f16", 2), "int8": ("cos", "i8", 2), "uint8": ("hamming", "b1", 10)}
+
+
+def find_nearest(
+    segments: Iterable[Segment],
+    queries: np.ndarray,
+    top_k: int,
+    get_graph: Callable[[Segment], "SegmentGraph | None"] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the documents whose vectors are nearest to those of queries.
+
+    Args:
+        segments: the documents.
+        queries: [q, D], of any length.
+        top_k: number of documents per query, from 1.
+        get_graph: returns the graph of a large segment, or None if it has none. If None, all documents are compared.
+
+    Returns:
+        Cosines float32 [q, k], the highest first, and the documents' rows over all segments, int64 [q, k], where k is
+        `top_k` or the number of documents, if there are fewer. For equal cosines, the first row comes first.
+    """
+    queries, first = unit(np.asarray(queries, np.float32)), 0
+    best = np.zeros([len(queries), 0], np.float32), np.zeros([len(queries), 0], np.int64)
+    for segment in segments:
+        for scores, rows in _compare(segment, queries, top_k, get_graph):
+            pairs = zip(best, (scores, first + rows), strict=True)
+            scores, rows = (np.concatenate(pair, 1) for pair in pairs)
+            order = _order(scores, top_k)
+            best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+        first += len(segment)
+    return best
+
+
+def _compare(segment, queries, top_k, get_graph):
+    """Yields cosines and rows of a segment's documents, [q, k] each: of all, or of those that a graph proposes."""
+    if get_graph and len(queries) and len(segment) >= _LEAST_ROWS and segment.num_live:
+        graph = get_graph(segment)
+        if graph and (found := graph.nearest(segment, queries, top_k)) is not None:
+            yield found
+            return
+    size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
+    for start in range(0, len(segment), size):
+        live = segment.live_rows(start, start + size)
+        block = np.asarray(segment.vectors[start : start + size])
+        block = unit_vectors(block if len(live) == len(block) else block[live - start])
+        yield queries @ block.T, np.broadcast_to(live, [len(queries), len(live)])
+
+
+def _order(scores, k):
+    """Returns the places of the k highest scores of each row, the first of equal ones first, int64 [q, k]."""
+    if scores.shape[1] <= k:
+        return np.argsort(-scores, axis=1, kind="stable")
+    order = np.empty([len(scores), k], np.int64)
+    for row, lowest in enumerate(np.partition(scores, -k, axis=1)[:, -k]):
+        places = np.flatnonzero(scores[row] >= lowest)  # few: sorting all would take most of the search's time
+        order[row] = places[np.argsort(-scores[row, places], kind="stable")[:k]]
+    return order
+
+
+# === Graphs ===
 
 
 def check_usearch():
@@ -115,8 +177,8 @@ def _write_graph(segment, path):
     )
     graph = Index(ndim=segment.width, metric=metric, dtype=dtype)
     with Countdown("Creating", "vectors", len(segment)) as progress:
-        for start in range(0, len(segment), _BLOCK):
-            block = np.asarray(segment.vectors[start : start + _BLOCK])
+        for start in range(0, len(segment), _GRAPH_BLOCK):
+            block = np.asarray(segment.vectors[start : start + _GRAPH_BLOCK])
             graph.add(np.arange(start, start + len(block)), block, threads=cores())
             progress.advance(len(block))
     with temporary_path(path) as temporary:

@@ -1,0 +1,319 @@
+"""An index on disk: whole or not at all, changes by id that leave it whole, and its export."""
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bert_tf.evaluation.metrics import unit
+from bert_tf.inference import document_index, embedders, index_segments
+from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
+from bert_tf.inference.document_index import make_index
+from bert_tf.inference.embedders import Indexer
+from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.vector_types import quantize_vectors
+from bert_tf.utils.folder_lock import alone_in
+from tests import processes, tiny
+from tests.inference.indexes import TEXTS, index_of, vectors_of
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture(scope="module")
+def path(model, tmp_path_factory):
+    return index_of(model, tmp_path_factory.mktemp("max"), pooling="max")
+
+
+@pytest.fixture
+def changed(path, tmp_path):
+    """A copy of the index, to be changed."""
+    shutil.copytree(path, tmp_path / "index")
+    return SearchIndex(tmp_path / "index")
+
+
+@pytest.fixture(scope="module")
+def vectors(model):
+    return vectors_of(model)
+
+
+def test_whole_or_not_at_all(model, path, tmp_path):
+    with pytest.raises(ValueError, match="a text must be a string"):
+        index_of(model, tmp_path, [*TEXTS, 5])
+    assert not list(tmp_path.glob("index*"))
+    with pytest.raises(ValueError, match="`index_dir` must not exist yet"):
+        index_of(model, path.parent)
+    shutil.copytree(path, tmp_path / "index")
+    np.save(tmp_path / "index" / "segment-000001" / "text_splits.npy", np.arange(3))
+    with pytest.raises(ValueError, match="is not a complete index"):
+        SearchIndex(tmp_path / "index")
+    os.remove(tmp_path / "index" / "segment-000001" / "text_splits.npy")
+    with pytest.raises(ValueError, match="is not a complete index: FileNotFoundError"):
+        SearchIndex(tmp_path / "index")
+    with pytest.raises(ValueError, match="index.json must be the description of an index"):
+        SearchIndex(tmp_path)
+    with pytest.raises(ValueError, match="The index .*nosuch.index does not exist. Check the path."):
+        SearchIndex(tmp_path / "nosuch.index")
+    described = json.loads((path / "index.json").read_text()) | {"segments": [{"name": "../x", "deleted": None}]}
+    (tmp_path / "index" / "index.json").write_text(json.dumps(described))
+    with pytest.raises(ValueError, match="is not a complete index: .*a segment"):
+        SearchIndex(tmp_path / "index")
+    del described["vector_dtype"]
+    (tmp_path / "index" / "index.json").write_text(json.dumps(described))
+    with pytest.raises(ValueError, match="was written by another version of bert_tf. To fix this, create the index ag"):
+        SearchIndex(tmp_path / "index")
+
+
+def test_documents_are_added_replaced_and_deleted(changed, vectors):
+    changed.add(["new", "0"], ["a film", "to see"], [{"year": 2026, "tags": ["a"]}, {}])
+    assert len(changed) == len(TEXTS) + 1
+    [[best, *others]] = changed.search(["a film"], top_k=99)
+    assert best[0] == "new" and best[2:] == ("a film", {"year": 2026, "tags": ["a"]})
+    assert {(hit.id, hit.text) for hit in others} == {("0", "to see"), *((str(n), TEXTS[n]) for n in range(1, 5))}
+    changed.delete(["3", "new"])
+    assert {hit.id for hit in changed.search(["a film"], top_k=99)[0]} == {"0", "1", "2", "4"}
+    changed.add(["3"], [TEXTS[3]], vectors=vectors[0][3:4] * 7)
+    assert changed.search(["good film"], top_k=1)[0][0][:1] == ("3",)
+    assert SearchIndex(changed.directory).search(["a film"]) == changed.search(["a film"])
+
+
+def test_it_is_as_if_made_at_once_after_any_changes(model, tmp_path, monkeypatch):
+    """Many small changes leave few segments, and the same documents with the same scores."""
+    monkeypatch.setattr(index_segments, "_BLOCK", 3)
+    rng, index, expected = np.random.default_rng(0), SearchIndex.create(tmp_path / "index", model), {}
+    for step in range(40):
+        ids = [f"doc {n}" for n in rng.choice(30, rng.integers(1, 6), replace=False)]
+        if step % 3 == 2:
+            gone = [name for name in ids if name in expected]
+            index.delete(gone)
+            expected = {name: value for name, value in expected.items() if name not in gone}
+            continue
+        rows = rng.normal(size=(len(ids), 8)).astype(np.float32)
+        index.add(ids, [f"{name}, {step}" for name in ids], [{"step": step}] * len(ids), rows)
+        expected = {name: value for name, value in expected.items() if name not in ids}
+        expected |= {name: (step, row / np.linalg.norm(row)) for name, row in zip(ids, rows, strict=True)}
+    assert len(index) == len(expected) and len(index._segments) < 8
+    query = rng.normal(size=(1, 8)).astype(np.float32)
+    [hits] = SearchIndex(index.directory).search(query, 99)
+    scores = {name: float(row @ query[0] / np.linalg.norm(query)) for name, (_, row) in expected.items()}
+    assert [hit.id for hit in hits] == sorted(scores, key=lambda name: -scores[name])
+    for hit in hits:
+        step = expected[hit.id][0]
+        assert (hit.text, hit.payload) == (f"{hit.id}, {step}", {"step": step})
+        assert hit.score == pytest.approx(scores[hit.id], abs=1e-6)
+
+
+def test_ids_of_one_hash_are_told_apart(changed, model, monkeypatch):
+    monkeypatch.setattr(index_segments, "_hash", lambda name: 7)
+    index = SearchIndex.create(os.path.join(changed.directory, "other"), model)
+    index.add(["a", "b", "c"], TEXTS[:3], vectors=np.eye(3))
+    index.delete(["b"])
+    assert [hit.id for hit in index.search(np.eye(3)[:1])[0]] == ["a", "c"]
+    with pytest.raises(ValueError, match=r"Each id must be unique. Received 'd' twice, in rows 0 and 2, counted"):
+        index.add(["d", "e", "d"], TEXTS[:3], vectors=np.eye(3))
+
+
+def test_lone_surrogates_are_dropped(changed):
+    vectors = np.ones([1, 32], np.float32)
+    changed.add(["n\ud800"], ["t\ud800"], [{"a": "\ud800b"}], vectors)
+    hit = changed.search(vectors, top_k=1)[0][0]
+    assert (hit.id, hit.text, hit.payload) == ("n", "t", {"a": "b"})
+    with pytest.raises(ValueError, match="All ids must be in .* Not found: "):
+        changed.delete(["n\ud800"])
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
+    with pytest.raises(ValueError, match="`top_k` must be a whole number from 1 up. Received: 0"):
+        changed.search(["a"], top_k=0)
+    before = changed.search(["a film"])
+    files = sorted(map(str, os.walk(changed.directory)))
+    with pytest.raises(ValueError, match=r"All ids must be in .*index. Not found: '7', 'x'. Nothing was deleted."):
+        changed.delete(["0", "7", "x"])
+    with pytest.raises(ValueError, match="Each id must be unique. Received 'a' twice, in rows 0 and 1"):
+        changed.add(["a", "a"], ["good", "bad"])
+    with pytest.raises(ValueError, match=r"must match. Received 1 ids, 2 texts, 1 payloads and vectors of shape \[2,"):
+        changed.add(["a"], ["good", "bad"])
+    with pytest.raises(ValueError, match=r"must match.* shape \[1, 3\], where the index has 32 dim"):
+        changed.add(["a"], ["good"], vectors=np.eye(3)[:1])
+    with pytest.raises(ValueError, match="`vectors` must be finite"):
+        changed.add(["a"], ["good"], vectors=np.full([1, 32], np.nan))
+    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]. Received: \[1, 3\]"):
+        changed.search(np.eye(3)[:1])
+    with pytest.raises(ValueError, match="`ids`"):
+        changed.add([1], ["good"])
+    with alone_in(changed.directory), pytest.raises(ValueError, match="Another run is already writing to .*`index_"):
+        changed.delete(["0"])
+    assert changed.search(["a film"]) == before and sorted(map(str, os.walk(changed.directory))) == files
+
+
+def test_readers_keep_what_they_have_opened(changed):
+    reader = SearchIndex(changed.directory)
+    before = reader.search(["a film"])
+    changed.delete(["0", "1", "2", "3"])  # the segment is written again
+    assert not os.path.exists(os.path.join(changed.directory, "segment-000001"))
+    assert reader.search(["a film"]) == before and len(SearchIndex(changed.directory)) == 1
+
+
+def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monkeypatch):
+    """It has read the description when another process removes what that names."""
+    read, writer = document_index.read_object, SearchIndex(changed.directory)
+
+    def read_and_change(*args):
+        described = read(*args)
+        monkeypatch.setattr(document_index, "read_object", read)
+        writer.delete(["0", "1", "2"])
+        return described
+
+    monkeypatch.setattr(document_index, "read_object", read_and_change)
+    assert len(SearchIndex(changed.directory)) == 2
+
+
+def test_an_index_never_has_vectors_of_another_index_model(model, tmp_path, monkeypatch):
+    """The encoder is a fake: it returns the vector of its prompt, which stands for the model."""
+    vectors, during = dict(zip("ab", np.eye(8, dtype=np.float32), strict=False)), []
+
+    def create(prompt):
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        SearchIndex.create(tmp_path / "index", model, prompt=prompt)
+
+    def load(path, *, prompt, **_):
+        return lambda texts: ([change() for change in during], np.stack([vectors[prompt]] * len(texts)))[1]
+
+    monkeypatch.setattr(embedders, "SentenceEncoder", load)
+    create("a")
+    index = SearchIndex(tmp_path / "index")
+    index.add(["0"], ["good"])
+    create("b")
+    with pytest.raises(ValueError, match="was created again after this program opened it. Nothing was added; call `re"):
+        index.add(["1"], ["good"], vectors=index.embed(["good"]))
+    with pytest.raises(ValueError, match="was created again"):
+        index.add_rows(None)
+    index.add(["1"], ["good"])
+    assert [(hit.id, hit.score) for hit in index.search(vectors["b"][None])[0]] == [("1", 1.0)]
+    during.append(lambda: create("a"))
+    with pytest.raises(ValueError, match="was created again"):
+        index.add(["2"], ["good"])
+    one, other = SearchIndex(tmp_path / "index"), SearchIndex(tmp_path / "index")
+    one.add(["0"], ["good"], vectors=np.eye(8)[:1])
+    with pytest.raises(ValueError, match="must match.* where the index has 8 dimensions"):
+        other.add(["1"], ["good"], vectors=np.eye(4)[:1])
+    assert len(SearchIndex(tmp_path / "index")) == 1
+
+
+def _end_before_it_counts(directory, change):
+    document_index._write_description = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    change(SearchIndex(directory))
+
+
+def _add(index):
+    index.add(["0", "9"], ["a", "b"], vectors=np.eye(32)[:2])
+
+
+def _delete(index):
+    index.delete(["0", "1", "2"])
+
+
+@pytest.mark.parametrize("change", [_add, pytest.param(_delete, marks=pytest.mark.slow)])
+def test_a_change_that_is_killed_leaves_the_index(changed, change):
+    before, files = changed.search(["a film"]), sorted(os.listdir(changed.directory))
+    process = processes.start(_end_before_it_counts, changed.directory, change)
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    assert SearchIndex(changed.directory).search(["a film"]) == before
+    changed.add(["new"], ["bad"])  # removes what is left
+    changed.delete(["new"])
+    assert changed.search(["a film"]) == before and len(os.listdir(changed.directory)) == len(files)
+    assert not [name for _, _, names in os.walk(changed.directory) for name in names if "deleted" in name]
+
+
+class _FailingIndexer(Indexer):
+    """Fails at a text; the identity is that of an `Indexer`."""
+
+    def __call__(self):
+        answer = super().__call__()
+
+        def fail(rows):
+            if "bad" in rows.texts[0]:
+                raise OSError("The disk is gone.")
+            return answer(rows)
+
+        return fail
+
+
+def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), ("bad",)], ["text"])
+    before, indexer = changed.search(["a film"]), changed.indexer()
+
+    def add(maker):
+        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, maker, rows_per_part=1)))
+
+    with pytest.raises(OSError, match="The disk is gone"):
+        add(_FailingIndexer(indexer.path, indexer.options))
+    assert SearchIndex(changed.directory).search(["a film"]) == before
+    with caplog.at_level("INFO", "absl"):
+        add(indexer)
+    assert "Resuming: 1 of 2 parts exist." in caplog.text
+    assert {hit.text for hit in changed.search(["a film"])[0] if hit.id in "01"} == {"dull", "bad"}
+
+
+def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
+    fake = lambda *_, **__: lambda texts: np.ones([len(texts), 8], np.float32)  # noqa: E731
+    monkeypatch.setattr(embedders, "SentenceEncoder", fake)
+    path = tiny.write_jsonl(tmp_path / "texts.jsonl", [("dull",), ("bad",)], ["text"])
+
+    def make(maker):
+        job = TableJob(str(path), "", maker, rows_per_part=1)
+        make_index(f"{tmp_path}/new/", maker, lambda file: run_table_job(dataclasses.replace(job, output_file=file)))
+
+    with pytest.raises(OSError, match="The disk is gone"):
+        make(_FailingIndexer(model))
+    assert sorted(os.listdir(tmp_path)) == ["new.rows.npz.parts", "texts.jsonl"]
+    with caplog.at_level("INFO", "absl"):
+        make(Indexer(model))
+    assert "Resuming: 1 of 2 parts exist." in caplog.text
+    assert sorted(os.listdir(tmp_path)) == ["new", "texts.jsonl"]
+    assert SearchIndex(tmp_path / "new").has_documents(["0", "1"]).all()
+
+
+def test_a_file_in_the_place_of_the_embeddings_is_kept(model, tmp_path):
+    place = tmp_path / "index.rows.npz"
+    for make in (lambda: place.write_text("mine"), lambda: place.symlink_to("nowhere")):
+        make()
+        with pytest.raises(ValueError, match=r"index\.rows\.npz already exists\. .*; otherwise, move it or"):
+            make_index(f"{tmp_path}/index/", Indexer(model), lambda path: pytest.fail(path))
+        assert os.listdir(tmp_path) == [place.name] and (place.is_symlink() or place.read_text() == "mine")
+        place.unlink()
+
+
+# === Export ===
+
+
+def exported(index, folder):
+    index.export(folder / "index.parquet")
+    return parquet.read_table(folder / "index.parquet")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
+def test_an_index_is_exported_as_parquet(dtype, model, tmp_path, vectors, monkeypatch):
+    monkeypatch.setattr(index_segments, "_BLOCK", 2)
+    index = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
+    index.add(list("abcde"), TEXTS, [{"page": n} for n in range(5)], vectors[0])
+    index.add(["f"], ["to see"], vectors=vectors[1][:1])
+    index.delete(["b", "d"])
+    table = exported(index, tmp_path)
+    stored = quantize_vectors(unit(np.concatenate([vectors[0][[0, 2, 4]], vectors[1][:1]])), dtype)
+    assert table.schema.field("embedding").type == pa.list_(pa.from_numpy_dtype(stored.dtype), stored.shape[1])
+    found = table.column("embedding").combine_chunks().flatten().to_numpy().reshape(stored.shape)
+    np.testing.assert_allclose(found, stored, atol=1e-6)
+    assert table.drop_columns("embedding").to_pydict() == {
+        "id": list("acef"), "text": [TEXTS[0], TEXTS[2], TEXTS[4], "to see"],
+        "payload": ['{"page": 0}', '{"page": 2}', '{"page": 4}', None],
+    }  # fmt: skip
