@@ -210,7 +210,7 @@ def test_the_file_trains_embedders_and_rerankers(index, tmp_path):
 
 def test_the_graph_of_a_large_index_finds_them(index, tmp_path, monkeypatch):
     pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
-    monkeypatch.setattr("bert_tf.inference.search.LEAST_ROWS", 3)
+    monkeypatch.setattr("bert_tf.inference.nearest_neighbors._LEAST_ROWS", 3)
     files = []
     for words in ([], ["--approximate", "--overwrite"]):
         ended = _run(index, tmp_path, "--num_negatives=3", *words)
