@@ -13,6 +13,7 @@ from absl import logging
 
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.cli.common_flags import TOKENIZER
+from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag, with_attributes, with_default
 
@@ -46,7 +47,7 @@ def main(settings, texts):
     for name in sorted(idle & settings.given):
         logging.warning("--%s has no effect with %s.", name, beside)
     if texts:
-        _print_scores(settings, [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts])
+        _print_scores(settings, [*map(decode_argument, texts)])
     else:
         _write_scores(settings)
 

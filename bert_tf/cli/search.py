@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert_tf.cli.common_flags import APPROXIMATE, PROMPT
+from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
@@ -101,7 +102,7 @@ def decode_queries(arguments: Sequence[str]) -> list[str]:
     Raises:
         ValueError: there is no query, or an empty one.
     """
-    queries = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
+    queries = [*map(decode_argument, arguments)]
     if not queries or not all(map(str.strip, queries)):
         raise ValueError(
             f'Pass at least one query as an argument, and no empty ones; got {queries}. Example: "floods in spring".'

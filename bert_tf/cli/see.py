@@ -41,15 +41,14 @@ def main(settings, texts):
     """Writes the page."""
     from bert_tf.checkpoints.loading import load
     from bert_tf.interpret.page import visualize
-    from bert_tf.utils.files import write_text
+    from bert_tf.utils.files import decode_argument, write_text
 
     if "top_k" in settings.given and settings.views and "masked_words" not in settings.views:
         raise ValueError("--top_k requires the view masked_words. Add it to --views or remove --top_k.")
     layers = _layers(settings.layers)
-    texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts]
     seen = visualize(
-        load(settings.model), *texts, views=settings.views or None, layers=layers, target=settings.target,
-        top_k=settings.top_k,
+        load(settings.model), *map(decode_argument, texts), views=settings.views or None, layers=layers,
+        target=settings.target, top_k=settings.top_k,
     )  # fmt: skip
     write_text(settings.output, seen.page)
     logging.info("Wrote %s (%.1f MB). Open it in a browser.", settings.output, len(seen.page) / 1e6)

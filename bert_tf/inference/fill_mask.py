@@ -19,7 +19,7 @@ from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.utils import names
-from bert_tf.utils.files import read_text
+from bert_tf.utils.files import decode_argument, read_text
 from bert_tf.utils.text_lists import text_list
 
 # === Masked lm ===
@@ -172,7 +172,7 @@ def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: st
     if arguments and input_file:
         raise ValueError("Pass texts either as arguments or with `input_file`, not both.")
     if arguments:
-        texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
+        texts = [*map(decode_argument, arguments)]
     else:
         text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
         texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]

@@ -55,6 +55,11 @@ def read_text(path: str | os.PathLike, encoding: str | None = None) -> str:
     return text
 
 
+def decode_argument(argument: str) -> str:
+    """Returns a word of the command line without bytes that are not UTF-8, as `read_text` reads files."""
+    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "ignore")
+
+
 def read_with_losses(path: str | os.PathLike, encoding: str | None = None) -> tuple[str, dict[int, int]]:
     """Reads text like `read_text`, without logging; also returns {1-based line: number of bytes dropped}."""
     path = os.fspath(path)

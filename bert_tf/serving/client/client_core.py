@@ -33,7 +33,7 @@ from bert_tf.serving.client.requests import (
 )
 from bert_tf.serving.client.results import CLASSES, split_answer
 from bert_tf.serving.client.results import to_dataclass as typed_result
-from bert_tf.utils.files import read_lines
+from bert_tf.utils.files import decode_argument, read_lines
 from bert_tf.utils.text_lists import present_list, text_list
 
 # === Items ===
@@ -52,7 +52,7 @@ def read_list_arguments(texts: Sequence[str], names: tuple[str, str]) -> Iterato
         ValueError: the list has too few texts, or an empty one.
     """
     fewest, meaning = LISTS[names]
-    for number, (first, *others) in [(0, [*map(_clean, texts)])] if texts else _lines():
+    for number, (first, *others) in [(0, [*map(decode_argument, texts)])] if texts else _lines():
         if len(others) < fewest or not all(map(str.strip, others)):
             where = "The arguments" if texts else f"The tab-separated texts of line {number}"
             raise ValueError(f"{where} must be {meaning}, none of them empty; got {[first, *others]}.")
@@ -93,7 +93,7 @@ def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str
             raise ValueError(
                 f"The arguments must be texts for {', '.join(names)} in turn, {size} per example; got {len(texts)}."
             )
-        yield from zip(*[map(_clean, texts)] * size, strict=True)
+        yield from zip(*[map(decode_argument, texts)] * size, strict=True)
         return
     for number, parts in _lines():
         yield _item(parts, names, number)
@@ -135,11 +135,6 @@ def _lines():
     """Yields the number of each line of standard input, from 1, and its texts."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield number, line.decode("utf-8", "ignore").rstrip("\r\n").split("\t")
-
-
-def _clean(argument):
-    """Drops bytes that are not UTF-8, as everywhere in bert_tf."""
-    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "ignore")
 
 
 # === Errors ===
