@@ -20,8 +20,9 @@ CONFIG = EncoderConfig(
 )  # fmt: skip
 
 MODERN = {
-    "global_rope_theta": 50.0, "local_rope_theta": 9.0, "local_attention": 2, "norm_first": True, "gated_mlp": True,
-    "first_attention_norm": False, "norm_bias": False, "attention_bias": False, "mlp_bias": False, "hidden_act": "gelu",
+    "global_rope_theta": 50.0, "local_rope_theta": 9.0, "local_attention": 2, "global_attn_every_n_layers": 2,
+    "norm_first": True, "gated_mlp": True, "first_attention_norm": False, "norm_bias": False, "attention_bias": False, "mlp_bias": False,
+    "hidden_act": "gelu",
 }  # fmt: skip
 DISENTANGLED = {
     "pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0,
@@ -94,6 +95,21 @@ def test_it_computes_what_the_model_does(changes, parts):
         for ours, true in [*pairs, *zip(fast["encoder_outputs"], plain["encoder_outputs"], strict=True)]:
             assert ours.shape == true.shape
             np.testing.assert_allclose(ours[mask > 0], true[mask > 0], atol=1e-5)
+
+
+def test_local_layers_compute_no_score_beyond_their_windows(monkeypatch):
+    encoder = _encoder(**MODERN, num_hidden_layers=4, max_position_embeddings=600)
+    fast, matmul, shapes = FastEncoder(encoder, Floats()), tf.matmul, []
+
+    def recorded(*args, **kwargs):
+        product = matmul(*args, **kwargs)
+        shapes.append(tuple(product.shape[-2:]))
+        return product
+
+    monkeypatch.setattr(tf, "matmul", recorded)
+    fast(_features(np.ones((1, 600), np.int32)))
+    whole = sum(not encoder.config.is_local(layer) for layer in range(4))
+    assert shapes.count((600, 600)) == whole == 2
 
 
 def test_a_sequence_of_more_tokens_than_positions_is_refused():
