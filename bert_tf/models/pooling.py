@@ -102,10 +102,12 @@ def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tenso
         input_mask: int32 [B, S]: 1 for each token to pool; tokens before the first such token keep their positions.
 
     Returns:
-        float [B, D], or [B, P D] for P concatenated vectors.
+        float [B, D], or [B, P D] for P concatenated vectors, in the dtype of `values`; sums are float32, because those
+        of a long text exceed float16.
     """
-    mask = tf.cast(input_mask, values.dtype)[:, :, tf.newaxis]
-    return tf.concat([_POOLINGS[name](values, mask) for name in _names(pooling)], -1)
+    dtype, values = values.dtype, tf.cast(values, tf.float32)
+    mask = tf.cast(input_mask, tf.float32)[:, :, tf.newaxis]
+    return tf.cast(tf.concat([_POOLINGS[name](values, mask) for name in _names(pooling)], -1), dtype)
 
 
 def check_pooling(pooling: Pooling, is_decoder: bool = False):

@@ -51,6 +51,12 @@ def test_the_mean_of_the_tokens_can_stand_for_the_text(changes):
     assert _paths(encoder) == _paths(_encoder(**changes)), "a checkpoint may be read either way"
 
 
+def test_the_mean_of_a_long_text_stays_in_the_range_of_float16():
+    values = tf.fill([1, 4096, 3], tf.constant(300.0, tf.float16))
+    vector = _encoder(classifier_pooling="mean").text_vector(values, tf.ones([1, 4096], tf.int32))
+    assert vector.dtype == tf.float16 and (vector.numpy() == 300).all()
+
+
 def test_a_sentence_objective_is_not_learned_at_the_mean():
     with pytest.raises(ValueError, match="Received: 'nsp' with classifier_pooling='mean'"):
         PretrainingTask(tiny.config(classifier_pooling="mean"))

@@ -21,8 +21,8 @@ CONFIG = EncoderConfig(
 
 MODERN = {
     "global_rope_theta": 50.0, "local_rope_theta": 9.0, "local_attention": 2, "global_attn_every_n_layers": 2,
-    "norm_first": True, "gated_mlp": True, "first_attention_norm": False, "norm_bias": False, "attention_bias": False, "mlp_bias": False,
-    "hidden_act": "gelu",
+    "norm_first": True, "gated_mlp": True, "first_attention_norm": False, "norm_bias": False,
+    "attention_bias": False, "mlp_bias": False, "hidden_act": "gelu",
 }  # fmt: skip
 DISENTANGLED = {
     "pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0,
