@@ -142,6 +142,7 @@ def read_embedding_data(
             "Remove it, or adapt `temperature`."
         )
     scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
+    _check_scores(options, {kind: scores[kind] for kind in kinds})
     read = _read_glue if options.task_name else _read_file
     of_lists = [kind for kind in kinds if eval_by == "ranking" and kind in ("dev", "final")]
     if of_lists and options.task_name:
@@ -167,6 +168,25 @@ def _check_numbers(options):
                 f"`{name}` requires `loss={'` or `loss='.join(read_by)}`. Received `{name}={value}` with "
                 f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose such a loss."
             )
+
+
+def _check_scores(options, scores):
+    """Raises ValueError if nothing reads the scores that the user gave; pairs of any score would count as matching.
+
+    Args:
+        scores: {kind of split: whether its scores are read}.
+    """
+    readers = "`loss=" + "`, `loss=".join(name for name, loss in LOSS_FUNCTIONS.items() if loss.scores) + "`"
+    received = f"Received `loss={options.loss}`"
+    if options.task_name and not scores.get("train", True):
+        raise ValueError(f"Training on `task_name={options.task_name}`, whose pairs have scores, requires one of "
+                         f"{readers}. {received}; choose one of these.")  # fmt: skip
+    given = {"label_column": options.given_label_column, "highest_score": options.highest_score}
+    unread = [name for name, value in given.items() if value is not None]
+    labeled = [is_read for kind, is_read in scores.items() if kind != "test"]
+    if unread and labeled and not any(labeled):
+        raise ValueError(f"`{unread[0]}` requires one of {readers}, or an evaluation by correlation. {received}, which "
+                         f"does not read scores; remove `{unread[0]}`, or choose such a loss.")  # fmt: skip
 
 
 def _check_task(options):
