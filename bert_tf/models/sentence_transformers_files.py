@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models.config_files import warn_of_unknown_keys
+from bert_tf.models.config_files import task_in, warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.names import POOLINGS
@@ -286,7 +286,8 @@ assert {*MODES.values(), *_PARTS} == set(POOLINGS)
 
 
 # === Cross-encoders ===
-# A CrossEncoder is a text classifier with one output, whose files name the activation of its scores.
+# A CrossEncoder is a text classifier with one output, whose files name the activation of its scores. Its length is the
+# tokenizer's.
 
 
 SCORE_ACTIVATIONS = {"sigmoid": "torch.nn.modules.activation.Sigmoid", "identity": "torch.nn.modules.linear.Identity"}
@@ -320,6 +321,12 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
             "another model."
         )
     return kinds[kind]
+
+
+def reranker_length(directory: str) -> int | None:
+    """Returns the maximum sequence length that task.json of a reranker states or, for a CrossEncoder, its tokenizer;
+    None if neither does."""
+    return (task_in(directory) or {}).get("max_seq_length") or tokenizer_length(directory)
 
 
 def cross_encoder_keys(extra: Mapping[str, Any], activation: str | None) -> dict[str, Any]:
