@@ -3,13 +3,17 @@
 modules.json                        Transformer, Pooling, then Dense and Normalize, each with its directory
 sentence_bert_config.json           max_seq_length, do_lower_case
 1_Pooling/config.json               the pooling modes
-config_sentence_transformers.json   prompts, the default prompt, truncate_dim; of a CrossEncoder, the activation
+config_sentence_transformers.json   prompts, the default prompt, truncate_dim, the similarity function; of a
+                                    CrossEncoder, the activation
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
+
+from absl import logging
 
 from bert_tf.models.config_files import task_in, warn_of_unknown_keys
 from bert_tf.utils.files import brief
@@ -79,6 +83,7 @@ class PoolingConfig:
         dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
         steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
         folder: directory of the encoder's files.
+        similarity: how the model's files say that embeddings are compared; bert_tf compares by "cosine".
     """
 
     layers: str = "last"
@@ -92,6 +97,7 @@ class PoolingConfig:
     dim: int | None = None
     steps: tuple[Dense | None, ...] = ()
     folder: str = ""
+    similarity: str = "cosine"
 
     def prompt_name_for(self, kind: str | None) -> str | None:
         """Returns the name of the prompt for a kind of text, or None if there is none.
@@ -129,6 +135,25 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     steps = tuple(steps[:-1] if normalize else steps)
     parts = _of_transformer(os.path.join(directory, folder)), _of_pooling(directory, rest[0][1]), _prompts(directory)
     return PoolingConfig(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
+
+
+@functools.cache
+def warn_of_similarity(path: str, similarity: str, normalize: bool):
+    """Logs, once per model, that bert_tf compares its embeddings otherwise than its files say.
+
+    Args:
+        path: the model, for the message.
+        similarity: as in `PoolingConfig`.
+        normalize: whether embeddings have length 1, with which a dot product is a cosine.
+    """
+    if similarity == "cosine" or (similarity == "dot" and normalize):
+        return
+    logging.warning(
+        "The embeddings of %s are meant to be compared by similarity_fn_name=%s, but indexes, searches, training and "
+        "evaluations compare them by cosine similarity, which may order texts differently. Use a model for cosine "
+        "similarity, or write the embeddings with the `output_file` of `bert-tf embed` and compare them yourself.",
+        *(path, similarity),
+    )
 
 
 def _modules(path):
@@ -214,7 +239,8 @@ def _prompts(directory):
     dim = _value(path, values, "truncate_dim", int, None)
     if dim is not None and dim < 1:
         raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
-    return {"prompts": prompts, "default_prompt": default, "dim": dim}
+    similarity = _value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
+    return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
 
 
 def _dense(directory, folder):
