@@ -179,22 +179,28 @@ def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
 
 @pytest.mark.parametrize("qrels, message", [
     ("q1 0 d2 0\nq9 0 d1 1\n", r"`qrels_file` must contain at least one .* contains none for the queries in .*a\.run;"),
-    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents .* lacks all 1 .*qrels\.txt, such as "
+    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents. It lacks all 1 .*qrels\.txt, such as "
      "'d3' for the query 'q1'"),
     ("q3 0 d1 1\n", r"a\.run must contain documents of .* All 1 documents for the query 'q3' have relevance 1; add"),
 ])  # fmt: skip
-def test_a_run_that_nothing_can_be_learned_from_says_why(runs, tmp_path, qrels, message):
+def test_a_run_of_which_nothing_can_be_learned_or_scored_says_why(runs, tmp_path, qrels, message):
     _write(tmp_path / "qrels.txt", qrels)
     with pytest.raises(ValueError, match=message):
         RerankingTask.read_data(runs(), ["train"], None)
+    if "All 1 documents" in message:  # which matters in training alone
+        assert RerankingTask.read_data(runs(), ["dev"], None).examples["dev"].relevances == [[1]]
+        return
+    with pytest.raises(ValueError, match=message):  # metrics would be 0
+        RerankingTask.read_data(runs(), ["dev"], None)
+    assert RerankingTask.read_data(runs(), ["test"], None).examples["test"].relevances is None
 
 
 def test_a_relevant_document_without_text_counts_as_not_found(runs, tmp_path, caplog):
     _write(tmp_path / "documents.tsv", "d1\tgood\nd2\tbad\nd4\tdull\n")
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("WARNING", "absl"):
         data = RerankingTask.read_data(runs(), ["dev", "train"], None).examples
     assert data["dev"].judged == [[1, 2], [0, -1]] and data["train"].relevances == [[0, 1]]
-    assert "lacks 1 of the 2 relevant documents" in caplog.text
+    assert re.search(r"lacks 1 of the 2 relevant documents .*, such as 'd3' for the query 'q1'. Metrics", caplog.text)
 
 
 # === Task ===
