@@ -228,6 +228,16 @@ def _of_pooling(directory, folder):
 def _prompts(directory):
     path = os.path.join(directory, PROMPTS)
     values = _checked(path, _OF_PROMPTS) if os.path.exists(path) else {}
+    prompts, default = _named_prompts(path, values)
+    dim = _value(path, values, "truncate_dim", int, None)
+    if dim is not None and dim < 1:
+        raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
+    similarity = _value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
+    return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
+
+
+def _named_prompts(path, values):
+    """Returns {name: text} of the prompts, and the name of the default one or None."""
     prompts = _value(path, values, "prompts", dict, {})
     prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     default = _value(path, values, "default_prompt_name", str, None)
@@ -236,11 +246,7 @@ def _prompts(directory):
             f"{path} must have a text for each of its prompts, including {default}, the default. Received: "
             f"{brief(prompts)}; correct it."
         )
-    dim = _value(path, values, "truncate_dim", int, None)
-    if dim is not None and dim < 1:
-        raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
-    similarity = _value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
-    return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
+    return prompts, default
 
 
 def _dense(directory, folder):
@@ -329,7 +335,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
         extra: `EncoderConfig.extra`, the other keys of its config.json.
 
     Raises:
-        ValueError: a file is damaged, or the activation is another one.
+        ValueError: a file is damaged, the activation is another one, or as `check_reranker_prompts`.
     """
     path = os.path.join(directory, PROMPTS)
     values = _read(path) if os.path.exists(path) else {}
@@ -338,6 +344,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
         values = values if isinstance(values, Mapping) else {"activation_fn": extra.get(_OLD_ACTIVATION)}
         if values.get("activation_fn") is None:
             return None
+    check_reranker_prompts(directory)
     said = values.get("activation_fn") or SCORE_ACTIVATIONS["sigmoid"]
     kinds = {kind.rpartition(".")[2]: name for name, kind in SCORE_ACTIVATIONS.items()}  # torch has moved its classes
     kind = str(said).rpartition(".")[2]
@@ -347,6 +354,32 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
             "another model."
         )
     return kinds[kind]
+
+
+def check_reranker_prompts(directory: str):
+    """Raises ValueError if a CrossEncoder adds a prompt by default, which rerankers here do not; logs other prompts.
+
+    The prompts of an embedder, from which a reranker may be trained, do not count.
+    """
+    path = os.path.join(directory, PROMPTS)
+    values = _read(path) if os.path.exists(path) else {}
+    older = "SentenceTransformer" if os.path.exists(os.path.join(directory, MODULES)) else "CrossEncoder"
+    if values.get("model_type", older) != "CrossEncoder":
+        return
+    prompts, default = _named_prompts(path, values)
+    if default and prompts[default]:
+        raise ValueError(
+            f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
+            f"prompt. Received: {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
+            "key to get its scores without the prompt."
+        )
+    if any(prompts.values()):
+        _log_reranker_prompts(path, tuple(prompts))
+
+
+@functools.cache
+def _log_reranker_prompts(path, names):
+    logging.info("%s: rerankers do not add the prompts %s. Add them to the texts if needed.", path, ", ".join(names))
 
 
 def reranker_length(directory: str) -> int | None:

@@ -18,7 +18,12 @@ from bert_tf.evaluation.ranking import METRICS, first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.models.sentence_transformers_files import SCORE_ACTIVATIONS, read_activation, reranker_length
+from bert_tf.models.sentence_transformers_files import (
+    SCORE_ACTIVATIONS,
+    check_reranker_prompts,
+    read_activation,
+    reranker_length,
+)
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import (
     FineTuningTask,
@@ -161,6 +166,8 @@ class RerankingTask(FineTuningTask):
     def create(cls, model, data, options, before, use_xla=False):
         of_run = {"rematerialize": options.rematerialize, "every_window": use_xla}
         if options.do_train:
+            if options.init_checkpoint:
+                check_reranker_prompts(directory_of(options.init_checkpoint))
             log_shorter_length(options, _stated_length(options))
             return cls(model.config, options.loss, **of_run)
         if before is None:  # trained with other software

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from pyarrow import parquet
 
+from bert_tf.checkpoints.loading import Description
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.tasks.options import RANKING_LOSSES
@@ -19,6 +20,7 @@ from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from tests import tiny
+from tests.sentence_folders import write
 from tests.tasks.reranking import support
 
 # === Files ===
@@ -311,6 +313,35 @@ def test_an_unknown_activation_or_loss_is_refused(tmp_path):
         _write(tmp_path / "task.json", json.dumps(described))
         with pytest.raises(ValueError, match="task.json must describe a task.*(`activation` must be|triplet)"):
             read_task(str(tmp_path), tiny.config())
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "refused", "logged"),
+    [
+        *(({"find": "Find: "}, "find", True, False), ({"find": ""}, "find", False, False)),
+        *(({"find": "Find: "}, None, False, True), ({}, None, False, False)),
+    ],
+)
+def test_prompts_of_a_cross_encoder_are_not_passed_over(prompts, default, refused, logged, tmp_path, caplog):
+    settings = {"model_type": "CrossEncoder", "prompts": prompts, "default_prompt_name": default}
+    path = _write(tmp_path / "config_sentence_transformers.json", json.dumps(settings))
+    model, kind = Description(tiny.config(), Tokenizer(tiny.VOCAB), None), type(RerankingTask.options)
+    for do_train in (False, True):
+        options = kind(init_checkpoint=str(tmp_path), do_train=do_train)
+        if refused:
+            with pytest.raises(ValueError, match=f"default_prompt_name in {path} must be absent, .* 'find', which"):
+                RerankingTask.create(model, None, options, None)
+            continue
+        with caplog.at_level("INFO", "absl"):
+            RerankingTask.create(model, None, options, None)
+    assert caplog.text.count("rerankers do not add the prompts find.") == logged
+
+
+def test_prompts_of_an_embedder_do_not_matter_to_a_reranker(tmp_path):
+    prompts = {"prompts": {"all": "text: "}, "default_prompt_name": "all"}
+    start = write(tmp_path, config_sentence_transformers=prompts)  # as older versions write it
+    options = type(RerankingTask.options)(init_checkpoint=start, do_train=True)
+    RerankingTask.create(Description(tiny.config(), Tokenizer(tiny.VOCAB), None), None, options, None)
 
 
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):
