@@ -17,7 +17,13 @@ from bert_tf.checkpoints.readers import OPENERS, check_finite, hash_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
-from bert_tf.models.sentence_transformers_files import Dense, PoolingConfig, read_recipe, warn_of_similarity
+from bert_tf.models.sentence_transformers_files import (
+    Dense,
+    PoolingConfig,
+    read_recipe,
+    warn_of_other_prompts,
+    warn_of_similarity,
+)
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_lists import text_list
 
@@ -181,6 +187,8 @@ def with_prompt(path: str, options: EncodeOptions, kind: str | None) -> EncodeOp
     prompt = prompt_of(recipe, options, kind)
     if kind:
         warn_of_similarity(path, recipe.similarity, recipe.normalize)
+        if options.prompt is None and options.prompt_name is None:
+            warn_of_other_prompts(path, recipe.other_prompts, "Select one for these texts with `prompt_name`")
     return dataclasses.replace(options, prompt=prompt, prompt_name=None)
 
 

@@ -112,6 +112,12 @@ class PoolingConfig:
         name = self.prompt_name_for(kind)
         return "" if name is None else self.prompts[name]
 
+    @property
+    def other_prompts(self) -> tuple[str, ...]:
+        """The names of the prompts, if none of them is for queries, documents or all texts; otherwise none."""
+        is_used = any(self.prompt_name_for(kind) is not None for kind in PROMPT_NAMES)
+        return () if is_used else tuple(name for name, prompt in self.prompts.items() if prompt)
+
 
 def read_recipe(directory: str) -> PoolingConfig | None:
     """Reads the settings of a sentence-transformers directory; returns None if it has no modules.json.
@@ -154,6 +160,24 @@ def warn_of_similarity(path: str, similarity: str, normalize: bool):
         "similarity, or write the embeddings with the `output_file` of `bert-tf embed` and compare them yourself.",
         *(path, similarity),
     )
+
+
+@functools.cache
+def warn_of_other_prompts(path: str, names: tuple[str, ...], remedy: str):
+    """Logs, once per model, that its prompts are not added, because their names do not tell what they are for.
+
+    Args:
+        path: the model, for the message.
+        names: `other_prompts` of its recipe; if empty, nothing is logged.
+        remedy: what to pass.
+    """
+    if names:
+        known = ", ".join(name for names_of_kind in PROMPT_NAMES.values() for name in names_of_kind)
+        logging.warning(
+            "%s has the prompts %s, but no default prompt and none named %s. None is added to queries and documents. "
+            "%s, or rename them in %s.",
+            *(path, ", ".join(names), known, remedy, PROMPTS),
+        )
 
 
 def _modules(path):

@@ -25,7 +25,13 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
-from bert_tf.models.sentence_transformers_files import PROMPT_NAMES, PoolingConfig, read_recipe, warn_of_similarity
+from bert_tf.models.sentence_transformers_files import (
+    PROMPT_NAMES,
+    PoolingConfig,
+    read_recipe,
+    warn_of_other_prompts,
+    warn_of_similarity,
+)
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, limit_length, log_shorter_length
 from bert_tf.tasks.embedding_data import evaluation_by, read_embedding_data
@@ -204,6 +210,9 @@ class EmbeddingTask(FineTuningTask):
         _check_freezing(options)
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
         log_shorter_length(options, start.max_seq_length)
+        if options.prompts is None:
+            remedy = "Pass `prompts` with query and document"
+            warn_of_other_prompts(options.init_checkpoint, start.other_prompts, remedy)
         warn_of_similarity(options.init_checkpoint, start.similarity, options.normalize or start.normalize)
         prompts, default = (
             (start.prompts, start.default_prompt) if options.prompts is None else _parse_prompts(options.prompts)

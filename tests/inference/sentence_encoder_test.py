@@ -114,6 +114,32 @@ def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warn
     assert found == [(path, similarity), (start.init_checkpoint, similarity)] * warned
 
 
+@pytest.mark.parametrize(
+    ("prompts", "default", "warned"),
+    [
+        ({"search_query": "see it : ", "search_document": "story ", "none": ""}, None, True),
+        *(({"search_query": "see it : "}, "search_query", False), ({"query": "see ", "STS": "it "}, None, False)),
+        *(({"none": ""}, None, False), ({}, None, False)),
+    ],
+)
+def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned, plain, tmp_path, caplog):
+    settings = {"prompts": prompts, "default_prompt_name": default}
+    path = changed(plain, tmp_path, config_sentence_transformers=settings)
+    name = next(iter(prompts), None)
+    for options in (EncodeOptions(prompt=""), EncodeOptions(prompt_name=name)) if name else ():
+        with_prompt(path, options, "document")
+    with_prompt(path, EncodeOptions(), None)
+    start = str(shutil.copytree(path, tmp_path / "start"))
+    for given in ("", None):
+        assert "has the prompts" not in caplog.text  # nothing has been left to the model yet
+        EmbeddingTask.create(bert_tf.load(path), None, EmbeddingOptions(init_checkpoint=start, prompts=given), None)
+    for kind in ("document", "query"):
+        with_prompt(path, EncodeOptions(), kind)
+    found = [record.args for record in caplog.records if "has the prompts" in record.getMessage()]
+    assert [args[:2] for args in found] == [(each, "search_query, search_document") for each in (start, path)] * warned
+    assert [args[3].split("`")[1] for args in found] == ["prompts", "prompt_name"] * warned
+
+
 def test_prompts_stand_before_every_text(plain, bert, tmp_path):
     prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
     path = changed(plain, tmp_path, config_sentence_transformers=prompts)
