@@ -25,7 +25,6 @@ from bert_tf.checkpoints.writer_base import (
 )
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.config_files import task_in
 from bert_tf.models.config_keys import ACTIVATION_FIELDS
 from bert_tf.models.sentence_transformers_files import (
     CROSS_ENCODER,
@@ -35,7 +34,7 @@ from bert_tf.models.sentence_transformers_files import (
     PoolingConfig,
     folders,
     pooling_settings,
-    tokenizer_length,
+    reranker_length,
 )
 from bert_tf.utils.json_files import read_json
 
@@ -355,7 +354,7 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
 
 def _keep_length(directory, source):
     """Writes the maximum sequence length of a reranker where a CrossEncoder looks for it: with its tokenizer."""
-    length = source and ((task_in(source) or {}).get("max_seq_length") or tokenizer_length(source))
+    length = source and reranker_length(source)
     if length:
         path = os.path.join(directory, "tokenizer_config.json")
         write_json(path, read_json(path) | {"model_max_length": length})

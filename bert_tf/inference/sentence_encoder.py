@@ -17,7 +17,13 @@ from bert_tf.checkpoints.readers import OPENERS, check_finite, hash_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
-from bert_tf.models.sentence_transformers_files import Dense, PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import (
+    Dense,
+    PoolingConfig,
+    read_recipe,
+    warn_of_other_prompts,
+    warn_of_similarity,
+)
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_lists import text_list
 
@@ -173,8 +179,16 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions, kind: str | None = 
 
 
 def with_prompt(path: str, options: EncodeOptions, kind: str | None) -> EncodeOptions:
-    """Returns the options with the text of the prompt for a kind of text; arguments and errors as in `prompt_of`."""
-    prompt = prompt_of(recipe_of(path, options), options, kind)
+    """Returns the options with the text of the prompt for a kind of text; arguments and errors as in `prompt_of`.
+
+    For queries and documents, which are compared, it warns of settings of the model that this does not follow.
+    """
+    recipe = recipe_of(path, options)
+    prompt = prompt_of(recipe, options, kind)
+    if kind:
+        warn_of_similarity(path, recipe.similarity, recipe.normalize)
+        if options.prompt is None and options.prompt_name is None:
+            warn_of_other_prompts(path, recipe.other_prompts, "Select one for these texts with `prompt_name`")
     return dataclasses.replace(options, prompt=prompt, prompt_name=None)
 
 
@@ -189,7 +203,7 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     """Returns what determines the embeddings, as JSON values: file hashes, and the recipe except for prompts."""
     recipe = recipe_of(path, options)
     values = dataclasses.asdict(recipe)
-    for name in ("prompts", "default_prompt", "folder"):
+    for name in ("prompts", "default_prompt", "folder", "similarity"):
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
     directory = directory_of(path)

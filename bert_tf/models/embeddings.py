@@ -170,8 +170,9 @@ def restarting_positions(sentence_ids):
         sentence_ids   1 1 1 2 2 0 0
         positions      0 1 2 0 1 0 0
 
-    Args and returns: int32 [B, S].
+    Args and returns: int32 [B, S]. The tokens of an example follow each other; 0 is padding.
     """
-    same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
-    position = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
-    return tf.where(sentence_ids > 0, position, 0)
+    is_first = tf.pad(sentence_ids[:, 1:] != sentence_ids[:, :-1], [[0, 0], [1, 0]], constant_values=False)
+    number = tf.cumsum(tf.cast(is_first, tf.int32), axis=1)  # 0 0 0 1 1 2 2: in order, so that each can be looked up
+    first = tf.searchsorted(number, number)  # where each token's example begins; comparing all pairs would be [B, S, S]
+    return tf.where(sentence_ids > 0, tf.range(tf.shape(sentence_ids)[1]) - first, 0)

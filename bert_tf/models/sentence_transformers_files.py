@@ -3,15 +3,19 @@
 modules.json                        Transformer, Pooling, then Dense and Normalize, each with its directory
 sentence_bert_config.json           max_seq_length, do_lower_case
 1_Pooling/config.json               the pooling modes
-config_sentence_transformers.json   prompts, the default prompt, truncate_dim; of a CrossEncoder, the activation
+config_sentence_transformers.json   prompts, the default prompt, truncate_dim, the similarity function; of a
+                                    CrossEncoder, the activation
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models.config_files import warn_of_unknown_keys
+from absl import logging
+
+from bert_tf.models.config_files import task_in, warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.names import POOLINGS
@@ -79,6 +83,7 @@ class PoolingConfig:
         dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
         steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
         folder: directory of the encoder's files.
+        similarity: how the model's files say that embeddings are compared; bert_tf compares by "cosine".
     """
 
     layers: str = "last"
@@ -92,6 +97,7 @@ class PoolingConfig:
     dim: int | None = None
     steps: tuple[Dense | None, ...] = ()
     folder: str = ""
+    similarity: str = "cosine"
 
     def prompt_name_for(self, kind: str | None) -> str | None:
         """Returns the name of the prompt for a kind of text, or None if there is none.
@@ -105,6 +111,12 @@ class PoolingConfig:
         """Returns the text of that prompt, or "" if there is none."""
         name = self.prompt_name_for(kind)
         return "" if name is None else self.prompts[name]
+
+    @property
+    def other_prompts(self) -> tuple[str, ...]:
+        """The names of the prompts, if none of them is for queries, documents or all texts; otherwise none."""
+        is_used = any(self.prompt_name_for(kind) is not None for kind in PROMPT_NAMES)
+        return () if is_used else tuple(name for name, prompt in self.prompts.items() if prompt)
 
 
 def read_recipe(directory: str) -> PoolingConfig | None:
@@ -129,6 +141,43 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     steps = tuple(steps[:-1] if normalize else steps)
     parts = _of_transformer(os.path.join(directory, folder)), _of_pooling(directory, rest[0][1]), _prompts(directory)
     return PoolingConfig(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
+
+
+@functools.cache
+def warn_of_similarity(path: str, similarity: str, normalize: bool):
+    """Logs, once per model, that bert_tf compares its embeddings otherwise than its files say.
+
+    Args:
+        path: the model, for the message.
+        similarity: as in `PoolingConfig`.
+        normalize: whether embeddings have length 1, with which a dot product is a cosine.
+    """
+    if similarity == "cosine" or (similarity == "dot" and normalize):
+        return
+    logging.warning(
+        "The embeddings of %s are meant to be compared by similarity_fn_name=%s, but indexes, searches, training and "
+        "evaluations compare them by cosine similarity, which may order texts differently. Use a model for cosine "
+        "similarity, or write the embeddings with the `output_file` of `bert-tf embed` and compare them yourself.",
+        *(path, similarity),
+    )
+
+
+@functools.cache
+def warn_of_other_prompts(path: str, names: tuple[str, ...], remedy: str):
+    """Logs, once per model, that its prompts are not added, because their names do not tell what they are for.
+
+    Args:
+        path: the model, for the message.
+        names: `other_prompts` of its recipe; if empty, nothing is logged.
+        remedy: what to pass.
+    """
+    if names:
+        known = ", ".join(name for names_of_kind in PROMPT_NAMES.values() for name in names_of_kind)
+        logging.warning(
+            "%s has the prompts %s, but no default prompt and none named %s. None is added to queries and documents. "
+            "%s, or rename them in %s.",
+            *(path, ", ".join(names), known, remedy, PROMPTS),
+        )
 
 
 def _modules(path):
@@ -203,6 +252,16 @@ def _of_pooling(directory, folder):
 def _prompts(directory):
     path = os.path.join(directory, PROMPTS)
     values = _checked(path, _OF_PROMPTS) if os.path.exists(path) else {}
+    prompts, default = _named_prompts(path, values)
+    dim = _value(path, values, "truncate_dim", int, None)
+    if dim is not None and dim < 1:
+        raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
+    similarity = _value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
+    return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
+
+
+def _named_prompts(path, values):
+    """Returns {name: text} of the prompts, and the name of the default one or None."""
     prompts = _value(path, values, "prompts", dict, {})
     prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     default = _value(path, values, "default_prompt_name", str, None)
@@ -211,10 +270,7 @@ def _prompts(directory):
             f"{path} must have a text for each of its prompts, including {default}, the default. Received: "
             f"{brief(prompts)}; correct it."
         )
-    dim = _value(path, values, "truncate_dim", int, None)
-    if dim is not None and dim < 1:
-        raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
-    return {"prompts": prompts, "default_prompt": default, "dim": dim}
+    return prompts, default
 
 
 def _dense(directory, folder):
@@ -286,7 +342,8 @@ assert {*MODES.values(), *_PARTS} == set(POOLINGS)
 
 
 # === Cross-encoders ===
-# A CrossEncoder is a text classifier with one output, whose files name the activation of its scores.
+# A CrossEncoder is a text classifier with one output, whose files name the activation of its scores. Its length is the
+# tokenizer's.
 
 
 SCORE_ACTIVATIONS = {"sigmoid": "torch.nn.modules.activation.Sigmoid", "identity": "torch.nn.modules.linear.Identity"}
@@ -302,7 +359,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
         extra: `EncoderConfig.extra`, the other keys of its config.json.
 
     Raises:
-        ValueError: a file is damaged, or the activation is another one.
+        ValueError: a file is damaged, the activation is another one, or as `check_reranker_prompts`.
     """
     path = os.path.join(directory, PROMPTS)
     values = _read(path) if os.path.exists(path) else {}
@@ -311,6 +368,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
         values = values if isinstance(values, Mapping) else {"activation_fn": extra.get(_OLD_ACTIVATION)}
         if values.get("activation_fn") is None:
             return None
+    check_reranker_prompts(directory)
     said = values.get("activation_fn") or SCORE_ACTIVATIONS["sigmoid"]
     kinds = {kind.rpartition(".")[2]: name for name, kind in SCORE_ACTIVATIONS.items()}  # torch has moved its classes
     kind = str(said).rpartition(".")[2]
@@ -320,6 +378,38 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
             "another model."
         )
     return kinds[kind]
+
+
+def check_reranker_prompts(directory: str):
+    """Raises ValueError if a CrossEncoder adds a prompt by default, which rerankers here do not; logs other prompts.
+
+    The prompts of an embedder, from which a reranker may be trained, do not count.
+    """
+    path = os.path.join(directory, PROMPTS)
+    values = _read(path) if os.path.exists(path) else {}
+    older = "SentenceTransformer" if os.path.exists(os.path.join(directory, MODULES)) else "CrossEncoder"
+    if values.get("model_type", older) != "CrossEncoder":
+        return
+    prompts, default = _named_prompts(path, values)
+    if default and prompts[default]:
+        raise ValueError(
+            f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
+            f"prompt. Received: {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
+            "key to get its scores without the prompt."
+        )
+    if any(prompts.values()):
+        _log_reranker_prompts(path, tuple(prompts))
+
+
+@functools.cache
+def _log_reranker_prompts(path, names):
+    logging.info("%s: rerankers do not add the prompts %s. Add them to the texts if needed.", path, ", ".join(names))
+
+
+def reranker_length(directory: str) -> int | None:
+    """Returns the maximum sequence length that task.json of a reranker states or, for a CrossEncoder, its tokenizer;
+    None if neither does."""
+    return (task_in(directory) or {}).get("max_seq_length") or tokenizer_length(directory)
 
 
 def cross_encoder_keys(extra: Mapping[str, Any], activation: str | None) -> dict[str, Any]:

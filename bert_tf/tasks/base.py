@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.lint_sample import LintSample
@@ -452,8 +453,8 @@ class FineTuningTask(TrainableTask, ServableTask):
 
 
 # === Shared by tasks ===
-# The BiLSTM between the encoder and the head, as in the paper's left-to-right model (section 5.1), and the names of
-# Transformers' classes.
+# The BiLSTM between the encoder and the head, as in the paper's left-to-right model (section 5.1), and the lengths
+# and the classes that the files of models trained with other software state.
 
 
 RECURRENT_HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
@@ -477,6 +478,23 @@ def read_lstm_units(options: RecurrentOptions) -> int | None:
 def lstm_option(units: int | None) -> dict[str, int]:
     """Returns the entry for a BiLSTM in task.json and in the identity of a run; {} if there is none."""
     return {"lstm_units": units} if units else {}
+
+
+def limit_length(stated: int | None, config: EncoderConfig) -> int:
+    """Returns the maximum sequence length of a model: what its files state, but at most as many tokens as it has
+    positions, which count alone if they state nothing."""
+    return min(stated or config.max_length, config.max_length)
+
+
+def log_shorter_length(options: RunOptions, stated: int | None):
+    """Logs that the default of `max_seq_length` trains on less of a text than the initial model states to read."""
+    is_default = options.do_train and options.given_max_seq_length is None
+    if is_default and isinstance(stated, int) and options.max_seq_length < stated:
+        logging.info(
+            "Training reads %d tokens of an example, the default of `max_seq_length`; %s reads %d. Set "
+            "`max_seq_length=%d` to train on as much.",
+            *(options.max_seq_length, options.init_checkpoint, stated, stated),
+        )
 
 
 def names_class(config: EncoderConfig, ending: str) -> bool:

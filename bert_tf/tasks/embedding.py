@@ -25,9 +25,15 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
-from bert_tf.models.sentence_transformers_files import PROMPT_NAMES, PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import (
+    PROMPT_NAMES,
+    PoolingConfig,
+    read_recipe,
+    warn_of_other_prompts,
+    warn_of_similarity,
+)
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, limit_length, log_shorter_length
 from bert_tf.tasks.embedding_data import evaluation_by, read_embedding_data
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
@@ -203,6 +209,11 @@ class EmbeddingTask(FineTuningTask):
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
+        log_shorter_length(options, start.max_seq_length)
+        if options.prompts is None:
+            remedy = "Pass `prompts` with query and document"
+            warn_of_other_prompts(options.init_checkpoint, start.other_prompts, remedy)
+        warn_of_similarity(options.init_checkpoint, start.similarity, options.normalize or start.normalize)
         prompts, default = (
             (start.prompts, start.default_prompt) if options.prompts is None else _parse_prompts(options.prompts)
         )
@@ -233,13 +244,18 @@ class EmbeddingTask(FineTuningTask):
         return task
 
     @classmethod
+    def with_foreign_defaults(cls, options, model):
+        stated = _recipe_in(options.init_checkpoint, model.tokenizer).max_seq_length
+        return dataclasses.replace(options, max_seq_length=limit_length(stated, model.config))
+
+    @classmethod
     def from_foreign_model(cls, directory, model):
         recipe = read_recipe(directory)
         if recipe is None:
             return None
         _check_recipe("model", directory, recipe, model.tokenizer)
         _check_pooled("model", directory, recipe, bool(recipe.prompt_for(None)))
-        longest = min(recipe.max_seq_length or model.config.max_length, model.config.max_length)
+        longest = limit_length(recipe.max_seq_length, model.config)
         given = {"prompts": recipe.prompts, "default_prompt": recipe.default_prompt, "dim": recipe.dim}
         task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize, **given)
         return TrainedTask(task, ("text",), longest)
@@ -463,7 +479,8 @@ def _recipe_in(path, tokenizer) -> PoolingConfig:
         of_task = task_in(directory) or {}
         if not {"layers", "poolings", "normalize"} <= of_task.keys():
             return PoolingConfig()
-        more = {name: of_task[name] for name in ("prompts", "default_prompt", "dim") if name in of_task}
+        names = ("prompts", "default_prompt", "dim", "max_seq_length")
+        more = {name: of_task[name] for name in names if name in of_task}
         return PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"], **more)
     _check_recipe("init_checkpoint", directory, recipe, tokenizer)
     return recipe

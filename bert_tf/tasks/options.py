@@ -75,6 +75,7 @@ class RunOptions:
     max_seq_length: int = 128
     rematerialize: bool = False
     skip_bad_rows: bool = dataclasses.field(default=False, metadata={"has_no_flag": True})
+    given_max_seq_length: int | None = None
 
     @property
     def files(self) -> dict[str, str | None]:

@@ -67,8 +67,9 @@ def _read_run(path, options, kind):
     if kind != "test":
         gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
         run = _keep_judged(path, run, qrels, options.qrels_file)
+        _check_relevant(path, run, qrels, options.qrels_file)
     if kind == "train":
-        run = _keep_different(path, run, gains, qrels, options.qrels_file)
+        run = _keep_different(path, run, gains)
     # Texts of relevant documents that the run lacks are not needed: they are not ranked, and count as not found.
     ids = {name for each in run.values() for name in each.documents}
     texts = read_texts_by_id(options.documents_file, ids, "documents_file", dialect)
@@ -87,7 +88,7 @@ def _read_run(path, options, kind):
 
 
 def _keep_judged(path, run, qrels, qrels_file):
-    """Returns the queries of a run that have judgments, and logs how many of their relevant documents it lacks."""
+    """Returns the queries of a run that have judgments."""
     kept = {query: entry for query, entry in run.items() if query in qrels}
     logging.info("%s: %d of %d queries have relevance judgments in %s.", path, len(kept), len(run), qrels_file)
     if not kept:
@@ -95,43 +96,46 @@ def _keep_judged(path, run, qrels, qrels_file):
             f"`qrels_file` must contain judgments for queries in the run. {qrels_file} contains none for the "
             f"{len(run)} queries in {path}, such as {next(iter(run))!r}; pass the qrels for these queries."
         )
-    if lacking := _lacking(kept, qrels):
-        logging.info(
-            "%s lacks %d of the %d relevant documents that %s has for its queries. Metrics treat them as not found.",
-            *(path, len(lacking), sum(gain > 0 for query in kept for gain in qrels[query].values()), qrels_file),
-        )
     return kept
 
 
-def _keep_different(path, run, gains, qrels, qrels_file):
+def _check_relevant(path, run, qrels, qrels_file):
+    """Warns of relevant documents that a run lacks; raises ValueError if it has none: ids that do not match would give
+    metrics of 0."""
+    relevant = [(query, name) for query in run for name, gain in qrels[query].items() if gain > 0]
+    if not relevant:
+        raise ValueError(
+            f"`qrels_file` must contain at least one relevant document (relevance 1 or more). {qrels_file} contains "
+            f"none for the queries in {path}; pass other qrels."
+        )
+    found = {query: set(entry.documents) for query, entry in run.items()}
+    lacking = [(query, name) for query, name in relevant if name not in found[query]]
+    if not lacking:
+        return
+    query, name = lacking[0]
+    if len(lacking) == len(relevant):
+        raise ValueError(
+            f"{path} must contain relevant documents. It lacks all {len(lacking)} relevant documents in {qrels_file}, "
+            f"such as {name!r} for the query {query!r}; use a run with more documents, and make sure that its ids "
+            "match those in the qrels."
+        )
+    logging.warning(
+        "%s lacks %d of the %d relevant documents that %s has for its queries, such as %r for the query %r. Metrics "
+        "treat them as not found.",
+        *(path, len(lacking), len(relevant), qrels_file, name, query),
+    )
+
+
+def _keep_different(path, run, gains):
     """Returns the queries of a run that have something to learn from: documents of different relevance."""
     if kept := {query: entry for query, entry in run.items() if _differ(gains[query])}:
         logging.info("%s: %d of these queries have documents of different relevance.", path, len(kept))
         return kept
-    alike = next((query for query in run if max(gains[query]) > 0), None)
-    if alike is not None:
-        raise ValueError(
-            f"{path} must contain documents of different relevance for at least one query. All {len(gains[alike])} "
-            f"documents for the query {alike!r} have relevance {gains[alike][0]}; add irrelevant documents."
-        )
-    if lacking := _lacking(run, qrels):
-        query, name = lacking[0]
-        raise ValueError(
-            f"{path} must contain relevant documents for training. It lacks all {len(lacking)} relevant documents in "
-            f"{qrels_file}, such as {name!r} for the query {query!r}; use a run with more documents, and make sure "
-            "that its ids match those in the qrels."
-        )
+    alike = next(query for query in run if max(gains[query]) > 0)  # `_check_relevant` has seen that there is one
     raise ValueError(
-        f"`qrels_file` must contain at least one relevant document (relevance 1 or more) for training. {qrels_file} "
-        f"contains none for the queries in {path}; pass other qrels."
+        f"{path} must contain documents of different relevance for at least one query. All {len(gains[alike])} "
+        f"documents for the query {alike!r} have relevance {gains[alike][0]}; add irrelevant documents."
     )
-
-
-def _lacking(run, qrels):
-    """Returns (query, document) of the relevant documents that a run lacks."""
-    found = {query: set(entry.documents) for query, entry in run.items()}
-    return [(query, name) for query in run for name, gain in qrels[query].items()
-            if gain > 0 and name not in found[query]]  # fmt: skip
 
 
 def _differ(relevances):

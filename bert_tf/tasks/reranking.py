@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.loading import directory_of
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.evaluation.error_reports.common import Shown
@@ -17,9 +18,21 @@ from bert_tf.evaluation.ranking import METRICS, first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.models.sentence_transformers_files import SCORE_ACTIVATIONS, read_activation, tokenizer_length
+from bert_tf.models.sentence_transformers_files import (
+    SCORE_ACTIVATIONS,
+    check_reranker_prompts,
+    read_activation,
+    reranker_length,
+)
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, names_class
+from bert_tf.tasks.base import (
+    FineTuningTask,
+    TaskData,
+    TrainedTask,
+    limit_length,
+    log_shorter_length,
+    names_class,
+)
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import RerankingOptions
 from bert_tf.tasks.ranking_data import check_differences, check_run_files, rank_relevances, read_rankings
@@ -120,6 +133,11 @@ class RerankingTask(FineTuningTask):
         return dataclasses.replace(super().with_trained_defaults(options, trained), loss=trained.task.loss_name)
 
     @classmethod
+    def with_foreign_defaults(cls, options, model):
+        longest = limit_length(_stated_length(options), model.config)
+        return dataclasses.replace(options, max_seq_length=longest)
+
+    @classmethod
     def from_foreign_model(cls, directory, model):
         """Returns a reranker if the files are those of a CrossEncoder with one output."""
         if not has_one_score(model):
@@ -127,7 +145,7 @@ class RerankingTask(FineTuningTask):
         activation = read_activation(directory, model.config.extra)
         if activation is None:
             return None
-        longest = min(tokenizer_length(directory) or model.config.max_length, model.config.max_length)
+        longest = limit_length(reranker_length(directory), model.config)
         return TrainedTask(cls(model.config, activation=activation), _INPUTS, longest)
 
     @classmethod
@@ -148,6 +166,9 @@ class RerankingTask(FineTuningTask):
     def create(cls, model, data, options, before, use_xla=False):
         of_run = {"rematerialize": options.rematerialize, "every_window": use_xla}
         if options.do_train:
+            if options.init_checkpoint:
+                check_reranker_prompts(directory_of(options.init_checkpoint))
+            log_shorter_length(options, _stated_length(options))
             return cls(model.config, options.loss, **of_run)
         if before is None:  # trained with other software
             directory = options.init_checkpoint or ""
@@ -255,6 +276,11 @@ def has_one_score(model: Any) -> bool:
     """Returns whether a `loading.Description` is that of a text classifier of Transformers with one output."""
     number = model.config.extra.get("num_labels", 2) if model.labels is None else len(model.labels)
     return number == 1 and names_class(model.config, RerankingTask.architecture)
+
+
+def _stated_length(options):
+    """Returns the maximum sequence length that the files of the initial model state, or None."""
+    return reranker_length(directory_of(options.init_checkpoint)) if options.init_checkpoint else None
 
 
 def _logits(outputs, examples):

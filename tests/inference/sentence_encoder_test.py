@@ -11,7 +11,9 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.cli import embed
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.utils.settings import Settings
 from tests import run_cases, tiny
 from tests.fake_pandas import DataFrame, Series
@@ -84,6 +86,58 @@ def test_options_override_the_folder(plain, bert):
     options = {"layers": "second_to_last", "max_seq_length": 4}
     expected = [bert.features(TEXTS, pooling=pooling, **options) for pooling in ("cls", "mean")]
     np.testing.assert_allclose(encoder(TEXTS), normalized(np.concatenate(expected, -1)), atol=1e-5)
+
+
+NORMALIZED = (*PLAIN, ("Normalize", "2_Normalize"))
+
+
+@pytest.mark.parametrize(
+    ("similarity", "kinds", "warned"),
+    [
+        *((None, PLAIN, False), ("cosine", PLAIN, False), ("dot", NORMALIZED, False)),
+        *(("dot", PLAIN, True), ("euclidean", NORMALIZED, True), ("manhattan", NORMALIZED, True)),
+    ],
+)
+def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warned, plain, tmp_path, caplog):
+    path = changed(plain, tmp_path, kinds)
+    identity, described = identity_of(path, EncodeOptions()), bert_tf.load(path)
+    write(tmp_path / "model", kinds, config_sentence_transformers={"similarity_fn_name": similarity})
+    assert identity_of(path, EncodeOptions()) == identity  # the vectors are the same
+    with_prompt(path, EncodeOptions(), None)
+    assert "similarity" not in caplog.text  # nothing is compared
+    for _ in range(2):
+        with_prompt(path, EncodeOptions(), "document")
+    shutil.copytree(path, tmp_path / "start")
+    start = EmbeddingOptions(init_checkpoint=str(tmp_path / "start"), do_eval=True)
+    EmbeddingTask.create(described, None, start, None)
+    found = [record.args for record in caplog.records if "compared by similarity_fn_name=" in record.getMessage()]
+    assert found == [(path, similarity), (start.init_checkpoint, similarity)] * warned
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "warned"),
+    [
+        ({"search_query": "see it : ", "search_document": "story ", "none": ""}, None, True),
+        *(({"search_query": "see it : "}, "search_query", False), ({"query": "see ", "STS": "it "}, None, False)),
+        *(({"none": ""}, None, False), ({}, None, False)),
+    ],
+)
+def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned, plain, tmp_path, caplog):
+    settings = {"prompts": prompts, "default_prompt_name": default}
+    path = changed(plain, tmp_path, config_sentence_transformers=settings)
+    name = next(iter(prompts), None)
+    for options in (EncodeOptions(prompt=""), EncodeOptions(prompt_name=name)) if name else ():
+        with_prompt(path, options, "document")
+    with_prompt(path, EncodeOptions(), None)
+    start = str(shutil.copytree(path, tmp_path / "start"))
+    for given in ("", None):
+        assert "has the prompts" not in caplog.text  # nothing has been left to the model yet
+        EmbeddingTask.create(bert_tf.load(path), None, EmbeddingOptions(init_checkpoint=start, prompts=given), None)
+    for kind in ("document", "query"):
+        with_prompt(path, EncodeOptions(), kind)
+    found = [record.args for record in caplog.records if "has the prompts" in record.getMessage()]
+    assert [args[:2] for args in found] == [(each, "search_query, search_document") for each in (start, path)] * warned
+    assert [args[3].split("`")[1] for args in found] == ["prompts", "prompt_name"] * warned
 
 
 def test_prompts_stand_before_every_text(plain, bert, tmp_path):

@@ -295,6 +295,34 @@ def test_restarting_positions():
     assert restarting_positions(sentence_ids).numpy().tolist() == positions
 
 
+@pytest.mark.parametrize("jit_compile", [None, False, True], ids=["eager", "graph", "XLA"])
+def test_positions_of_odd_packings(jit_compile):
+    """Examples of one token, ids with gaps, padding at either end and between, and rows of padding alone."""
+    rng, call = np.random.default_rng(0), restarting_positions
+    if jit_compile is not None:
+        call = tf.function(call, input_signature=[tf.TensorSpec([None, None], tf.int32)], jit_compile=jit_compile)
+    for size in (1, 2, 13):
+        rows, expected = [], []
+        for _ in range(20):
+            ids, positions, number = [], [], 0
+            while len(ids) < size:
+                length, is_padding = int(rng.integers(1, 6)), rng.random() < 0.3
+                number += int(rng.integers(1, 4))
+                ids += [0 if is_padding else number] * length
+                positions += [0] * length if is_padding else range(length)
+            rows.append(ids[:size])
+            expected.append(positions[:size])
+        rows[0], expected[0] = [0] * size, [0] * size
+        found = call(tf.constant(rows, tf.int32))
+        assert found.dtype == tf.int32 and found.numpy().tolist() == expected
+    assert call(tf.zeros([0, 3], tf.int32)).shape == (0, 3)
+
+
+def test_positions_take_no_memory_for_each_pair_of_tokens():
+    sentence_ids = tf.repeat([[1, 2]], 50_000, axis=1)  # 40 GB for all pairs
+    assert restarting_positions(sentence_ids)[0, ::25_000].numpy().tolist() == [0, 25_000, 0, 25_000]
+
+
 def test_mask_and_segments_may_be_left_out(encoder):
     ids = padded()["input_ids"]
     whole = encoder({"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)})

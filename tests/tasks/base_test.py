@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints.loading import Description
 from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning_plan import with_trained_options
 from bert_tf.data.windowed import Windowing
@@ -17,8 +18,11 @@ from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tasks.sequences import at_least_one
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
-from bert_tf.utils.settings import Settings
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.settings import Settings, options_of
 from tests import tiny
+from tests.sentence_folders import write
+from tests.tasks.support import PROGRAMS
 
 MUST = (
     *("read_data", "create", "to_dict", "encode_examples", "decode", "write_answers"),
@@ -93,6 +97,31 @@ def test_the_length_is_the_trained_model_s_unless_another_is_given():
     assert settings.to_dict() == dict(sorted((values | {"max_seq_length": 96}).items()))
     given = Settings(values, ["max_seq_length"])
     assert with_trained_options(_kind(), given, trained, None).max_seq_length == 128
+
+
+@pytest.mark.parametrize("kind", [EmbeddingTask, RerankingTask])
+@pytest.mark.parametrize("stated, length", [(20, 20), (10**30, 32), (500, 32)], ids=["stated", "none", "too long"])
+def test_a_published_model_is_evaluated_at_its_own_length(kind, stated, length, tmp_path, caplog):
+    """As it is searched and served; a training that reads less by default says so."""
+    start = write(tmp_path, tokenizer_config={"model_max_length": stated})
+    config = tiny.config(extra={"num_labels": 1, "architectures": ["BertForSequenceClassification"],
+                                "sentence_transformers": {"activation_fn": "torch.nn.Sigmoid"}})  # fmt: skip
+    model = Description(config, Tokenizer(tiny.VOCAB), None)
+    assert kind.from_foreign_model(start, model).max_seq_length == length
+
+    def lengths(*given, **values):
+        flags = {flag.name: flag.default for flag in PROGRAMS[type(kind.options)].FLAGS}
+        settings = Settings({**flags, "init_checkpoint": start, **values}, given)
+        settings = with_trained_options(kind, settings, None, model)
+        kind.create(model, None, options_of(type(kind.options), settings), None)
+        return settings.max_seq_length
+
+    with caplog.at_level("INFO", "absl"):
+        assert (lengths(), lengths("max_seq_length"), lengths("max_seq_length", do_train=True)) == (length, 128, 128)
+        assert "reads" not in caplog.text
+        assert lengths(do_train=True, max_seq_length=16) == 16
+    assert ("Training reads 16 tokens of an example" in caplog.text) == (stated < 10**6)
+    assert (f"reads {stated}. Set `max_seq_length={stated}`" in caplog.text) == (stated < 10**6)
 
 
 @pytest.mark.parametrize("kind", TASKS)

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from pyarrow import parquet
 
+from bert_tf.checkpoints.loading import Description
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.tasks.options import RANKING_LOSSES
@@ -19,6 +20,7 @@ from bert_tf.tasks.reranking import RerankingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from tests import tiny
+from tests.sentence_folders import write
 from tests.tasks.reranking import support
 
 # === Files ===
@@ -179,22 +181,28 @@ def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
 
 @pytest.mark.parametrize("qrels, message", [
     ("q1 0 d2 0\nq9 0 d1 1\n", r"`qrels_file` must contain at least one .* contains none for the queries in .*a\.run;"),
-    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents .* lacks all 1 .*qrels\.txt, such as "
+    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents. It lacks all 1 .*qrels\.txt, such as "
      "'d3' for the query 'q1'"),
     ("q3 0 d1 1\n", r"a\.run must contain documents of .* All 1 documents for the query 'q3' have relevance 1; add"),
 ])  # fmt: skip
-def test_a_run_that_nothing_can_be_learned_from_says_why(runs, tmp_path, qrels, message):
+def test_a_run_of_which_nothing_can_be_learned_or_scored_says_why(runs, tmp_path, qrels, message):
     _write(tmp_path / "qrels.txt", qrels)
     with pytest.raises(ValueError, match=message):
         RerankingTask.read_data(runs(), ["train"], None)
+    if "All 1 documents" in message:  # which matters in training alone
+        assert RerankingTask.read_data(runs(), ["dev"], None).examples["dev"].relevances == [[1]]
+        return
+    with pytest.raises(ValueError, match=message):  # metrics would be 0
+        RerankingTask.read_data(runs(), ["dev"], None)
+    assert RerankingTask.read_data(runs(), ["test"], None).examples["test"].relevances is None
 
 
 def test_a_relevant_document_without_text_counts_as_not_found(runs, tmp_path, caplog):
     _write(tmp_path / "documents.tsv", "d1\tgood\nd2\tbad\nd4\tdull\n")
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("WARNING", "absl"):
         data = RerankingTask.read_data(runs(), ["dev", "train"], None).examples
     assert data["dev"].judged == [[1, 2], [0, -1]] and data["train"].relevances == [[0, 1]]
-    assert "lacks 1 of the 2 relevant documents" in caplog.text
+    assert re.search(r"lacks 1 of the 2 relevant documents .*, such as 'd3' for the query 'q1'. Metrics", caplog.text)
 
 
 # === Task ===
@@ -305,6 +313,35 @@ def test_an_unknown_activation_or_loss_is_refused(tmp_path):
         _write(tmp_path / "task.json", json.dumps(described))
         with pytest.raises(ValueError, match="task.json must describe a task.*(`activation` must be|triplet)"):
             read_task(str(tmp_path), tiny.config())
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "refused", "logged"),
+    [
+        *(({"find": "Find: "}, "find", True, False), ({"find": ""}, "find", False, False)),
+        *(({"find": "Find: "}, None, False, True), ({}, None, False, False)),
+    ],
+)
+def test_prompts_of_a_cross_encoder_are_not_passed_over(prompts, default, refused, logged, tmp_path, caplog):
+    settings = {"model_type": "CrossEncoder", "prompts": prompts, "default_prompt_name": default}
+    path = _write(tmp_path / "config_sentence_transformers.json", json.dumps(settings))
+    model, kind = Description(tiny.config(), Tokenizer(tiny.VOCAB), None), type(RerankingTask.options)
+    for do_train in (False, True):
+        options = kind(init_checkpoint=str(tmp_path), do_train=do_train)
+        if refused:
+            with pytest.raises(ValueError, match=f"default_prompt_name in {path} must be absent, .* 'find', which"):
+                RerankingTask.create(model, None, options, None)
+            continue
+        with caplog.at_level("INFO", "absl"):
+            RerankingTask.create(model, None, options, None)
+    assert caplog.text.count("rerankers do not add the prompts find.") == logged
+
+
+def test_prompts_of_an_embedder_do_not_matter_to_a_reranker(tmp_path):
+    prompts = {"prompts": {"all": "text: "}, "default_prompt_name": "all"}
+    start = write(tmp_path, config_sentence_transformers=prompts)  # as older versions write it
+    options = type(RerankingTask.options)(init_checkpoint=start, do_train=True)
+    RerankingTask.create(Description(tiny.config(), Tokenizer(tiny.VOCAB), None), None, options, None)
 
 
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):
