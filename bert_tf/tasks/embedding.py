@@ -155,6 +155,14 @@ class EmbeddingTask(FineTuningTask):
         self.loss_of_batch = self._loss.of_batch
         self.rematerialize, self._every_row = rematerialize, every_row
 
+    def check_loss(self, options: EmbeddingOptions):
+        """Raises ValueError if the user gave a loss, or a number of it, that is not the one of the trained model."""
+        given = {"loss": options.loss, "temperature": options.given_temperature, "margin": options.given_margin}
+        own = {"loss": self.loss_name, **dataclasses.asdict(self._numbers)}
+        for name, value in given.items():
+            if value not in (None, own[name]):
+                raise ValueError(f"`{name}` must match the trained model's, {own[name]}. Received: {value}; omit it.")
+
     @classmethod
     def with_trained_defaults(cls, options, trained):
         recipe = trained.task.recipe
@@ -186,6 +194,8 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
+        if trained and not options.do_train:
+            trained.task.check_loss(options)
         return TaskData(read_embedding_data(options, kinds))
 
     @classmethod

@@ -554,6 +554,10 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
     vectors = SentenceEncoder(str(trained / "out"))([text for pair in pairs(9) for text in pair])
     assert [(line["text_a"], line["text_b"]) for line in lines] == pairs(9)
     np.testing.assert_allclose([line["cosine"] for line in lines], (vectors[::2] * vectors[1::2]).sum(1), atol=1e-5)
+    for name, value in (("loss", "cosine"), ("temperature", 9.0)):
+        with pytest.raises(ValueError, match=f"`{name}` must match the trained model's, .*Received: {value}; omit it"):
+            run(**asked | {"predict_file": None, "do_predict": False}, do_eval=True, eval_file=asked["predict_file"],
+                **{name: value})  # fmt: skip
     with pytest.raises(ValueError, match=r"`pooling` must match the trained model's, \['cls', 'mean'\]"):
         run(**asked, pooling=["max"])
     with pytest.raises(ValueError, match=r"`matryoshka_dims` must match the trained model's, \['64', '16'\]"):
