@@ -35,13 +35,14 @@ def write_material(folder: pathlib.Path, names=("train", "held_out")) -> pathlib
     """Writes bert_config.json (dropout 0.1), vocab.txt and NAME.tfrecord of each of `names` in `RECORDS`.
 
     Beside them lie albert.json, of shared layers and a narrow table, disentangled.json, of relative positions and the
-    heads of DeBERTa, and a list of phrases.
+    heads of DeBERTa, rotary.json, of ModernBERT's layers, and a list of phrases.
     """
     tiny.config(dropout=0.1).save(folder / "bert_config.json")
     albert = {"model_type": "albert", "embedding_size": 16, "num_hidden_groups": 1, "num_hidden_layers": 2}
     tiny.config(**albert).save(folder / "albert.json")
     relative = {"pos_att_type": ["c2p", "p2c"], "position_buckets": 8, "position_biased_input": False}
     tiny.config(**relative, enhanced_mask_decoder=True, replaced_token_context=True).save(folder / "disentangled.json")
+    tiny.config(**tiny.MODERNBERT).save(folder / "rotary.json")
     (folder / "phrases.list").write_text("the film\nstory of people\nnew york\n", encoding="utf-8")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
     for name in names:
