@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.index_segments import (
@@ -242,7 +243,14 @@ class DocumentIndex:
             self._clean()
             try:
                 yield
-                self._merge()
+                try:
+                    self._merge()
+                except OSError as error:  # merging needs the space of all that it merges
+                    logging.warning(
+                        "The change of %s is complete, but its segments could not be merged: %s. A later change tries "
+                        "again; until then, searches may take longer.",
+                        *(self.directory, error),
+                    )
             finally:
                 self._clean()
 

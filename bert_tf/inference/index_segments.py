@@ -8,6 +8,7 @@
         graph.usearch                   for approximate search, if requested; see nearest_neighbors.py
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -166,19 +167,27 @@ def unpack_segment(folder: str, archive: str):
 
 
 def merge_segments(folder: str, segments: Sequence[Segment]):
-    """Writes the rows of segments that are not deleted to a new directory, block by block."""
+    """Writes the rows of segments that are not deleted to a new directory, block by block.
+
+    Raises:
+        OSError: a file cannot be written, for example because the disk is full.
+    """
     os.mkdir(folder)
     count, width = sum(each.num_live for each in segments), segments[0].vectors.shape[1]
-    vectors = _create(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width))
-    for first, segment, rows in live_blocks(segments):
-        vectors[first : first + len(rows)] = segment.vectors[rows]
+    with _open_array(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width)) as write:
+        for _, segment, rows in live_blocks(segments):
+            write(segment.vectors[rows])
     for name in _COLUMNS:
-        splits = _create(folder, f"{name}_splits", np.int64, (count + 1,))
-        for first, segment, rows in live_blocks(segments):
-            splits[first + 1 : first + 1 + len(rows)] = splits[first] + segment.take(name, rows).splits[1:]
-        flat = _create(folder, name, np.uint8, (int(splits[-1]),))
-        for first, segment, rows in live_blocks(segments):
-            flat[splits[first] : splits[first + len(rows)]] = segment.take(name, rows).flat
+        end = 0
+        with _open_array(folder, f"{name}_splits", np.dtype(np.int64), (count + 1,)) as write:
+            write(np.zeros(1, np.int64))
+            for _, segment, rows in live_blocks(segments):
+                splits = end + segment.take(name, rows).splits
+                write(splits[1:])
+                end = int(splits[-1])
+        with _open_array(folder, name, np.dtype(np.uint8), (end,)) as write:
+            for _, segment, rows in live_blocks(segments):
+                write(segment.take(name, rows).flat)
     _write_hashes(folder)
 
 
@@ -219,8 +228,13 @@ def export_segments(path: str, segments: Sequence[Segment]):
             writer.write_table(pa.table([*columns, vectors], schema=schema))
 
 
-def _create(folder, name, dtype, shape):
-    return np.lib.format.open_memmap(os.path.join(folder, f"{name}.npy"), "w+", dtype, shape)
+@contextlib.contextmanager
+def _open_array(folder, name, dtype, shape):
+    """Yields a function that appends rows to a new array. A full disk would end a process that writes a memory map."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with atomic_open(os.path.join(folder, f"{name}.npy"), "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        yield lambda rows: file.write(np.ascontiguousarray(rows))
 
 
 def _write_hashes(folder):

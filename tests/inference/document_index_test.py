@@ -1,10 +1,14 @@
 """An index on disk: whole or not at all, changes by id that leave it whole, and its export."""
 
+import contextlib
 import dataclasses
 import json
 import os
+import resource
 import shutil
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -232,6 +236,72 @@ def test_a_change_that_is_killed_leaves_the_index(changed, change):
     changed.delete(["new"])
     assert changed.search(["a film"]) == before and len(os.listdir(changed.directory)) == len(files)
     assert not [name for _, _, names in os.walk(changed.directory) for name in names if "deleted" in name]
+
+
+# === Full disks ===
+
+
+@contextlib.contextmanager
+def _full_disk(size):
+    """No file can grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _documents(first, count):
+    names = [f"{n}" for n in range(first, first + count)]
+    return names, names, None, np.random.default_rng(first).normal(size=(count, 32))
+
+
+def test_a_change_counts_although_the_disk_has_no_space_to_merge(model, tmp_path, caplog):
+    index = SearchIndex.create(tmp_path / "index", model)
+    index.add(*_documents(0, 100))
+    with _full_disk(20_000):  # the embeddings of each segment take 12,800 bytes
+        index.add(*_documents(100, 100))
+    assert len(index) == len(SearchIndex(tmp_path / "index")) == 200
+    assert caplog.text.count("is complete, but its segments could not be merged: [Errno 27] File too large:") == 1
+    assert sorted(os.listdir(tmp_path / "index")) == ["index.json", "segment-000001", "segment-000002"]
+    index.add(*_documents(200, 100))
+    assert len(index) == 300 and sorted(os.listdir(tmp_path / "index")) == ["index.json", "segment-000004"]
+
+
+_MERGE_ON_A_SMALL_DISK = """
+import errno, os, sys
+import numpy as np
+from bert_tf.inference import index_segments
+
+os.chdir(sys.argv[1])
+names = [str(n) for n in range(500)]
+columns = index_segments.document_columns(np.ones([500, 32], np.float32), names, names, [{}] * 500, "float32")
+for folder in ("a", "b"):
+    index_segments.write_segment(folder, columns)
+try:
+    index_segments.merge_segments("merged", [index_segments.Segment(folder) for folder in ("a", "b")])
+except OSError as error:
+    assert error.errno == errno.ENOSPC and error.filename.endswith("merged/embeddings.npy"), error
+    assert os.listdir("merged") == []
+    sys.exit(7)
+"""
+
+
+def test_a_disk_that_is_full_while_merging_is_an_error_and_not_the_end_of_the_process(tmp_path):
+    """A real file system, since limits of a process do not make a write to a memory map fail."""
+    isolated = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+    mount = f"mount -t tmpfs -o size=300k small {tmp_path}"
+    try:
+        subprocess.run([*isolated, mount], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs a file system of its own: {error}")
+    command = [*isolated, f'{mount}; exec "$@"', "sh", sys.executable, "-c", _MERGE_ON_A_SMALL_DISK, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 7, ended
+
+
+# === Interrupted jobs ===
 
 
 class _FailingIndexer(Indexer):
