@@ -181,15 +181,14 @@ class DocumentIndex:
         """Adds documents, with their embeddings by the index's model, float [n, D]; those with a known id are replaced.
 
         Raises:
-            ValueError: the arguments do not match, or another process is changing the index, or has created it again.
+            ValueError: the arguments do not match, embeddings are not finite, or another process is changing the index,
+                or has created it again.
             OSError: a file cannot be written.
         """
         ids, texts = text_list(ids, "ids"), text_list(texts)
         payload = [{}] * len(ids) if payload is None else list(payload)
         vectors = np.asarray(vectors, np.float32)
         self._check_shapes(ids, texts, payload, vectors)
-        if not np.isfinite(vectors).all():
-            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
         if ids:
             with self._change(adds=True):
                 self._check_shapes(ids, texts, payload, vectors)  # another process may have added the first documents

@@ -21,8 +21,9 @@ import numpy as np
 from bert_tf.data.features import Ragged, ranges
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
-from bert_tf.utils.files import atomic_open
+from bert_tf.utils.files import atomic_open, brief
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.names import number_of
 
 EMBEDDINGS = "embeddings"
 _COLUMNS = ("ids", "text", "payload")
@@ -131,8 +132,20 @@ def document_columns(
     Args:
         vectors: float32 [n, D].
         ids, texts, payload: one per document.
-        dtype: type of the stored vectors; it and errors as in `quantize_vectors`.
+        dtype: type of the stored vectors; it and further errors as in `quantize_vectors`.
+
+    Raises:
+        ValueError: a vector has NaN or infinite values, which no search could order.
     """
+    if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
+        shown = ", ".join(repr(ids[row]) for row in wrong[:5])
+        raise ValueError(
+            f"Embeddings in an index must be finite. Received NaN or infinite values for {len(wrong)} of "
+            f"{number_of(len(vectors), 'document')}: ids {shown}"
+            f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}; text of the first: {brief(texts[wrong[0]])}. "
+            "Nothing was added. Correct these embeddings, or check whether the model's weights are damaged or its "
+            "precision is too narrow."
+        )
     as_json = [json_text(each, ensure_ascii=False, default=str) if each else "" for each in payload]
     columns = {EMBEDDINGS: quantize_vectors(unit(vectors), dtype)}
     for name, values in zip(_COLUMNS, (ids, texts, as_json), strict=True):

@@ -147,8 +147,9 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
         changed.add(["a"], ["good", "bad"])
     with pytest.raises(ValueError, match=r"must match.* shape \[1, 3\], where the index has 32 dim"):
         changed.add(["a"], ["good"], vectors=np.eye(3)[:1])
-    with pytest.raises(ValueError, match="`vectors` must be finite"):
-        changed.add(["a"], ["good"], vectors=np.full([1, 32], np.nan))
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"must be finite\. .* 1 of 2 .*: ids 'b'; text .*: 'bad'\. No"):
+            changed.add(["a", "b"], ["good", "bad"], vectors=np.array([[1.0] * 32, [0.0] * 31 + [wrong]]))
     with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]. Received: \[1, 3\]"):
         changed.search(np.eye(3)[:1])
     with pytest.raises(ValueError, match="`ids`"):
@@ -302,6 +303,19 @@ def test_a_disk_that_is_full_while_merging_is_an_error_and_not_the_end_of_the_pr
 
 
 # === Interrupted jobs ===
+
+
+def test_embeddings_that_are_not_finite_are_refused_from_a_table_too(changed, tmp_path, monkeypatch):
+    """One of them would come first, or fail, in every search."""
+    fake = lambda *_, **__: lambda texts: np.array([[np.nan if text == "bad" else 1] * 32 for text in texts])  # noqa: E731
+    monkeypatch.setattr(embedders, "SentenceEncoder", fake)
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), *[("bad",)] * 7], ["text"])
+    query = np.ones([1, 32])
+    before, indexer = changed.search(query), changed.indexer()
+    message = "infinite values for 7 of 8 documents: ids '1', '2', '3', '4', '5' and 2 more; text of the first: 'bad'"
+    with pytest.raises(ValueError, match=message):
+        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, indexer)))
+    assert changed.search(query) == SearchIndex(changed.directory).search(query) == before
 
 
 class _FailingIndexer(Indexer):
