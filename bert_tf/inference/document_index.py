@@ -29,6 +29,7 @@ from bert_tf.inference.index_segments import (
     export_segments,
     live_blocks,
     merge_segments,
+    save_array,
     unpack_segment,
     write_segment,
 )
@@ -271,8 +272,9 @@ class DocumentIndex:
             if (rows >= 0).any():
                 deleted = np.zeros(len(segment), bool) if segment.deleted is None else np.array(segment.deleted)
                 deleted[rows[rows >= 0]] = True
-                entry = {**entry, "deleted": f"deleted-{self._described['version'] + 1:06d}.npy"}
-                np.save(os.path.join(segment.folder, entry["deleted"]), deleted)
+                name = f"deleted-{self._described['version'] + 1:06d}"
+                save_array(segment.folder, name, deleted)
+                entry = {**entry, "deleted": f"{name}.npy"}
             entries.append(entry)
         return entries, np.broadcast_to(there, sum(map(len, id_blocks())))
 
@@ -311,7 +313,8 @@ class DocumentIndex:
                 os.remove(path)
         for name, deleted in known.items():
             for file in os.listdir(os.path.join(self.directory, name)):
-                if _OURS.fullmatch(file) and file != deleted:
+                is_unfinished = is_temporary(file) and file.startswith(".deleted-")  # others may be a reader's graph
+                if is_unfinished or _OURS.fullmatch(file) and file != deleted:
                     os.remove(os.path.join(self.directory, name, file))
 
 

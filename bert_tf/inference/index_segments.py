@@ -159,13 +159,14 @@ def write_segment(folder: str, columns: Mapping[str, np.ndarray | Ragged]):
 
     Raises:
         ValueError: an id is there twice.
+        OSError: a file cannot be written, for example because the disk is full.
     """
     os.mkdir(folder)
-    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), columns[EMBEDDINGS])
+    save_array(folder, EMBEDDINGS, columns[EMBEDDINGS])
     for name in _COLUMNS:
         flat, splits = columns[name]
-        np.save(os.path.join(folder, f"{name}.npy"), flat)
-        np.save(os.path.join(folder, f"{name}_splits.npy"), splits)
+        save_array(folder, name, flat)
+        save_array(folder, f"{name}_splits", splits)
     _write_hashes(folder)
 
 
@@ -241,13 +242,19 @@ def export_segments(path: str, segments: Sequence[Segment]):
             writer.write_table(pa.table([*columns, vectors], schema=schema))
 
 
+def save_array(folder: str, name: str, array: np.ndarray):
+    """Writes an array to an .npy file; unlike that of np.save, an OSError has a number and names the file."""
+    with _open_array(folder, name, array.dtype, array.shape) as write:
+        write(array)
+
+
 @contextlib.contextmanager
 def _open_array(folder, name, dtype, shape):
     """Yields a function that appends rows to a new array. A full disk would end a process that writes a memory map."""
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with atomic_open(os.path.join(folder, f"{name}.npy"), "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        yield lambda rows: file.write(np.ascontiguousarray(rows))
+        yield lambda rows: file.write(np.ascontiguousarray(rows))  # `write_array` raises the errors of np.save
 
 
 def _write_hashes(folder):
@@ -271,5 +278,5 @@ def _write_hashes(folder):
                     f"Each id must be unique. Received {name!r} twice, in rows {seen[name]} and {row}, counted from 0; "
                     "give one of them another id, or remove it."
                 )
-    np.save(os.path.join(folder, "id_hashes.npy"), hashes)
-    np.save(os.path.join(folder, "id_rows.npy"), rows)
+    save_array(folder, "id_hashes", hashes)
+    save_array(folder, "id_rows", rows)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
 from tests import processes, tiny
 from tests.inference.indexes import TEXTS, index_of, vectors_of
+from tests.run_cases import run_here
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +235,12 @@ def test_a_change_that_is_killed_leaves_the_index(changed, change):
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     assert SearchIndex(changed.directory).search(["a film"]) == before
+    unfinished = [f".{name}.0123456789abcdef.tmp" for name in ("deleted-000002.npy", "graph.usearch")]
+    for name in unfinished:
+        open(os.path.join(changed.directory, "segment-000001", name), "w").close()
     changed.add(["new"], ["bad"])  # removes what is left
+    there = os.listdir(os.path.join(changed.directory, "segment-000001"))
+    assert [name in there for name in unfinished] == [False, True]  # a reader may be writing the graph
     changed.delete(["new"])
     assert changed.search(["a film"]) == before and len(os.listdir(changed.directory)) == len(files)
     assert not [name for _, _, names in os.walk(changed.directory) for name in names if "deleted" in name]
@@ -256,6 +263,22 @@ def _full_disk(size):
 def _documents(first, count):
     names = [f"{n}" for n in range(first, first + count)]
     return names, names, None, np.random.default_rng(first).normal(size=(count, 32))
+
+
+def test_an_index_that_a_full_disk_keeps_from_a_change_is_unchanged_and_the_file_is_named(model, tmp_path):
+    index = SearchIndex.create(tmp_path / "index", model)
+    index.add(*_documents(0, 3000))
+    files = sorted(map(str, os.walk(index.directory)))
+    for limit, change, name in ((20_000, lambda: index.add(*_documents(3000, 200)), "segment-000002/embeddings"),
+                                (2000, lambda: index.delete(["7"]), "segment-000001/deleted-000002")):  # fmt: skip
+        with _full_disk(limit), pytest.raises(OSError, match="File too large: ") as raised:
+            change()
+        assert raised.value.errno == errno.EFBIG and raised.value.filename == f"{tmp_path}/index/{name}.npy"
+        assert sorted(map(str, os.walk(index.directory))) == files and index.has_documents(["7"]).all()
+    with _full_disk(2000):
+        ended = run_here("delete_texts", [f"--index_dir={index.directory}", "7"])
+    assert ended["status"] == 1 and "deleted-000002.npy'" in ended["log"], ended["log"]
+    assert "Free space, or choose another location; existing files are unchanged." in ended["log"]
 
 
 def test_a_change_counts_although_the_disk_has_no_space_to_merge(model, tmp_path, caplog):
