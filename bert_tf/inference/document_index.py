@@ -211,7 +211,7 @@ class DocumentIndex:
             rows = os.path.join(self.directory, _ROWS)
             write_rows(rows)  # an interrupted job resumes there
             self._add_segment(lambda folder: unpack_segment(folder, rows))
-            os.remove(rows)
+            _remove_if_possible(rows)  # merging may need its space
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes documents.
@@ -302,20 +302,28 @@ class DocumentIndex:
         self._commit([*entries[:start], *([{"name": name, "deleted": None}] if any(live[start:]) else [])])
 
     def _clean(self):
-        """Removes the files of interrupted changes and of older versions; readers that have opened them keep them."""
+        """Removes the files of interrupted changes and of older versions; readers that have opened them keep them.
+
+        What cannot be removed, such as files in use on a network file system, is left to the next change.
+        """
         described = _read_description(self.directory)
         known = {each["name"]: each["deleted"] for each in described["segments"]}
         for name in os.listdir(self.directory):
             path = os.path.join(self.directory, name)
             if _OURS.fullmatch(name) and name not in known:
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=True)
             elif name == _ROWS or is_temporary(name):
-                os.remove(path)
+                _remove_if_possible(path)
         for name, deleted in known.items():
             for file in os.listdir(os.path.join(self.directory, name)):
                 is_unfinished = is_temporary(file) and file.startswith(".deleted-")  # others may be a reader's graph
                 if is_unfinished or _OURS.fullmatch(file) and file != deleted:
-                    os.remove(os.path.join(self.directory, name, file))
+                    _remove_if_possible(os.path.join(self.directory, name, file))
+
+
+def _remove_if_possible(path):
+    with contextlib.suppress(OSError):
+        os.remove(path)
 
 
 def _is_sparse(segment):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import functools
 import json
 import os
 import resource
@@ -167,6 +168,27 @@ def test_readers_keep_what_they_have_opened(changed):
     changed.delete(["0", "1", "2", "3"])  # the segment is written again
     assert not os.path.exists(os.path.join(changed.directory, "segment-000001"))
     assert reader.search(["a film"]) == before and len(SearchIndex(changed.directory)) == 1
+
+
+def test_a_change_counts_although_old_files_cannot_be_removed(changed, tmp_path, monkeypatch):
+    """As on a network file system, where a directory is not empty while a reader has a file in it open."""
+
+    def fail(path, **_):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [(f"good {n}",) for n in range(9)], ["text"])
+    run_table_job(TableJob(str(path), f"{tmp_path}/rows.npz", changed.indexer()))
+    changed.delete(["4"])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", fail)
+        patched.setattr(os, "remove", fail)
+        changed.delete(["3"])  # segment-000001 has an older file of deleted rows
+        changed.add_rows(functools.partial(os.replace, tmp_path / "rows.npz"))
+    assert len(changed) == len(SearchIndex(changed.directory)) == 9
+    left = {name for _, folders, names in os.walk(changed.directory) for name in (*folders, *names)}
+    assert {"segment-000001", "rows.npz"} < left
+    changed.delete(["0"])
+    assert sorted(os.listdir(changed.directory)) == ["index.json", "segment-000005"]
 
 
 def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monkeypatch):
