@@ -6,6 +6,9 @@
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
         graph.usearch                   for approximate search, if requested; see nearest_neighbors.py
+
+All files but the graph, which can be created again, are on the disk before an index names them: older files are deleted
+as soon as it does, and a power failure must not leave it with neither.
 """
 
 import contextlib
@@ -175,7 +178,7 @@ def unpack_segment(folder: str, archive: str):
     os.mkdir(folder)
     with zipfile.ZipFile(archive) as files:  # an array in an archive cannot be memory-mapped
         for name in files.namelist():
-            with files.open(name) as source, open(os.path.join(folder, name), "wb") as target:
+            with files.open(name) as source, atomic_open(os.path.join(folder, name), "wb") as target:
                 shutil.copyfileobj(source, target)
     _write_hashes(folder)
 

@@ -170,6 +170,34 @@ def test_readers_keep_what_they_have_opened(changed):
     assert reader.search(["a film"]) == before and len(SearchIndex(changed.directory)) == 1
 
 
+def test_all_that_a_description_names_is_on_the_disk_before_it_counts(changed, tmp_path, monkeypatch):
+    """After a power failure, the new files would be empty, and the old ones deleted."""
+    synced, write, seen = {}, document_index._write_description, set()
+
+    def write_if_all_are_synced(directory, described):
+        for entry in described["segments"]:
+            folder = os.path.join(directory, entry["name"])
+            names = set(os.listdir(folder)) if entry["name"] not in seen else {entry["deleted"]} - {None}
+            sizes = {name: (os.stat(os.path.join(folder, name)).st_ino, os.path.getsize(os.path.join(folder, name)))
+                     for name in names}  # fmt: skip
+            assert not [name for name, (inode, size) in sizes.items() if synced.get(inode) != size], sizes
+            seen.add(entry["name"])
+        write(directory, described)
+
+    def sync(file):
+        synced[os.fstat(file).st_ino] = os.fstat(file).st_size
+
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), ("bad",)], ["text"])
+    run_table_job(TableJob(str(path), f"{tmp_path}/rows.npz", changed.indexer()))
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(document_index, "_write_description", write_if_all_are_synced)
+    seen.update(os.listdir(changed.directory))
+    changed.add_rows(functools.partial(os.replace, tmp_path / "rows.npz"))  # replaces "0" and "1"
+    changed.add(["2", "9"], ["film", "music"])
+    changed.delete(["9"])
+    assert len(seen) > 4 and len(changed) == 5  # the description, the first segment, two new and a merged one
+
+
 def test_a_change_counts_although_old_files_cannot_be_removed(changed, tmp_path, monkeypatch):
     """As on a network file system, where a directory is not empty while a reader has a file in it open."""
 
