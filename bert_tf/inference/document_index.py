@@ -61,7 +61,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
-    options = dataclasses.asdict(indexer.with_prompt)
+    options = dataclasses.asdict(indexer.options_with_prompt)
     described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
     described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
     rows = f"{os.path.realpath(directory)}.{_ROWS}"
