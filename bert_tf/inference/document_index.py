@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.index_segments import (
@@ -28,6 +29,7 @@ from bert_tf.inference.index_segments import (
     export_segments,
     live_blocks,
     merge_segments,
+    save_array,
     unpack_segment,
     write_segment,
 )
@@ -59,7 +61,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
         OSError: a file cannot be written.
     """
     check_free(directory, parameter="index_dir")
-    options = dataclasses.asdict(indexer.with_prompt)
+    options = dataclasses.asdict(indexer.options_with_prompt)
     described = {"model": os.path.realpath(indexer.path), "identity": identity_of(indexer.path, indexer.options)}
     described |= {"vector_dtype": indexer.vector_dtype, "created": secrets.token_hex(8)}
     rows = f"{os.path.realpath(directory)}.{_ROWS}"
@@ -180,15 +182,14 @@ class DocumentIndex:
         """Adds documents, with their embeddings by the index's model, float [n, D]; those with a known id are replaced.
 
         Raises:
-            ValueError: the arguments do not match, or another process is changing the index, or has created it again.
+            ValueError: the arguments do not match, embeddings are not finite, or another process is changing the index,
+                or has created it again.
             OSError: a file cannot be written.
         """
         ids, texts = text_list(ids, "ids"), text_list(texts)
         payload = [{}] * len(ids) if payload is None else list(payload)
         vectors = np.asarray(vectors, np.float32)
         self._check_shapes(ids, texts, payload, vectors)
-        if not np.isfinite(vectors).all():
-            raise ValueError("`vectors` must be finite. Received NaN or infinite values.")
         if ids:
             with self._change(adds=True):
                 self._check_shapes(ids, texts, payload, vectors)  # another process may have added the first documents
@@ -210,7 +211,7 @@ class DocumentIndex:
             rows = os.path.join(self.directory, _ROWS)
             write_rows(rows)  # an interrupted job resumes there
             self._add_segment(lambda folder: unpack_segment(folder, rows))
-            os.remove(rows)
+            _remove_if_possible(rows)  # merging may need its space
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes documents.
@@ -242,7 +243,14 @@ class DocumentIndex:
             self._clean()
             try:
                 yield
-                self._merge()
+                try:
+                    self._merge()
+                except OSError as error:  # merging needs the space of all that it merges
+                    logging.warning(
+                        "The change of %s is complete, but its segments could not be merged: %s. A later change tries "
+                        "again; until then, searches may take longer.",
+                        *(self.directory, error),
+                    )
             finally:
                 self._clean()
 
@@ -264,8 +272,9 @@ class DocumentIndex:
             if (rows >= 0).any():
                 deleted = np.zeros(len(segment), bool) if segment.deleted is None else np.array(segment.deleted)
                 deleted[rows[rows >= 0]] = True
-                entry = {**entry, "deleted": f"deleted-{self._described['version'] + 1:06d}.npy"}
-                np.save(os.path.join(segment.folder, entry["deleted"]), deleted)
+                name = f"deleted-{self._described['version'] + 1:06d}"
+                save_array(segment.folder, name, deleted)
+                entry = {**entry, "deleted": f"{name}.npy"}
             entries.append(entry)
         return entries, np.broadcast_to(there, sum(map(len, id_blocks())))
 
@@ -293,19 +302,28 @@ class DocumentIndex:
         self._commit([*entries[:start], *([{"name": name, "deleted": None}] if any(live[start:]) else [])])
 
     def _clean(self):
-        """Removes the files of interrupted changes and of older versions; readers that have opened them keep them."""
+        """Removes the files of interrupted changes and of older versions; readers that have opened them keep them.
+
+        What cannot be removed, such as files in use on a network file system, is left to the next change.
+        """
         described = _read_description(self.directory)
         known = {each["name"]: each["deleted"] for each in described["segments"]}
         for name in os.listdir(self.directory):
             path = os.path.join(self.directory, name)
             if _OURS.fullmatch(name) and name not in known:
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=True)
             elif name == _ROWS or is_temporary(name):
-                os.remove(path)
+                _remove_if_possible(path)
         for name, deleted in known.items():
             for file in os.listdir(os.path.join(self.directory, name)):
-                if _OURS.fullmatch(file) and file != deleted:
-                    os.remove(os.path.join(self.directory, name, file))
+                is_unfinished = is_temporary(file) and file.startswith(".deleted-")  # others may be a reader's graph
+                if is_unfinished or _OURS.fullmatch(file) and file != deleted:
+                    _remove_if_possible(os.path.join(self.directory, name, file))
+
+
+def _remove_if_possible(path):
+    with contextlib.suppress(OSError):
+        os.remove(path)
 
 
 def _is_sparse(segment):

@@ -42,16 +42,16 @@ class Embedder:
     @property
     def prompt(self) -> str:
         """The prompt that is put before each text."""
-        return self.with_prompt.prompt
+        return self.options_with_prompt.prompt
 
     @property
-    def with_prompt(self) -> EncodeOptions:
+    def options_with_prompt(self) -> EncodeOptions:
         """The options with the text of that prompt."""
         return with_prompt(self.path, self.options, self.kind_of_texts)
 
     def encoder(self) -> SentenceEncoder:
         """Loads the model."""
-        return SentenceEncoder(self.path, **dataclasses.asdict(self.with_prompt))
+        return SentenceEncoder(self.path, **dataclasses.asdict(self.options_with_prompt))
 
     def __call__(self) -> Callable:
         encoder = self.encoder()

@@ -6,8 +6,12 @@
         id_hashes.npy, id_rows.npy      uint64 and int64 [n], sorted by hash: where each id is
         deleted-000003.npy              bool [n], of the version of the index that has this number
         graph.usearch                   for approximate search, if requested; see nearest_neighbors.py
+
+All files but the graph, which can be created again, are on the disk before an index names them: older files are deleted
+as soon as it does, and a power failure must not leave it with neither.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -20,8 +24,9 @@ import numpy as np
 from bert_tf.data.features import Ragged, ranges
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
-from bert_tf.utils.files import atomic_open
+from bert_tf.utils.files import atomic_open, brief
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.names import number_of
 
 EMBEDDINGS = "embeddings"
 _COLUMNS = ("ids", "text", "payload")
@@ -130,8 +135,20 @@ def document_columns(
     Args:
         vectors: float32 [n, D].
         ids, texts, payload: one per document.
-        dtype: type of the stored vectors; it and errors as in `quantize_vectors`.
+        dtype: type of the stored vectors; it and further errors as in `quantize_vectors`.
+
+    Raises:
+        ValueError: a vector has NaN or infinite values, which no search could order.
     """
+    if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
+        shown = ", ".join(repr(ids[row]) for row in wrong[:5])
+        raise ValueError(
+            f"Embeddings in an index must be finite. Received NaN or infinite values for {len(wrong)} of "
+            f"{number_of(len(vectors), 'document')}: ids {shown}"
+            f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}; text of the first: {brief(texts[wrong[0]])}. "
+            "Nothing was added. Correct these embeddings, or check whether the model's weights are damaged or its "
+            "precision is too narrow."
+        )
     as_json = [json_text(each, ensure_ascii=False, default=str) if each else "" for each in payload]
     columns = {EMBEDDINGS: quantize_vectors(unit(vectors), dtype)}
     for name, values in zip(_COLUMNS, (ids, texts, as_json), strict=True):
@@ -145,13 +162,14 @@ def write_segment(folder: str, columns: Mapping[str, np.ndarray | Ragged]):
 
     Raises:
         ValueError: an id is there twice.
+        OSError: a file cannot be written, for example because the disk is full.
     """
     os.mkdir(folder)
-    np.save(os.path.join(folder, f"{EMBEDDINGS}.npy"), columns[EMBEDDINGS])
+    save_array(folder, EMBEDDINGS, columns[EMBEDDINGS])
     for name in _COLUMNS:
         flat, splits = columns[name]
-        np.save(os.path.join(folder, f"{name}.npy"), flat)
-        np.save(os.path.join(folder, f"{name}_splits.npy"), splits)
+        save_array(folder, name, flat)
+        save_array(folder, f"{name}_splits", splits)
     _write_hashes(folder)
 
 
@@ -160,25 +178,33 @@ def unpack_segment(folder: str, archive: str):
     os.mkdir(folder)
     with zipfile.ZipFile(archive) as files:  # an array in an archive cannot be memory-mapped
         for name in files.namelist():
-            with files.open(name) as source, open(os.path.join(folder, name), "wb") as target:
+            with files.open(name) as source, atomic_open(os.path.join(folder, name), "wb") as target:
                 shutil.copyfileobj(source, target)
     _write_hashes(folder)
 
 
 def merge_segments(folder: str, segments: Sequence[Segment]):
-    """Writes the rows of segments that are not deleted to a new directory, block by block."""
+    """Writes the rows of segments that are not deleted to a new directory, block by block.
+
+    Raises:
+        OSError: a file cannot be written, for example because the disk is full.
+    """
     os.mkdir(folder)
     count, width = sum(each.num_live for each in segments), segments[0].vectors.shape[1]
-    vectors = _create(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width))
-    for first, segment, rows in live_blocks(segments):
-        vectors[first : first + len(rows)] = segment.vectors[rows]
+    with _open_array(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width)) as write:
+        for _, segment, rows in live_blocks(segments):
+            write(segment.vectors[rows])
     for name in _COLUMNS:
-        splits = _create(folder, f"{name}_splits", np.int64, (count + 1,))
-        for first, segment, rows in live_blocks(segments):
-            splits[first + 1 : first + 1 + len(rows)] = splits[first] + segment.take(name, rows).splits[1:]
-        flat = _create(folder, name, np.uint8, (int(splits[-1]),))
-        for first, segment, rows in live_blocks(segments):
-            flat[splits[first] : splits[first + len(rows)]] = segment.take(name, rows).flat
+        end = 0
+        with _open_array(folder, f"{name}_splits", np.dtype(np.int64), (count + 1,)) as write:
+            write(np.zeros(1, np.int64))
+            for _, segment, rows in live_blocks(segments):
+                splits = end + segment.take(name, rows).splits
+                write(splits[1:])
+                end = int(splits[-1])
+        with _open_array(folder, name, np.dtype(np.uint8), (end,)) as write:
+            for _, segment, rows in live_blocks(segments):
+                write(segment.take(name, rows).flat)
     _write_hashes(folder)
 
 
@@ -219,8 +245,19 @@ def export_segments(path: str, segments: Sequence[Segment]):
             writer.write_table(pa.table([*columns, vectors], schema=schema))
 
 
-def _create(folder, name, dtype, shape):
-    return np.lib.format.open_memmap(os.path.join(folder, f"{name}.npy"), "w+", dtype, shape)
+def save_array(folder: str, name: str, array: np.ndarray):
+    """Writes an array to an .npy file; unlike that of np.save, an OSError has a number and names the file."""
+    with _open_array(folder, name, array.dtype, array.shape) as write:
+        write(array)
+
+
+@contextlib.contextmanager
+def _open_array(folder, name, dtype, shape):
+    """Yields a function that appends rows to a new array. A full disk would end a process that writes a memory map."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with atomic_open(os.path.join(folder, f"{name}.npy"), "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        yield lambda rows: file.write(np.ascontiguousarray(rows))  # `write_array` raises the errors of np.save
 
 
 def _write_hashes(folder):
@@ -244,5 +281,5 @@ def _write_hashes(folder):
                     f"Each id must be unique. Received {name!r} twice, in rows {seen[name]} and {row}, counted from 0; "
                     "give one of them another id, or remove it."
                 )
-    np.save(os.path.join(folder, "id_hashes.npy"), hashes)
-    np.save(os.path.join(folder, "id_rows.npy"), rows)
+    save_array(folder, "id_hashes", hashes)
+    save_array(folder, "id_rows", rows)

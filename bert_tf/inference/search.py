@@ -16,6 +16,7 @@ from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
+from bert_tf.utils.files import brief
 from bert_tf.utils.text_lists import text_list
 
 
@@ -156,14 +157,23 @@ class SearchIndex(DocumentIndex):
             For each query its hits, the highest cosine first; for equal cosines, the document that was added first.
 
         Raises:
-            ValueError: the vectors have another width than those of the index, `top_k` is below 1, or as `encoder`.
+            ValueError: the vectors have another width than those of the index or are not finite, `top_k` is below 1, or
+                as `encoder`.
         """
         if top_k < 1:
             raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
-        vectors = queries if is_vectors else self._query_encoder(text_list(queries))
+        queries = queries if is_vectors else text_list(queries)
+        vectors = np.asarray(queries if is_vectors else self._query_encoder(queries), np.float32)
         if self._segments and vectors.shape[1:] != ((width := self._segments[0].width),):
             raise ValueError(f"`queries` must be vectors of shape [q, {width}]. Received: {list(vectors.shape)}.")
+        if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
+            raise ValueError(
+                f"Embeddings of `queries` must be finite. Received NaN or infinite values for {len(wrong)} of "
+                f"{len(vectors)}, such as query {wrong[0]}, counted from 0"
+                f"{'' if is_vectors else f', {brief(queries[wrong[0]])}'}. Correct these embeddings, or check whether "
+                "the model's weights are damaged or its precision is too narrow."
+            )
         nearest = find_nearest(self._segments, vectors, top_k, self._graph if self._approximate else None)
         return [
             [self._hit(score, row) for score, row in zip(*each, strict=True)] for each in zip(*nearest, strict=True)
@@ -206,8 +216,8 @@ class SearchIndex(DocumentIndex):
             vectors: their embeddings by the index's model, float [n, D]. If None, they are computed.
 
         Raises:
-            ValueError: the arguments do not match, or another process is changing the index, or has created it again;
-                or as `encoder`.
+            ValueError: the arguments do not match, embeddings are not finite, or another process is changing the index,
+                or has created it again; or as `encoder`.
             OSError: a file cannot be written.
         """
         if vectors is None:

@@ -1,10 +1,16 @@
 """An index on disk: whole or not at all, changes by id that leave it whole, and its export."""
 
+import contextlib
 import dataclasses
+import errno
+import functools
 import json
 import os
+import resource
 import shutil
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +27,7 @@ from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
 from tests import processes, tiny
 from tests.inference.indexes import TEXTS, index_of, vectors_of
+from tests.run_cases import run_here
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +150,9 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
         changed.add(["a"], ["good", "bad"])
     with pytest.raises(ValueError, match=r"must match.* shape \[1, 3\], where the index has 32 dim"):
         changed.add(["a"], ["good"], vectors=np.eye(3)[:1])
-    with pytest.raises(ValueError, match="`vectors` must be finite"):
-        changed.add(["a"], ["good"], vectors=np.full([1, 32], np.nan))
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"must be finite\. .* 1 of 2 .*: ids 'b'; text .*: 'bad'\. No"):
+            changed.add(["a", "b"], ["good", "bad"], vectors=np.array([[1.0] * 32, [0.0] * 31 + [wrong]]))
     with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]. Received: \[1, 3\]"):
         changed.search(np.eye(3)[:1])
     with pytest.raises(ValueError, match="`ids`"):
@@ -160,6 +168,55 @@ def test_readers_keep_what_they_have_opened(changed):
     changed.delete(["0", "1", "2", "3"])  # the segment is written again
     assert not os.path.exists(os.path.join(changed.directory, "segment-000001"))
     assert reader.search(["a film"]) == before and len(SearchIndex(changed.directory)) == 1
+
+
+def test_all_that_a_description_names_is_on_the_disk_before_it_counts(changed, tmp_path, monkeypatch):
+    """After a power failure, the new files would be empty, and the old ones deleted."""
+    synced, write, seen = {}, document_index._write_description, set()
+
+    def write_if_all_are_synced(directory, described):
+        for entry in described["segments"]:
+            folder = os.path.join(directory, entry["name"])
+            names = set(os.listdir(folder)) if entry["name"] not in seen else {entry["deleted"]} - {None}
+            sizes = {name: (os.stat(os.path.join(folder, name)).st_ino, os.path.getsize(os.path.join(folder, name)))
+                     for name in names}  # fmt: skip
+            assert not [name for name, (inode, size) in sizes.items() if synced.get(inode) != size], sizes
+            seen.add(entry["name"])
+        write(directory, described)
+
+    def sync(file):
+        synced[os.fstat(file).st_ino] = os.fstat(file).st_size
+
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), ("bad",)], ["text"])
+    run_table_job(TableJob(str(path), f"{tmp_path}/rows.npz", changed.indexer()))
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(document_index, "_write_description", write_if_all_are_synced)
+    seen.update(os.listdir(changed.directory))
+    changed.add_rows(functools.partial(os.replace, tmp_path / "rows.npz"))  # replaces "0" and "1"
+    changed.add(["2", "9"], ["film", "music"])
+    changed.delete(["9"])
+    assert len(seen) > 4 and len(changed) == 5  # the description, the first segment, two new and a merged one
+
+
+def test_a_change_counts_although_old_files_cannot_be_removed(changed, tmp_path, monkeypatch):
+    """As on a network file system, where a directory is not empty while a reader has a file in it open."""
+
+    def fail(path, **_):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [(f"good {n}",) for n in range(9)], ["text"])
+    run_table_job(TableJob(str(path), f"{tmp_path}/rows.npz", changed.indexer()))
+    changed.delete(["4"])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", fail)
+        patched.setattr(os, "remove", fail)
+        changed.delete(["3"])  # segment-000001 has an older file of deleted rows
+        changed.add_rows(functools.partial(os.replace, tmp_path / "rows.npz"))
+    assert len(changed) == len(SearchIndex(changed.directory)) == 9
+    left = {name for _, folders, names in os.walk(changed.directory) for name in (*folders, *names)}
+    assert {"segment-000001", "rows.npz"} < left
+    changed.delete(["0"])
+    assert sorted(os.listdir(changed.directory)) == ["index.json", "segment-000005"]
 
 
 def test_a_reader_tries_again_if_the_index_changes_while_it_opens(changed, monkeypatch):
@@ -228,10 +285,110 @@ def test_a_change_that_is_killed_leaves_the_index(changed, change):
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     assert SearchIndex(changed.directory).search(["a film"]) == before
+    unfinished = [f".{name}.0123456789abcdef.tmp" for name in ("deleted-000002.npy", "graph.usearch")]
+    for name in unfinished:
+        open(os.path.join(changed.directory, "segment-000001", name), "w").close()
     changed.add(["new"], ["bad"])  # removes what is left
+    there = os.listdir(os.path.join(changed.directory, "segment-000001"))
+    assert [name in there for name in unfinished] == [False, True]  # a reader may be writing the graph
     changed.delete(["new"])
     assert changed.search(["a film"]) == before and len(os.listdir(changed.directory)) == len(files)
     assert not [name for _, _, names in os.walk(changed.directory) for name in names if "deleted" in name]
+
+
+# === Full disks ===
+
+
+@contextlib.contextmanager
+def _full_disk(size):
+    """No file can grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _documents(first, count):
+    names = [f"{n}" for n in range(first, first + count)]
+    return names, names, None, np.random.default_rng(first).normal(size=(count, 32))
+
+
+def test_an_index_that_a_full_disk_keeps_from_a_change_is_unchanged_and_the_file_is_named(model, tmp_path):
+    index = SearchIndex.create(tmp_path / "index", model)
+    index.add(*_documents(0, 3000))
+    files = sorted(map(str, os.walk(index.directory)))
+    for limit, change, name in ((20_000, lambda: index.add(*_documents(3000, 200)), "segment-000002/embeddings"),
+                                (2000, lambda: index.delete(["7"]), "segment-000001/deleted-000002")):  # fmt: skip
+        with _full_disk(limit), pytest.raises(OSError, match="File too large: ") as raised:
+            change()
+        assert raised.value.errno == errno.EFBIG and raised.value.filename == f"{tmp_path}/index/{name}.npy"
+        assert sorted(map(str, os.walk(index.directory))) == files and index.has_documents(["7"]).all()
+    with _full_disk(2000):
+        ended = run_here("delete_texts", [f"--index_dir={index.directory}", "7"])
+    assert ended["status"] == 1 and "deleted-000002.npy'" in ended["log"], ended["log"]
+    assert "Free space, or choose another location; existing files are unchanged." in ended["log"]
+
+
+def test_a_change_counts_although_the_disk_has_no_space_to_merge(model, tmp_path, caplog):
+    index = SearchIndex.create(tmp_path / "index", model)
+    index.add(*_documents(0, 100))
+    with _full_disk(20_000):  # the embeddings of each segment take 12,800 bytes
+        index.add(*_documents(100, 100))
+    assert len(index) == len(SearchIndex(tmp_path / "index")) == 200
+    assert caplog.text.count("is complete, but its segments could not be merged: [Errno 27] File too large:") == 1
+    assert sorted(os.listdir(tmp_path / "index")) == ["index.json", "segment-000001", "segment-000002"]
+    index.add(*_documents(200, 100))
+    assert len(index) == 300 and sorted(os.listdir(tmp_path / "index")) == ["index.json", "segment-000004"]
+
+
+_MERGE_ON_A_SMALL_DISK = """
+import errno, os, sys
+import numpy as np
+from bert_tf.inference import index_segments
+
+os.chdir(sys.argv[1])
+names = [str(n) for n in range(500)]
+columns = index_segments.document_columns(np.ones([500, 32], np.float32), names, names, [{}] * 500, "float32")
+for folder in ("a", "b"):
+    index_segments.write_segment(folder, columns)
+try:
+    index_segments.merge_segments("merged", [index_segments.Segment(folder) for folder in ("a", "b")])
+except OSError as error:
+    assert error.errno == errno.ENOSPC and error.filename.endswith("merged/embeddings.npy"), error
+    assert os.listdir("merged") == []
+    sys.exit(7)
+"""
+
+
+def test_a_disk_that_is_full_while_merging_is_an_error_and_not_the_end_of_the_process(tmp_path):
+    """A real file system, since limits of a process do not make a write to a memory map fail."""
+    isolated = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+    mount = f"mount -t tmpfs -o size=300k small {tmp_path}"
+    try:
+        subprocess.run([*isolated, mount], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs a file system of its own: {error}")
+    command = [*isolated, f'{mount}; exec "$@"', "sh", sys.executable, "-c", _MERGE_ON_A_SMALL_DISK, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 7, ended
+
+
+# === Interrupted jobs ===
+
+
+def test_embeddings_that_are_not_finite_are_refused_from_a_table_too(changed, tmp_path, monkeypatch):
+    """One of them would come first, or fail, in every search."""
+    fake = lambda *_, **__: lambda texts: np.array([[np.nan if text == "bad" else 1] * 32 for text in texts])  # noqa: E731
+    monkeypatch.setattr(embedders, "SentenceEncoder", fake)
+    path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), *[("bad",)] * 7], ["text"])
+    query = np.ones([1, 32])
+    before, indexer = changed.search(query), changed.indexer()
+    message = "infinite values for 7 of 8 documents: ids '1', '2', '3', '4', '5' and 2 more; text of the first: 'bad'"
+    with pytest.raises(ValueError, match=message):
+        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, indexer)))
+    assert changed.search(query) == SearchIndex(changed.directory).search(query) == before
 
 
 class _FailingIndexer(Indexer):

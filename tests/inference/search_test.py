@@ -64,6 +64,17 @@ def test_texts_are_queries_too(path, vectors):
     assert found_in(index, ["a film", "good film"]) == found_in(index, vectors[1])
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_queries_that_are_not_finite_are_refused(wrong, path, vectors, monkeypatch):
+    index, queries = SearchIndex(path), vectors[1].astype(np.float64)
+    queries[1, 3] = wrong
+    with pytest.raises(ValueError, match=r"Embeddings of `queries` must be finite\. .* 1 of 2, such as query 1, co"):
+        index.search(queries)
+    monkeypatch.setitem(vars(index), "_query_encoder", lambda texts: queries)
+    with pytest.raises(ValueError, match="such as query 1, counted from 0, 'good film'. Correct these embeddings, or"):
+        index.search(iter(["a film", "good film"]))
+
+
 def test_it_knows_its_model(model, path, tmp_path):
     other = tiny.checkpoint(tmp_path / "other", num_hidden_layers=2)
     message = "was created with; .*other has different weights and tokenizer or configuration. Pass that model"
