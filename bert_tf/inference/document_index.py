@@ -29,11 +29,11 @@ from bert_tf.inference.index_segments import (
     export_segments,
     live_blocks,
     merge_segments,
-    save_array,
     unpack_segment,
     write_segment,
 )
 from bert_tf.inference.sentence_encoder import EncodeOptions, identity_of
+from bert_tf.utils.array_files import save_array
 from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object

@@ -11,7 +11,6 @@ All files but the graph, which can be created again, are on the disk before an i
 as soon as it does, and a power failure must not leave it with neither.
 """
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -24,6 +23,7 @@ import numpy as np
 from bert_tf.data.features import Ragged, ranges
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
+from bert_tf.utils.array_files import open_array, save_array
 from bert_tf.utils.files import atomic_open, brief
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.names import number_of
@@ -191,18 +191,18 @@ def merge_segments(folder: str, segments: Sequence[Segment]):
     """
     os.mkdir(folder)
     count, width = sum(each.num_live for each in segments), segments[0].vectors.shape[1]
-    with _open_array(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width)) as write:
+    with open_array(folder, EMBEDDINGS, segments[0].vectors.dtype, (count, width)) as write:
         for _, segment, rows in live_blocks(segments):
             write(segment.vectors[rows])
     for name in _COLUMNS:
         end = 0
-        with _open_array(folder, f"{name}_splits", np.dtype(np.int64), (count + 1,)) as write:
+        with open_array(folder, f"{name}_splits", np.dtype(np.int64), (count + 1,)) as write:
             write(np.zeros(1, np.int64))
             for _, segment, rows in live_blocks(segments):
                 splits = end + segment.take(name, rows).splits
                 write(splits[1:])
                 end = int(splits[-1])
-        with _open_array(folder, name, np.dtype(np.uint8), (end,)) as write:
+        with open_array(folder, name, np.dtype(np.uint8), (end,)) as write:
             for _, segment, rows in live_blocks(segments):
                 write(segment.take(name, rows).flat)
     _write_hashes(folder)
@@ -243,21 +243,6 @@ def export_segments(path: str, segments: Sequence[Segment]):
             columns[-1] = [payload or None for payload in columns[-1]]
             vectors = pa.FixedSizeListArray.from_arrays(segment.vectors[rows].reshape(-1), embedding.list_size)
             writer.write_table(pa.table([*columns, vectors], schema=schema))
-
-
-def save_array(folder: str, name: str, array: np.ndarray):
-    """Writes an array to an .npy file; unlike that of np.save, an OSError has a number and names the file."""
-    with _open_array(folder, name, array.dtype, array.shape) as write:
-        write(array)
-
-
-@contextlib.contextmanager
-def _open_array(folder, name, dtype, shape):
-    """Yields a function that appends rows to a new array. A full disk would end a process that writes a memory map."""
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with atomic_open(os.path.join(folder, f"{name}.npy"), "wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        yield lambda rows: file.write(np.ascontiguousarray(rows))  # `write_array` raises the errors of np.save
 
 
 def _write_hashes(folder):

@@ -15,6 +15,7 @@ import numpy as np
 
 from bert_tf.data import features
 from bert_tf.data.features import Ragged
+from bert_tf.utils.array_files import open_array, save_array
 
 KEYS = 1 << 64  # the exclusive upper bound of all keys, which are uint64
 
@@ -33,12 +34,12 @@ def write_sorted(directory: str, keys: np.ndarray, columns: dict):
     os.makedirs(directory, exist_ok=True)
     in_order = (keys[1:] >= keys[:-1]).all()
     order = np.argsort(keys, kind="stable")
-    _save(directory, "keys", keys[order])
+    save_array(directory, "keys", keys[order])
     for name, column in columns.items():
         column = column if in_order else _rows(column, order)
         if isinstance(column, Ragged):
-            _save(directory, f"{name}.splits", column.splits)
-        _save(directory, name, column.flat if isinstance(column, Ragged) else column)
+            save_array(directory, f"{name}.splits", column.splits)
+        save_array(directory, name, column.flat if isinstance(column, Ragged) else column)
 
 
 def read_sorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
@@ -90,15 +91,15 @@ def merge_runs(directories: list[str], names: list[str], target: str, range_byte
         for array, several in shapes.items():
             spare = len(several) - 1 if array.endswith(".splits") else 0  # each run's splits begin with a 0
             length = sum(length for length, _ in several) - spare
-            files[array] = stack.enter_context(_ArrayFile(target, array, several[0][1], length))
+            files[array] = stack.enter_context(open_array(target, array, several[0][1], (length,)))
         ends = dict.fromkeys(names, 0)
         for number in range(of):
             keys, columns = read_sorted(directories, names, *bounds(number, of))
-            files["keys"].write(keys)
+            files["keys"](keys)
             for name, column in columns.items():
-                files[name].write(column.flat if is_ragged[name] else column)
+                files[name](column.flat if is_ragged[name] else column)
                 if is_ragged[name]:
-                    files[f"{name}.splits"].write(column.splits[number > 0 :] + ends[name])
+                    files[f"{name}.splits"](column.splits[number > 0 :] + ends[name])
                     ends[name] += column.splits[-1]
 
 
@@ -111,48 +112,6 @@ def find_range(keys: np.ndarray, of: int) -> np.ndarray:
     """Returns the range number of each key, int64 [n], if all keys are divided into `of` equal ranges."""
     lows = np.array([bounds(number, of)[0] for number in range(of)], np.uint64)
     return np.searchsorted(lows, keys, "right") - 1
-
-
-class _ArrayFile:
-    """Writes an array like np.save, but in parts and durably; np.save's error on a full disk names no file.
-
-    Args:
-        directory, name: where.
-        dtype, length: of the whole array.
-    """
-
-    def __init__(self, directory, name, dtype, length):
-        self._path = os.path.join(directory, f"{name}.npy")
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
-        with self._naming():
-            self._file = open(self._path, "wb")  # noqa: SIM115 (`__exit__` closes it)
-            np.lib.format.write_array_header_1_0(self._file, header)
-
-    def write(self, array):
-        with self._naming():
-            self._file.write(np.ascontiguousarray(array))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, error, *more):
-        with self._naming(), self._file:
-            if error is None:  # a run that is taken for finished must be whole, even after a power failure
-                self._file.flush()
-                os.fsync(self._file.fileno())
-
-    @contextlib.contextmanager
-    def _naming(self):
-        try:
-            yield
-        except OSError as error:
-            error.filename = self._path
-            raise
-
-
-def _save(directory, name, array):
-    with _ArrayFile(directory, name, array.dtype, len(array)) as file:
-        file.write(array)
 
 
 def _load(directory, name, a, b):
