@@ -1,6 +1,7 @@
 """How many of the ten nearest documents a graph finds, and how much faster it is than an exact search.
 
-    python benchmarks/approximate_search.py [--count=100000] [--texts=WIKITEXT --model=MODEL]
+    python benchmarks/approximate_search.py [--count=100000] [--vector_dtypes float32 int8]
+        [--texts=WIKITEXT --model=MODEL]
 
 The vectors are made up, around random centers. With --texts, which has train.raw.gz and valid.raw.gz, they are MODEL's
 of the sentences of the training file, and the queries are sentences of the validation file. Prints a line for each type
@@ -81,6 +82,7 @@ def main():
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--spread", type=float, default=0.7, help="of made-up vectors around their centers")
+    parser.add_argument("--vector_dtypes", nargs="+", choices=VECTOR_DTYPES, default=VECTOR_DTYPES)
     parser.add_argument("--texts", type=pathlib.Path)
     parser.add_argument("--model", help="with --texts: a sentence encoder")
     options = parser.parse_args()
@@ -91,7 +93,7 @@ def main():
         vectors, queries = (encoder(sentences(options.texts / name, count)) for name, count in files)
     else:
         vectors, queries = made_up(options.count, options.width, options.spread)
-    for dtype in VECTOR_DTYPES:
+    for dtype in options.vector_dtypes:
         with tempfile.TemporaryDirectory() as folder:
             measure(vectors, queries, dtype, os.path.join(folder, "index"))
 

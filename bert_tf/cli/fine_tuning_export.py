@@ -25,7 +25,7 @@ def check_tolerance(settings: Settings):
 
 
 def check_export(settings: Settings, form: ExportOptions, trained: TrainedTask):
-    """Raises ValueError if the model could not be exported in the end: to be called before the long work.
+    """Raises ValueError if the model could not be exported after the run; call this before training.
 
     Args:
         settings: of the run.

@@ -133,8 +133,8 @@ def check_stopping(settings: Settings):
     patience = settings.get("early_stopping")
     if patience and not settings.keep_best:
         raise ValueError(
-            f"`early_stopping={patience}` requires `keep_best`, the metric by which a checkpoint is better. Add it, "
-            "or remove `early_stopping`."
+            f"`early_stopping={patience}` requires `keep_best`, the metric that determines the best checkpoint. Add "
+            "it, or remove `early_stopping`."
         )
 
 
@@ -183,7 +183,7 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
 
 
 def make_identity(task, model, label_rows):
-    """Returns what of the task, the model's files and the head's kept rows decides the result, as JSON values."""
+    """Returns what determines the result, as JSON values: of the task, the model's files and the head's kept rows."""
     vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"
     identity = {**model.config.to_dict(), "vocabulary": vocabulary, **task.identity()}
     identity |= {"lora": model.config.lora.to_dict()} if model.config.lora else {}

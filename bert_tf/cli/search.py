@@ -105,7 +105,7 @@ def decode_queries(arguments: Sequence[str]) -> list[str]:
     queries = [*map(decode_argument, arguments)]
     if not queries or not all(map(str.strip, queries)):
         raise ValueError(
-            f'Pass at least one query as an argument, and no empty ones; got {queries}. Example: "floods in spring".'
+            f'Pass one or more non-empty queries as arguments. Received: {queries}. Example: "floods in spring".'
         )
     return queries
 

@@ -1,4 +1,4 @@
-"""Indexes of documents and their vectors on disk, found by id, and changes of them that other processes see at once.
+"""Indexes on disk of documents and their vectors, found by id, and atomic changes to them.
 
     news.index/
         index.json          the description: model, settings, version, and the segments with their deleted rows
@@ -247,8 +247,8 @@ class DocumentIndex:
                     self._merge()
                 except OSError as error:  # merging needs the space of all that it merges
                     logging.warning(
-                        "The change of %s is complete, but its segments could not be merged: %s. A later change tries "
-                        "again; until then, searches may take longer.",
+                        "%s was changed, but its segments could not be merged: %s. Searches may be slower until the "
+                        "next change to the index, which tries to merge them again.",
                         *(self.directory, error),
                     )
             finally:
@@ -264,7 +264,7 @@ class DocumentIndex:
         self._commit([*entries, {"name": name, "deleted": None}])
 
     def _mark_deleted(self, id_blocks):
-        """Writes that documents are deleted, and returns the segments' new entries and which were there, bool [k]."""
+        """Marks documents as deleted; returns the segments' new entries and which ids were found, bool [k]."""
         entries, there = [], False
         for entry, segment in zip(self._described["segments"], self._segments, strict=True):
             rows = np.concatenate([segment.find(ids) for ids in id_blocks()])

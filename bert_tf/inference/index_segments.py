@@ -7,8 +7,8 @@
         deleted-000003.npy              bool [n], of the version of the index that has this number
         graph.usearch                   for approximate search, if requested; see nearest_neighbors.py
 
-All files but the graph, which can be created again, are on the disk before an index names them: older files are deleted
-as soon as it does, and a power failure must not leave it with neither.
+All files except the graph, which can be created again, are flushed to disk before index.json names them. Older files
+are deleted only then, so a power failure cannot leave the index without both.
 """
 
 import hashlib
@@ -146,8 +146,8 @@ def document_columns(
             f"Embeddings in an index must be finite. Received NaN or infinite values for {len(wrong)} of "
             f"{number_of(len(vectors), 'document')}: ids {shown}"
             f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}; text of the first: {brief(texts[wrong[0]])}. "
-            "Nothing was added. Correct these embeddings, or check whether the model's weights are damaged or its "
-            "precision is too narrow."
+            "Nothing was added. Correct these embeddings, check whether the model's weights are damaged, or compute "
+            "them in float32."
         )
     as_json = [json_text(each, ensure_ascii=False, default=str) if each else "" for each in payload]
     columns = {EMBEDDINGS: quantize_vectors(unit(vectors), dtype)}

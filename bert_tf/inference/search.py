@@ -170,9 +170,9 @@ class SearchIndex(DocumentIndex):
         if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
             raise ValueError(
                 f"Embeddings of `queries` must be finite. Received NaN or infinite values for {len(wrong)} of "
-                f"{len(vectors)}, such as query {wrong[0]}, counted from 0"
-                f"{'' if is_vectors else f', {brief(queries[wrong[0]])}'}. Correct these embeddings, or check whether "
-                "the model's weights are damaged or its precision is too narrow."
+                f"{len(vectors)} queries, such as query {wrong[0]} (counted from 0)"
+                f"{'' if is_vectors else f': {brief(queries[wrong[0]])}'}. Correct these embeddings, check whether the "
+                "model's weights are damaged, or compute the embeddings in float32."
             )
         nearest = find_nearest(self._segments, vectors, top_k, self._graph if self._approximate else None)
         return [

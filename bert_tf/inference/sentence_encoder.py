@@ -181,14 +181,14 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions, kind: str | None = 
 def with_prompt(path: str, options: EncodeOptions, kind: str | None) -> EncodeOptions:
     """Returns the options with the text of the prompt for a kind of text; arguments and errors as in `prompt_of`.
 
-    For queries and documents, which are compared, it warns of settings of the model that this does not follow.
+    For queries and documents, logs a warning about settings of the model that bert_tf does not apply.
     """
     recipe = recipe_of(path, options)
     prompt = prompt_of(recipe, options, kind)
     if kind:
         warn_of_similarity(path, recipe.similarity, recipe.normalize)
         if options.prompt is None and options.prompt_name is None:
-            warn_of_other_prompts(path, recipe.other_prompts, "Select one for these texts with `prompt_name`")
+            warn_of_other_prompts(path, recipe.other_prompts, "Select one with `prompt_name`")
     return dataclasses.replace(options, prompt=prompt, prompt_name=None)
 
 

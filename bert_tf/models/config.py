@@ -225,8 +225,9 @@ class EncoderConfig:
     def to_dict(self) -> dict[str, Any]:
         """Returns a flat dict, including unknown keys, from which `from_dict` restores an equal configuration.
 
-        A field that differs from what the family fixes is not restored, and only `save` rejects it: `bert_tf.save`
-        writes the weights, too, which tell `bert_tf.load` whether an ELECTRA has a pooler, as KerasHub's do.
+        A field that differs from the family's fixed value is not restored. `save` rejects it. `bert_tf.save` does not,
+        because it also writes the weights, from which `bert_tf.load` detects whether an ELECTRA has a pooler, as
+        KerasHub's have.
 
         Fields that early bert_config.json files lack are only included if they differ from BERT's, so that files stay
         unchanged.
@@ -420,7 +421,7 @@ def _check_positions(c):
 
 
 def _check_fixed(config):
-    """Raises ValueError, naming the fields, if some differ from what the family fixes, with which files are read."""
+    """Raises ValueError, naming the fields, if any differ from the family's fixed values, which `load` always uses."""
     row, known = families.family(config.model_type), config.__dataclass_fields__
     fixed = {name: value for name, value in row.fixed.items() if name in known}
     read = dataclasses.replace(config, **fixed)  # as `from_dict` makes it, with `maps_embeddings` as it is kept
@@ -428,8 +429,8 @@ def _check_fixed(config):
     if wrong:
         must, received = (", ".join(f"{name}={getattr(c, name)!r}" for name in wrong) for c in (read, config))
         raise ValueError(
-            f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because its file is "
-            f"always read so. Received: {received}; change this, or use another model_type."
+            f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because files "
+            f"with this type are always loaded with it. Received: {received}; change it, or use another model_type."
         )
 
 

@@ -1,6 +1,6 @@
 """What a model family is: its input template, how its configuration files are read and written, KerasHub's classes.
 
-Nothing here knows a concrete family; `families.FAMILIES` is the table of them.
+Nothing here depends on a specific family; `families.FAMILIES` is the table of them.
 """
 
 import dataclasses

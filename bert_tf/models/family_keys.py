@@ -1,4 +1,4 @@
-"""Readers of the keys with which a family's config.json says something in another way than `EncoderConfig` does.
+"""Readers of the keys of config.json that express a setting differently from `EncoderConfig`.
 
 A function here is the `Family.restate` of a row. It takes the contents of a config.json and the family's defaults, and
 returns a copy of the former in which each such key is replaced by the keys of our fields that mean the same.

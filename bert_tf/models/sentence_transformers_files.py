@@ -145,7 +145,7 @@ def read_recipe(directory: str) -> PoolingConfig | None:
 
 @functools.cache
 def warn_of_similarity(path: str, similarity: str, normalize: bool):
-    """Logs, once per model, that bert_tf compares its embeddings otherwise than its files say.
+    """Logs, once per model, that bert_tf does not use the similarity function in its files.
 
     Args:
         path: the model, for the message.
@@ -155,16 +155,16 @@ def warn_of_similarity(path: str, similarity: str, normalize: bool):
     if similarity == "cosine" or (similarity == "dot" and normalize):
         return
     logging.warning(
-        "The embeddings of %s are meant to be compared by similarity_fn_name=%s, but indexes, searches, training and "
-        "evaluations compare them by cosine similarity, which may order texts differently. Use a model for cosine "
-        "similarity, or write the embeddings with the `output_file` of `bert-tf embed` and compare them yourself.",
+        "%s has similarity_fn_name=%s, but indexes, searches, training and evaluation compare embeddings by cosine "
+        "similarity, which may rank texts differently. Use a model trained for cosine similarity, or write the "
+        "embeddings to a file with `bert-tf embed` (`output_file`) and compare them yourself.",
         *(path, similarity),
     )
 
 
 @functools.cache
 def warn_of_other_prompts(path: str, names: tuple[str, ...], remedy: str):
-    """Logs, once per model, that its prompts are not added, because their names do not tell what they are for.
+    """Logs, once per model, that its prompts are not added, because their names do not indicate their purpose.
 
     Args:
         path: the model, for the message.
@@ -174,8 +174,8 @@ def warn_of_other_prompts(path: str, names: tuple[str, ...], remedy: str):
     if names:
         known = ", ".join(name for names_of_kind in PROMPT_NAMES.values() for name in names_of_kind)
         logging.warning(
-            "%s has the prompts %s, but no default prompt and none named %s. None is added to queries and documents. "
-            "%s, or rename them in %s.",
+            "%s has the prompts %s, but no default prompt and none with one of the names %s. No prompt is added to "
+            "queries or documents. %s, or rename the prompts in %s.",
             *(path, ", ".join(names), known, remedy, PROMPTS),
         )
 
@@ -395,7 +395,7 @@ def check_reranker_prompts(directory: str):
         raise ValueError(
             f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
             f"prompt. Received: {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
-            "key to get its scores without the prompt."
+            "key to score texts without the prompt."
         )
     if any(prompts.values()):
         _log_reranker_prompts(path, tuple(prompts))
@@ -403,7 +403,11 @@ def check_reranker_prompts(directory: str):
 
 @functools.cache
 def _log_reranker_prompts(path, names):
-    logging.info("%s: rerankers do not add the prompts %s. Add them to the texts if needed.", path, ", ".join(names))
+    logging.info(
+        "%s has the prompts %s, but rerankers do not add prompts. If the model requires one, add it to the texts "
+        "yourself.",
+        *(path, ", ".join(names)),
+    )
 
 
 def reranker_length(directory: str) -> int | None:

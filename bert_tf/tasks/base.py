@@ -481,18 +481,18 @@ def lstm_option(units: int | None) -> dict[str, int]:
 
 
 def limit_length(stated: int | None, config: EncoderConfig) -> int:
-    """Returns the maximum sequence length of a model: what its files state, but at most as many tokens as it has
-    positions, which count alone if they state nothing."""
+    """Returns the maximum sequence length of a model: the length in its files, but at most its number of positions;
+    that number if the files state no length."""
     return min(stated or config.max_length, config.max_length)
 
 
 def log_shorter_length(options: RunOptions, stated: int | None):
-    """Logs that the default of `max_seq_length` trains on less of a text than the initial model states to read."""
+    """Logs that the default of `max_seq_length` is shorter than the maximum length in the initial model's files."""
     is_default = options.do_train and options.given_max_seq_length is None
     if is_default and isinstance(stated, int) and options.max_seq_length < stated:
         logging.info(
-            "Training reads %d tokens of an example, the default of `max_seq_length`; %s reads %d. Set "
-            "`max_seq_length=%d` to train on as much.",
+            "Training uses at most %d tokens per example, the default of `max_seq_length`, but the maximum length of "
+            "%s is %d. To use it in full, set `max_seq_length=%d`.",
             *(options.max_seq_length, options.init_checkpoint, stated, stated),
         )
 

@@ -156,7 +156,7 @@ class EmbeddingTask(FineTuningTask):
         self.rematerialize, self._every_row = rematerialize, every_row
 
     def check_loss(self, options: EmbeddingOptions):
-        """Raises ValueError if the user gave a loss, or a number of it, that is not the one of the trained model."""
+        """Raises ValueError if the user gave a loss, temperature or margin that differs from the trained model's."""
         given = {"loss": options.loss, "temperature": options.given_temperature, "margin": options.given_margin}
         own = {"loss": self.loss_name, **dataclasses.asdict(self._numbers)}
         for name, value in given.items():
@@ -221,7 +221,7 @@ class EmbeddingTask(FineTuningTask):
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
         log_shorter_length(options, start.max_seq_length)
         if options.prompts is None:
-            remedy = "Pass `prompts` with query and document"
+            remedy = "Pass `prompts` with the keys query and document"
             warn_of_other_prompts(options.init_checkpoint, start.other_prompts, remedy)
         warn_of_similarity(options.init_checkpoint, start.similarity, options.normalize or start.normalize)
         prompts, default = (

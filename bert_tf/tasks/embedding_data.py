@@ -166,7 +166,7 @@ def _check_numbers(options):
         if value is not None and options.loss not in read_by:
             raise ValueError(
                 f"`{name}` requires `loss={'` or `loss='.join(read_by)}`. Received `{name}={value}` with "
-                f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose such a loss."
+                f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose another loss."
             )
 
 
@@ -176,17 +176,22 @@ def _check_scores(options, scores):
     Args:
         scores: {kind of split: whether its scores are read}.
     """
-    readers = "`loss=" + "`, `loss=".join(name for name, loss in LOSS_FUNCTIONS.items() if loss.scores) + "`"
-    received = f"Received `loss={options.loss}`"
     if options.task_name and not scores.get("train", True):
-        raise ValueError(f"Training on `task_name={options.task_name}`, whose pairs have scores, requires one of "
-                         f"{readers}. {received}; choose one of these.")  # fmt: skip
+        raise ValueError(
+            f"Training on `task_name={options.task_name}`, whose pairs have scores, requires `loss=cosine`. Received "
+            f"`loss={options.loss}`; pass `loss=cosine`."
+        )
     given = {"label_column": options.given_label_column, "highest_score": options.highest_score}
     unread = [name for name, value in given.items() if value is not None]
     labeled = [is_read for kind, is_read in scores.items() if kind != "test"]
     if unread and labeled and not any(labeled):
-        raise ValueError(f"`{unread[0]}` requires one of {readers}, or an evaluation by correlation. {received}, which "
-                         f"does not read scores; remove `{unread[0]}`, or choose such a loss.")  # fmt: skip
+        readers = [name for name, loss in LOSS_FUNCTIONS.items() if loss.scores]
+        if unread[0] == "highest_score":  # by which margins are not divided
+            readers = [name for name in readers if not LOSS_FUNCTIONS[name].margins]
+        raise ValueError(
+            f"`{unread[0]}` requires a loss that reads scores ({', '.join(readers)}), or `eval_by=spearman`. Received "
+            f"`loss={options.loss}`, which does not read scores; remove `{unread[0]}`, or choose one of these losses."
+        )
 
 
 def _check_task(options):

@@ -115,12 +115,12 @@ def _check_relevant(path, run, qrels, qrels_file):
     query, name = lacking[0]
     if len(lacking) == len(relevant):
         raise ValueError(
-            f"{path} must contain relevant documents. It lacks all {len(lacking)} relevant documents in {qrels_file}, "
-            f"such as {name!r} for the query {query!r}; use a run with more documents, and make sure that its ids "
-            "match those in the qrels."
+            f"{path} must contain relevant documents. It contains none of the {len(lacking)} relevant documents in "
+            f"{qrels_file}, such as {name!r} for the query {query!r}; make sure that its ids match those in the qrels, "
+            "or use a run with more documents."
         )
     logging.warning(
-        "%s lacks %d of the %d relevant documents that %s has for its queries, such as %r for the query %r. Metrics "
+        "%s lacks %d of the %d relevant documents that %s lists for its queries, such as %r for the query %r. Metrics "
         "treat them as not found.",
         *(path, len(lacking), len(relevant), qrels_file, name, query),
     )
@@ -131,7 +131,7 @@ def _keep_different(path, run, gains):
     if kept := {query: entry for query, entry in run.items() if _differ(gains[query])}:
         logging.info("%s: %d of these queries have documents of different relevance.", path, len(kept))
         return kept
-    alike = next(query for query in run if max(gains[query]) > 0)  # `_check_relevant` has seen that there is one
+    alike = next(query for query in run if max(gains[query]) > 0)  # `_check_relevant` ensures that there is one
     raise ValueError(
         f"{path} must contain documents of different relevance for at least one query. All {len(gains[alike])} "
         f"documents for the query {alike!r} have relevance {gains[alike][0]}; add irrelevant documents."

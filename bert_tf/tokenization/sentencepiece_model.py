@@ -65,8 +65,11 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
 
 def _make_bytes_ordinary(model, path):
     """Turns byte_fallback off, as Hugging Face's fast tokenizers do: there, pieces of bytes are pieces like others."""
-    logging.info("%s has byte_fallback: characters that it lacks become the unknown token, as in Transformers' fast "
-                 "tokenizers, and not bytes, as in SentencePiece.", path)  # fmt: skip
+    logging.info(
+        "%s sets byte_fallback, which is ignored: characters that are not in the vocabulary become the unknown token, "
+        "as in Transformers' fast tokenizers. SentencePiece would encode them as bytes.",
+        path,
+    )
     model.trainer_spec.byte_fallback = False
     for piece in model.pieces:
         if piece.type == _BYTE:

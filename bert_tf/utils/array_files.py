@@ -11,9 +11,9 @@ from bert_tf.utils.files import atomic_open
 
 @contextlib.contextmanager
 def open_array(folder: str, name: str, dtype: np.dtype, shape: tuple[int, ...]) -> Iterator[Callable]:
-    """Yields a function that appends rows to a new array, NAME.npy, which appears when all are there.
+    """Yields a function that appends rows to a new array, NAME.npy, which is created when all rows are written.
 
-    A memory map would be simpler, but a full disk ends a process that writes one.
+    A memory map would be simpler, but a full disk would kill the process.
 
     Args:
         folder, name: where.
@@ -25,7 +25,7 @@ def open_array(folder: str, name: str, dtype: np.dtype, shape: tuple[int, ...]) 
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with atomic_open(os.path.join(folder, f"{name}.npy"), "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        yield lambda rows: file.write(np.ascontiguousarray(rows))  # `write_array` raises the errors of np.save
+        yield lambda rows: file.write(np.ascontiguousarray(rows))  # the errors of `write_array` name no file
 
 
 def save_array(folder: str, name: str, array: np.ndarray):

@@ -110,7 +110,7 @@ def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warn
     shutil.copytree(path, tmp_path / "start")
     start = EmbeddingOptions(init_checkpoint=str(tmp_path / "start"), do_eval=True)
     EmbeddingTask.create(described, None, start, None)
-    found = [record.args for record in caplog.records if "compared by similarity_fn_name=" in record.getMessage()]
+    found = [record.args for record in caplog.records if "has similarity_fn_name=" in record.getMessage()]
     assert found == [(path, similarity), (start.init_checkpoint, similarity)] * warned
 
 

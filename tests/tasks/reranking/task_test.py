@@ -181,8 +181,8 @@ def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
 
 @pytest.mark.parametrize("qrels, message", [
     ("q1 0 d2 0\nq9 0 d1 1\n", r"`qrels_file` must contain at least one .* contains none for the queries in .*a\.run;"),
-    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents. It lacks all 1 .*qrels\.txt, such as "
-     "'d3' for the query 'q1'"),
+    ("q1 0 d3 2\nq3 0 d1 0\n", r"a\.run must contain relevant documents. It contains none of the 1 .*qrels\.txt, such "
+     "as 'd3' for the query 'q1'"),
     ("q3 0 d1 1\n", r"a\.run must contain documents of .* All 1 documents for the query 'q3' have relevance 1; add"),
 ])  # fmt: skip
 def test_a_run_of_which_nothing_can_be_learned_or_scored_says_why(runs, tmp_path, qrels, message):
@@ -334,7 +334,7 @@ def test_prompts_of_a_cross_encoder_are_not_passed_over(prompts, default, refuse
             continue
         with caplog.at_level("INFO", "absl"):
             RerankingTask.create(model, None, options, None)
-    assert caplog.text.count("rerankers do not add the prompts find.") == logged
+    assert caplog.text.count("has the prompts find, but rerankers do not add prompts.") == logged
 
 
 def test_prompts_of_an_embedder_do_not_matter_to_a_reranker(tmp_path):
