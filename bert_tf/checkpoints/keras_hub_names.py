@@ -93,7 +93,7 @@ _PROJECTED = _name_map(
     *_pair("bert/pooler/dense", "layers/dense_1"),
     *_head("layers/dense"),
 )
-KERAS_HUB_MAPS: dict[str, NameMap] = {
+_MAPS: dict[str, NameMap] = {
     "albert": _PROJECTED,
     "bert": _BERT,
     "deberta-v2": _DEBERTA,
@@ -119,6 +119,6 @@ def keras_hub_name_map(model_type: str, projected: bool = True) -> NameMap:
             f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}. "
             f"Received: {model_type!r}; use another format."
         )
-    name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
+    name_map = _MAPS[families.family(model_type).name_map]
     always = families.family(model_type).fixed.get("maps_embeddings", False)
     return name_map if projected or always or name_map is not _PROJECTED else _BERT

@@ -213,8 +213,13 @@ MODEL = (
     Flag("bert_config_file", None, "Model configuration (JSON). Default: the one next to --init_checkpoint."),
     Flag("vocab_file", None, "Vocabulary file. Default: the one next to --init_checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
-    Flag("max_seq_length", 128, "Maximum sequence length in tokens, including special tokens.", "integer", low=3),
-)
+    Flag(
+        "max_seq_length", 128,
+        "Maximum sequence length in tokens, including special tokens. Without --do_train, a trained model keeps its "
+        "own by default, and so do published embedders and rerankers.",
+        "integer", low=3,
+    ),
+)  # fmt: skip
 
 EXPORT_FORM = (
     Flag(

@@ -86,8 +86,8 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     checks.look_at_rows(rows)
     checks.refuse()
     with strategy.scope():
-        trainable, of_teacher = with_teacher(task, model, teacher_options(settings))
-        identity = make_identity(task, model, label_rows) | of_teacher
+        trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
+        identity = make_identity(task, model, label_rows) | teacher_identity
         config = plan_training(settings, model.config.num_hidden_layers, rows.get("train"), identity, use_xla)
         config = dataclasses.replace(config, label_rows=label_rows)
         if settings.get("dry_run"):
@@ -222,8 +222,8 @@ class FineTuning:
             files = files or self._scored_files("test")
             self._write_scores(scores, files)
             if "final" in self.rows:
-                of_test = self._scored_files("final")
-                self._write_scores(self._score("final", self._as_fitted(), of_test), of_test)
+                test_files = self._scored_files("final")
+                self._write_scores(self._score("final", self._as_fitted(), test_files), test_files)
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
             self.trainer.history.concluded(self.trainer.global_step, {} if files.is_another else shown)
 

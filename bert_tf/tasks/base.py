@@ -486,14 +486,15 @@ def limit_length(stated: int | None, config: EncoderConfig) -> int:
     return min(stated or config.max_length, config.max_length)
 
 
-def log_shorter_length(options: RunOptions, stated: int | None):
+def log_shorter_length(options: RunOptions, stated: int | None, config: EncoderConfig):
     """Logs that the default of `max_seq_length` is shorter than the maximum length in the initial model's files."""
     is_default = options.do_train and options.given_max_seq_length is None
-    if is_default and isinstance(stated, int) and options.max_seq_length < stated:
+    longest = limit_length(stated, config)
+    if is_default and stated is not None and options.max_seq_length < longest:
         logging.info(
             "Training uses at most %d tokens per example, the default of `max_seq_length`, but the maximum length of "
             "%s is %d. To use it in full, set `max_seq_length=%d`.",
-            *(options.max_seq_length, options.init_checkpoint, stated, stated),
+            *(options.max_seq_length, options.init_checkpoint, longest, longest),
         )
 
 

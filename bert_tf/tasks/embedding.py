@@ -155,14 +155,6 @@ class EmbeddingTask(FineTuningTask):
         self.loss_of_batch = self._loss.of_batch
         self.rematerialize, self._every_row = rematerialize, every_row
 
-    def check_loss(self, options: EmbeddingOptions):
-        """Raises ValueError if the user gave a loss, temperature or margin that differs from the trained model's."""
-        given = {"loss": options.loss, "temperature": options.given_temperature, "margin": options.given_margin}
-        own = {"loss": self.loss_name, **dataclasses.asdict(self._numbers)}
-        for name, value in given.items():
-            if value not in (None, own[name]):
-                raise ValueError(f"`{name}` must match the trained model's, {own[name]}. Received: {value}; omit it.")
-
     @classmethod
     def with_trained_defaults(cls, options, trained):
         recipe = trained.task.recipe
@@ -195,7 +187,7 @@ class EmbeddingTask(FineTuningTask):
     @classmethod
     def read_data(cls, options, kinds, trained):
         if trained and not options.do_train:
-            trained.task.check_loss(options)
+            _check_loss(options, trained.task)
         return TaskData(read_embedding_data(options, kinds))
 
     @classmethod
@@ -219,7 +211,7 @@ class EmbeddingTask(FineTuningTask):
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
         start = _recipe_in(options.init_checkpoint, model.tokenizer)
-        log_shorter_length(options, start.max_seq_length)
+        log_shorter_length(options, start.max_seq_length, model.config)
         if options.prompts is None:
             remedy = "Pass `prompts` with the keys query and document"
             warn_of_other_prompts(options.init_checkpoint, start.other_prompts, remedy)
@@ -465,6 +457,15 @@ def _check_dims(dims, width):
             f"`matryoshka_dims` must be different numbers from 1 to {width}, the number of dimensions of the "
             f"embeddings. Received: {','.join(map(str, dims))}."
         )
+
+
+def _check_loss(options, task):
+    """Raises ValueError if the user gave a loss, temperature or margin that differs from the trained model's."""
+    given = {"loss": options.loss, "temperature": options.given_temperature, "margin": options.given_margin}
+    own = {"loss": task.loss_name, **dataclasses.asdict(task._numbers)}
+    for name, value in given.items():
+        if value not in (None, own[name]):
+            raise ValueError(f"`{name}` must match the trained model's, {own[name]}. Received: {value}; omit it.")
 
 
 def _check_freezing(options):

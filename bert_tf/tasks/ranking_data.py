@@ -21,7 +21,10 @@ def read_rankings(options: RankingFileOptions, kind: str) -> RankingExamples:
     """
     path = options.file_of(kind, "queries")
     if is_trec_run(path):
-        return read_files(path, functools.partial(_read_run, options=options, kind=kind))
+        examples = read_files(path, functools.partial(_read_run, options=options, kind=kind))
+        if kind != "test":
+            _check_relevant(examples, options.qrels_file)
+        return examples
     return read_ranking_file(path, kind != "test", options.dialect)
 
 
@@ -67,7 +70,7 @@ def _read_run(path, options, kind):
     if kind != "test":
         gains = {query: [qrels.get(query, {}).get(name, 0) for name in each.documents] for query, each in run.items()}
         run = _keep_judged(path, run, qrels, options.qrels_file)
-        _check_relevant(path, run, qrels, options.qrels_file)
+        _warn_of_lacking(path, run, qrels, options.qrels_file)
     if kind == "train":
         run = _keep_different(path, run, gains)
     # Texts of relevant documents that the run lacks are not needed: they are not ranked, and count as not found.
@@ -99,31 +102,32 @@ def _keep_judged(path, run, qrels, qrels_file):
     return kept
 
 
-def _check_relevant(path, run, qrels, qrels_file):
-    """Warns of relevant documents that a run lacks; raises ValueError if it has none: ids that do not match would give
-    metrics of 0."""
-    relevant = [(query, name) for query in run for name, gain in qrels[query].items() if gain > 0]
-    if not relevant:
+def _check_relevant(examples, qrels_file):
+    """Raises ValueError if no query has a relevant document: ids that do not match would give metrics of 0."""
+    if not any(gain > 0 for gains in examples.judged for gain in gains):
         raise ValueError(
             f"`qrels_file` must contain at least one relevant document (relevance 1 or more). {qrels_file} contains "
-            f"none for the queries in {path}; pass other qrels."
+            f"none for the queries in {examples.path}; pass other qrels."
         )
+    if not any(gain > 0 for gains in examples.relevances for gain in gains):
+        raise ValueError(
+            f"{examples.path} must contain relevant documents. It contains none of those in {qrels_file}; make sure "
+            "that its ids match those in the qrels, or use a run with more documents."
+        )
+
+
+def _warn_of_lacking(path, run, qrels, qrels_file):
+    """Logs how many relevant documents a run lacks."""
+    relevant = [(query, name) for query in run for name, gain in qrels[query].items() if gain > 0]
     found = {query: set(entry.documents) for query, entry in run.items()}
     lacking = [(query, name) for query, name in relevant if name not in found[query]]
-    if not lacking:
-        return
-    query, name = lacking[0]
-    if len(lacking) == len(relevant):
-        raise ValueError(
-            f"{path} must contain relevant documents. It contains none of the {len(lacking)} relevant documents in "
-            f"{qrels_file}, such as {name!r} for the query {query!r}; make sure that its ids match those in the qrels, "
-            "or use a run with more documents."
+    if lacking:
+        query, name = lacking[0]
+        logging.warning(
+            "%s lacks %d of the %d relevant documents that %s lists for its queries, such as %r for the query %r. "
+            "Metrics treat them as not found.",
+            *(path, len(lacking), len(relevant), qrels_file, name, query),
         )
-    logging.warning(
-        "%s lacks %d of the %d relevant documents that %s lists for its queries, such as %r for the query %r. Metrics "
-        "treat them as not found.",
-        *(path, len(lacking), len(relevant), qrels_file, name, query),
-    )
 
 
 def _keep_different(path, run, gains):
@@ -131,10 +135,11 @@ def _keep_different(path, run, gains):
     if kept := {query: entry for query, entry in run.items() if _differ(gains[query])}:
         logging.info("%s: %d of these queries have documents of different relevance.", path, len(kept))
         return kept
-    alike = next(query for query in run if max(gains[query]) > 0)  # `_check_relevant` ensures that there is one
+    alike = next(iter(run))
     raise ValueError(
         f"{path} must contain documents of different relevance for at least one query. All {len(gains[alike])} "
-        f"documents for the query {alike!r} have relevance {gains[alike][0]}; add irrelevant documents."
+        f"documents for the query {alike!r} have relevance {gains[alike][0]}; add others, and make sure that their ids "
+        "match those in the qrels."
     )
 
 

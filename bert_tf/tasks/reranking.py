@@ -168,10 +168,10 @@ class RerankingTask(FineTuningTask):
         if options.do_train:
             if options.init_checkpoint:
                 check_reranker_prompts(directory_of(options.init_checkpoint))
-            log_shorter_length(options, _stated_length(options))
+            log_shorter_length(options, _stated_length(options), model.config)
             return cls(model.config, options.loss, **of_run)
         if before is None:  # trained with other software
-            directory = options.init_checkpoint or ""
+            directory = directory_of(options.init_checkpoint) if options.init_checkpoint else ""
             activation = read_activation(directory, model.config.extra) or "sigmoid"
             return cls(model.config, options.loss, activation, **of_run)
         if options.loss != before.task.loss_name:

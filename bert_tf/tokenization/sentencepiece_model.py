@@ -60,6 +60,8 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
         raise ValueError(f"{path} must be a unigram model. Received: model_type {spec.model_type}; use another model.")
     if spec.byte_fallback:
         _make_bytes_ordinary(model, path)
+    elif any(piece.type == _BYTE for piece in model.pieces):
+        raise _refusal(path, "pieces of bytes without byte_fallback")
     return model, data
 
 

@@ -337,7 +337,7 @@ def test_a_change_counts_although_the_disk_has_no_space_to_merge(model, tmp_path
     with _full_disk(20_000):  # the embeddings of each segment take 12,800 bytes
         index.add(*_documents(100, 100))
     assert len(index) == len(SearchIndex(tmp_path / "index")) == 200
-    assert caplog.text.count("is complete, but its segments could not be merged: [Errno 27] File too large:") == 1
+    assert caplog.text.count("was changed, but its segments could not be merged: [Errno 27] File too large:") == 1
     assert sorted(os.listdir(tmp_path / "index")) == ["index.json", "segment-000001", "segment-000002"]
     index.add(*_documents(200, 100))
     assert len(index) == 300 and sorted(os.listdir(tmp_path / "index")) == ["index.json", "segment-000004"]

@@ -118,10 +118,10 @@ def test_a_published_model_is_evaluated_at_its_own_length(kind, stated, length, 
 
     with caplog.at_level("INFO", "absl"):
         assert (lengths(), lengths("max_seq_length"), lengths("max_seq_length", do_train=True)) == (length, 128, 128)
-        assert "reads" not in caplog.text
+        assert "Training uses at most" not in caplog.text
         assert lengths(do_train=True, max_seq_length=16) == 16
     assert ("Training uses at most 16 tokens per example" in caplog.text) == (stated < 10**6)
-    assert (f"reads {stated}. Set `max_seq_length={stated}`" in caplog.text) == (stated < 10**6)
+    assert (f"is {length}. To use it in full, set `max_seq_length={length}`" in caplog.text) == (stated < 10**6)
 
 
 @pytest.mark.parametrize("kind", TASKS)
