@@ -48,6 +48,12 @@ FLAGS = (
         "integer", low=1,
     ),
     Flag(
+        "rerank_weight", 1.0,
+        "With --rerank: weight of the reranker's scores. If below 1, cosine similarities have the rest of the weight; "
+        "both are standardized for each query.",
+        "float", low=0.0, high=1.0,
+    ),
+    Flag(
         "reader", None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
     ),
@@ -74,14 +80,13 @@ def main(settings, texts):
     is_evaluation = bool(settings.queries_file or settings.qrels_file)
     if is_evaluation:
         _check_evaluation(settings, texts)
-    if "rerank_top_k" in settings.given:
-        _check_reranking(settings)
+    _check_reranking(settings)
     queries = [] if is_evaluation else decode_queries(texts)
     index = SearchIndex(settings.index_dir, settings.model, settings.approximate)
     if is_evaluation:  # before the models are loaded, which takes longer
         judged = read_judged_queries(settings.queries_file, settings.qrels_file, index)
     reader = SearchReader(settings.reader) if settings.reader else None
-    reranker = Reranker(settings.rerank) if settings.rerank else None
+    reranker = Reranker(settings.rerank, settings.rerank_weight) if settings.rerank else None
     count = max(settings.top_k, settings.rerank_top_k) if reranker else settings.top_k
     encoder = index.encoder(settings.prompt, settings.prompt_name)
 
@@ -140,9 +145,10 @@ def _export(settings, texts):
 
 def _check_reranking(settings):
     """Raises ValueError if nothing is reranked, or fewer texts than are asked for."""
-    if not settings.rerank:
-        raise ValueError("`rerank_top_k` requires `rerank`. Add `rerank` or remove `rerank_top_k`.")
-    if settings.rerank_top_k < settings.top_k:
+    given = sorted({"rerank_top_k", "rerank_weight"} & settings.given)
+    if given and not settings.rerank:
+        raise ValueError(f"`{given[0]}` requires `rerank`. Add `rerank` or remove `{given[0]}`.")
+    if "rerank_top_k" in given and settings.rerank_top_k < settings.top_k:
         raise ValueError(
             "`rerank_top_k` must be at least `top_k`, the number of texts to keep. Received "
             f"`rerank_top_k={settings.rerank_top_k}` and `top_k={settings.top_k}`; raise `rerank_top_k` or lower "

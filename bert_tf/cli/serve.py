@@ -224,13 +224,17 @@ def _routes(settings):
         ValueError: there is no index or model to search with, or flags of a search are given without an index.
     """
     if not settings.search_index:
-        if given := _given(settings, ("search_model", "search_reranker", "search_reader", "search_approximate")):
+        names = ("search_model", "search_reranker", "search_rerank_weight", "search_reader", "search_approximate")
+        if given := _given(settings, names):
             raise ValueError(f"{given} requires --search_index, the index that is searched.")
         return {}
+    if "search_rerank_weight" in settings.given and not settings.search_reranker:
+        raise ValueError("--search_rerank_weight requires --search_reranker. Add it or remove --search_rerank_weight.")
     from bert_tf.inference.search_service import PATH, SearchService
 
     models = settings.search_model, settings.search_reader, settings.search_reranker
-    return {PATH: SearchService(settings.search_index, *models, settings.search_approximate)}
+    more = settings.search_approximate, settings.search_rerank_weight
+    return {PATH: SearchService(settings.search_index, *models, *more)}
 
 
 def _options(settings):

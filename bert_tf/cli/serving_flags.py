@@ -90,6 +90,11 @@ SEARCH = (
     ),
     Flag("search_reranker", None, "Exported or trained reranker, or CrossEncoder directory, that orders texts found."),
     Flag(
+        "search_rerank_weight", 1.0,
+        "Weight of the reranker's scores, as with --rerank_weight of `bert-tf search`.",
+        "float", low=0.0, high=1.0,
+    ),
+    Flag(
         "search_reader", None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
     ),

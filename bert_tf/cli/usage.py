@@ -65,7 +65,7 @@ _GROUPS = {
     """,
     "Prediction": """
         predict_batch_size predict.batch_size n_best_size max_answer_length verbose_logging top_k probabilities pieces
-        views target see.layers approximate rerank rerank_top_k reader
+        views target see.layers approximate rerank rerank_top_k rerank_weight reader
     """,
     "Export": """
         *export_dir export_dtype export_for export_threads calibration_file int8_tolerance export_explanations
@@ -82,7 +82,7 @@ _GROUPS = {
         *port *rest_api_port *host *allowed_hosts *ui *ssl_config_file grpc_socket_path grpc_channel_arguments
         rest_api_enable_cors_support enable_grpc_healthcheck_service enable_grpc_reflection *monitoring_config_file
         enable_serialization_as_tensor_content use_alts_credentials *grace_seconds *search_index search_model
-        search_approximate search_reranker search_reader
+        search_approximate search_reranker search_rerank_weight search_reader
     """,
     "Batching and threads": """
         *enable_batching *batching_parameters_file *max_batch_tokens enable_per_model_batching_parameters

@@ -28,17 +28,23 @@ class Reranker:
 
     Args:
         path: directory of an exported or trained reranker, or of a CrossEncoder, as in `Predictor`.
+        weight: weight of the reranker's scores, from 0 to 1; the scores of the search have the rest. See
+            `combine_scores`.
 
     Raises:
-        ValueError: there is no such model.
+        ValueError: there is no such model, or the weight is out of range.
     """
 
-    def __init__(self, path: str | os.PathLike) -> None:
-        self._path = os.fspath(path)
+    def __init__(self, path: str | os.PathLike, weight: float = 1.0) -> None:
+        if not 0 <= weight <= 1:
+            raise ValueError(f"`weight` must be a number from 0 to 1. Received: {weight!r}.")
+        self._path, self._weight = os.fspath(path), weight
         self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker", _advise)
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-        """Returns the hits of each query with the reranker's scores, the highest first; of equal ones, as they came.
+        """Returns the hits of each query with their new scores, the highest first; of equal ones, as they came.
+
+        The scores are the reranker's or, with a `weight` below 1, combined ones.
 
         Args:
             queries: the queries of the search.
@@ -75,10 +81,33 @@ class Reranker:
         by_length = sorted(range(len(hits)), key=lambda i: len(hits[i].text))  # texts scored together need less padding
         chunks = [by_length[start : start + _CHUNK] for start in range(0, len(hits), _CHUNK)]
         answers = self._predict([(query, [hits[i].text for i in chunk]) for chunk in chunks], 1) if chunks else []
+        scores = [0.0] * len(hits)
         for chunk, answer in zip(chunks, answers, strict=True):
             for i, score in zip(chunk, answer["scores"], strict=True):
-                hits[i] = hits[i]._replace(score=score)
-        return sorted(hits, key=lambda hit: -hit.score)
+                scores[i] = score
+        if self._weight < 1 and hits:
+            scores = combine_scores(self.to_logits(scores), [hit.score for hit in hits], self._weight)
+        return sorted((hit._replace(score=score) for hit, score in zip(hits, scores, strict=True)),
+                      key=lambda hit: -hit.score)  # fmt: skip
+
+
+def combine_scores(logits: Sequence[float], found: Sequence[float], weight: float) -> list[float]:
+    """Returns combined scores of one query's documents, of which there is at least one: weight * logits + (1 - weight) * found, both standardized.
+
+    Logits and cosines differ in scale. So each list is standardized to a mean of 0 and a standard deviation of 1, or to
+    zeros if all its scores are equal.
+
+    Args:
+        logits: of the reranker.
+        found: the scores of the search.
+        weight: from 0 to 1, of the logits.
+    """
+    return (weight * _standardized(logits) + (1 - weight) * _standardized(found)).tolist()
+
+
+def _standardized(scores):
+    centered = np.asarray(scores, np.float64) - np.mean(scores)
+    return centered / (centered.std() or 1.0)
 
 
 def _advise(directory):

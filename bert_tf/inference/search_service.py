@@ -21,8 +21,8 @@ class SearchService:
 
     A request is a JSON object: `queries`, a list of texts, and optionally `top_k`, documents per query (10). The
     response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the
-    highest cosine first. With a reranker it is the highest of its scores, among the `rerank_top_k` documents that the
-    index returns (50, or `top_k` if that is more). With a reader it also has `answers`: for each query a list of
+    highest cosine first. With a reranker it is the highest of its scores (or of combined ones), among the
+    `rerank_top_k` documents that the index returns (50, or `top_k` if that is more). With a reader it also has `answers`: for each query a list of
     `answer`, `score`, `start`, `end` and `id` of the document, the best first. Both defaults are lower if a request
     has so many queries that it would ask for more documents than it may.
 
@@ -32,6 +32,7 @@ class SearchService:
         reader: directory of a question-answering model, as in `SearchReader`. If None, nothing is read.
         reranker: directory of a reranker, as in `Reranker`. If None, documents are ordered by cosine.
         approximate: as in `SearchIndex`.
+        rerank_weight: `weight` of the `Reranker`.
 
     Raises:
         ValueError: there is no index, no such model, or it is not the model of the index.
@@ -44,9 +45,10 @@ class SearchService:
         reader: str | os.PathLike | None = None,
         reranker: str | os.PathLike | None = None,
         approximate: bool = False,
+        rerank_weight: float = 1.0,
     ):
         self._index = SearchIndex(directory, model, approximate)
-        self._reranker = Reranker(reranker) if reranker else None
+        self._reranker = Reranker(reranker, rerank_weight) if reranker else None
         self._reader = SearchReader(reader) if reader else None
         self._turns = Turns(1)  # one search uses all cores
         self._index.search([""], top_k=1)  # the first request is as fast as the next

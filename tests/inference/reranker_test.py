@@ -3,13 +3,14 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.cli import serve as serve_command
 from bert_tf.inference import reranker
-from bert_tf.inference.reranker import Reranker
+from bert_tf.inference.reranker import Reranker, combine_scores
 from bert_tf.inference.search import Hit, SearchIndex
 from tests import tiny
 from tests.documentation import checks
@@ -55,6 +56,31 @@ def test_hits_are_ordered_by_the_scores_of_the_model(export, index, expected):
     found = Reranker(export)([*queries, "none"], [*hits, [Hit("empty", 0.5, " ", {})]])
     _check([hit._asdict() for hit in found[0]], expected)
     assert {hit.id for hit in found[1]} == {hit.id for hit in hits[1]} and found[2] == []
+
+
+def test_scores_are_combined_with_those_of_the_search(export, index, tmp_path):
+    [hits] = index.search([QUERY], 20)
+    reranker = Reranker(export, weight=0.25)
+    [alone], [found] = Reranker(export)([QUERY], [hits]), reranker([QUERY], [hits])
+    cosines, logits = {hit.id: hit.score for hit in hits}, dict(zip(
+        [hit.id for hit in alone], reranker.to_logits([hit.score for hit in alone]), strict=True))  # fmt: skip
+    names, parts = [hit.id for hit in hits], []
+    for scores in (logits, cosines):
+        values = np.array([scores[name] for name in names])
+        parts.append((values - values.mean()) / values.std())
+    expected = dict(zip(names, 0.25 * parts[0] + 0.75 * parts[1], strict=True))
+    assert [hit.id for hit in found] == sorted(names, key=expected.get, reverse=True) != [hit.id for hit in alone]
+    assert [hit.score for hit in found] == pytest.approx(sorted(expected.values(), reverse=True), abs=1e-4)
+    words = [f"--index_dir={index.directory}", f"--rerank={export}", "--rerank_top_k=20", "--rerank_weight=0.25"]
+    ended = run_here("search", [*words, "--json", QUERY])
+    assert [each["id"] for each in json.loads(ended["log"].splitlines()[-1])["results"]] == [
+        hit.id for hit in found[:10]]  # fmt: skip
+    refused = run_here("search", [words[0], words[3], QUERY])
+    assert refused["status"] == 1 and "--rerank_weight requires --rerank. Add" in refused["log"]
+    for weight in (-0.1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match="`weight` must be a number from 0 to 1. Received"):
+            Reranker(export, weight)
+    assert combine_scores([2, 2], [1, 3], 0.5) == [-0.5, 0.5] and reranker(["none"], [[]]) == [[]]
 
 
 def test_the_command_reranks(export, index, expected):
