@@ -5,9 +5,10 @@
 MODEL is a sentence encoder, and WIKITEXT has train.raw.gz and valid.raw.gz. A query is the first sentence of a
 paragraph; its documents are the rest of the paragraph and 29 rests of other paragraphs: in one test those that MODEL
 finds most similar to the query, in the other any. MRR@10 is computed by MODEL's cosines, and by a reranker that starts
-from MODEL and is trained on other paragraphs. Its negatives are rests drawn at random, and --hard_negatives of the 29
-most similar ones. The files stay in --output_dir, and so does what was trained. The same command continues where it was
-stopped.
+from MODEL and is trained on other paragraphs: alone, and combined with the cosines at equal weight (`combine_scores`).
+Its negatives are rests drawn at random, and --hard_negatives of the 29 most similar ones. MODEL reads as much of a text
+as its files say, the reranker --max_seq_length tokens of both. The files stay in --output_dir, and so does what was
+trained. The same command continues where it was stopped.
 """
 
 import argparse
@@ -22,6 +23,8 @@ from paragraph_pairs import pairs
 
 from bert_tf.evaluation.metrics import unit
 from bert_tf.evaluation.ranking import rank_documents, ranking_metrics
+from bert_tf.inference.predictor import Predictor
+from bert_tf.inference.reranker import Reranker, combine_scores
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 
 DOCUMENTS = 30
@@ -113,41 +116,44 @@ def main():
     for name, places in others.items():
         made, file = with_documents(rows, places), folder / f"{name.replace(' ', '_')}.jsonl"
         write(file, made)
-        tests[file] = made
-        scores = [row[[number, *few]] for (number, few), row in zip(enumerate(places), cosines, strict=True)]
-        result[file.stem] = {"embedder": metrics(made, scores)}
-    train_ours(options, folder, train, tests, result)
+        found = [row[[number, *few]] for (number, few), row in zip(enumerate(places), cosines, strict=True)]
+        tests[file] = made, found
+        result[file.stem] = {"embedder": metrics(made, found)}
+    scored = {"reranker": train_ours(options, folder, train, tests)}
     if options.torch:
-        train_theirs(options, train, tests, result)
+        scored["CrossEncoder"] = train_theirs(options, train, tests)
+    for name, logits in scored.items():
+        for file, (made, found) in tests.items():
+            both = [combine_scores(*pair, 0.5) for pair in zip(logits[file], found, strict=True)]
+            result[file.stem] |= {name: metrics(made, logits[file]), f"{name} and embedder": metrics(made, both)}
     print(json.dumps(result, indent=1))
 
 
-def train_ours(options, folder, train, tests, result):
-    """Trains a reranker by run_reranker and adds its metrics to `result`."""
+def train_ours(options, folder, train, tests):
+    """Trains a reranker by run_reranker; returns {test: logits [query, document]}."""
     trained = folder / options.loss
-    common = [f"--max_seq_length={options.max_seq_length}", "--eval_batch_size=4"]
     scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={options.model}", f"--train_file={train}",
                 f"--output_dir={trained}", "--do_train", f"--train_batch_size={options.batch}",
                 f"--learning_rate={options.rate}", f"--num_train_epochs={options.epochs}", f"--seed={options.seed}",
                 f"--loss={options.loss}", f"--precision={options.precision}",
-                f"--bias_correction={options.bias_correction}", *common)  # fmt: skip
-    for file in tests:
-        scored = folder / f"{options.loss}_{file.stem}"
-        scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={trained}", f"--eval_file={file}",
-                    f"--output_dir={scored}", "--do_eval", *common)  # fmt: skip
-        scores = scripts.scores(scored)
-        result[file.stem]["reranker"] = {name: scores[f"eval_{name}"] for name in result[file.stem]["embedder"]}
+                f"--bias_correction={options.bias_correction}",
+                f"--max_seq_length={options.max_seq_length}")  # fmt: skip
+    predictor, reranker = Predictor(trained), Reranker(trained)
+    return {file: [reranker.to_logits(answer["scores"]) for answer in predictor(list(map(texts_of, made)), 1)]
+            for file, (made, _) in tests.items()}  # fmt: skip
 
 
-def train_theirs(options, train, tests, result):
-    """Trains a CrossEncoder by the same recipe and adds its metrics to `result`."""
+def texts_of(each):
+    return each["query"], each["documents"]
+
+
+def train_theirs(options, train, tests):
+    """Trains a CrossEncoder by the same recipe; returns {test: logits [query, document]}."""
     script = pathlib.Path(__file__).with_name("torch_reranking.py")
     recipe = [options.batch, options.rate, options.epochs, options.max_seq_length, options.seed,
               options.precision.removeprefix("mixed_"), options.bias_correction]
     subprocess.run([*map(str, [options.torch, script, options.model, train, *recipe, *tests])], check=True)
-    for file, made in tests.items():
-        scores = json.loads(file.with_suffix(".scores.json").read_text(encoding="utf-8"))
-        result[file.stem]["CrossEncoder"] = metrics(made, scores)
+    return {file: json.loads(file.with_suffix(".scores.json").read_text(encoding="utf-8")) for file in tests}
 
 
 if __name__ == "__main__":

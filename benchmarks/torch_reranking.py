@@ -1,9 +1,9 @@
-"""sentence-transformers' CrossEncoder by BERT's own recipe, for `reranking.py`; writes the scores of all documents.
+"""sentence-transformers' CrossEncoder by BERT's own recipe, for `reranking.py`; writes the logits of all documents.
 
     PYTHON_WITH_TORCH benchmarks/torch_reranking.py MODEL TRAIN.jsonl BATCH RATE EPOCHS MAX_SEQ_LENGTH SEED PRECISION
         BIAS_CORRECTION TEST.jsonl ...
 
-The scores of TEST.jsonl are written to TEST.scores.json.
+The logits of TEST.jsonl are written to TEST.scores.json.
 """
 
 import json
@@ -49,7 +49,8 @@ def main():
     train(model, joined, loss_of, recipe, int(seed))
     model.eval()
     for file in map(pathlib.Path, test_files):
-        scores = [scorer.predict(pairs_of(each), show_progress_bar=False).tolist() for each in read(file)]
+        scores = [scorer.predict(pairs_of(each), activation_fn=torch.nn.Identity(), show_progress_bar=False).tolist()
+                  for each in read(file)]  # fmt: skip
         file.with_suffix(".scores.json").write_text(json.dumps(scores), encoding="utf-8")
 
 

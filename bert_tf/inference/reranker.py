@@ -92,13 +92,13 @@ class Reranker:
 
 
 def combine_scores(logits: Sequence[float], found: Sequence[float], weight: float) -> list[float]:
-    """Returns combined scores of one query's documents, of which there is at least one: weight * logits + (1 - weight) * found, both standardized.
+    """Returns weight * logits + (1 - weight) * found, both standardized: combined scores of one query's documents.
 
     Logits and cosines differ in scale. So each list is standardized to a mean of 0 and a standard deviation of 1, or to
     zeros if all its scores are equal.
 
     Args:
-        logits: of the reranker.
+        logits: of the reranker, at least one.
         found: the scores of the search.
         weight: from 0 to 1, of the logits.
     """

@@ -22,9 +22,9 @@ class SearchService:
     A request is a JSON object: `queries`, a list of texts, and optionally `top_k`, documents per query (10). The
     response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the
     highest cosine first. With a reranker it is the highest of its scores (or of combined ones), among the
-    `rerank_top_k` documents that the index returns (50, or `top_k` if that is more). With a reader it also has `answers`: for each query a list of
-    `answer`, `score`, `start`, `end` and `id` of the document, the best first. Both defaults are lower if a request
-    has so many queries that it would ask for more documents than it may.
+    `rerank_top_k` documents that the index returns (50, or `top_k` if that is more). With a reader it also has
+    `answers`: for each query a list of `answer`, `score`, `start`, `end` and `id` of the document, the best first. Both
+    defaults are lower if a request has so many queries that it would ask for more documents than it may.
 
     Args:
         directory: of the index.
