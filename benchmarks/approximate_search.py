@@ -1,7 +1,6 @@
 """How many of the ten nearest documents a graph finds, and how much faster it is than an exact search.
 
-    python benchmarks/approximate_search.py [--count=100000] [--vector_dtypes float32 int8]
-        [--texts=WIKITEXT --model=MODEL]
+    python benchmarks/approximate_search.py [--count=100000] [--vector_dtypes int8] [--texts=WIKITEXT --model=MODEL]
 
 The vectors are made up, around random centers. With --texts, which has train.raw.gz and valid.raw.gz, they are MODEL's
 of the sentences of the training file, and the queries are sentences of the validation file. Prints a line for each type

@@ -104,7 +104,7 @@ def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warn
     write(tmp_path / "model", kinds, config_sentence_transformers={"similarity_fn_name": similarity})
     assert identity_of(path, EncodeOptions()) == identity  # the vectors are the same
     with_prompt(path, EncodeOptions(), None)
-    assert "similarity" not in caplog.text  # nothing is compared
+    assert "similarity_fn_name" not in caplog.text  # nothing is compared
     for _ in range(2):
         with_prompt(path, EncodeOptions(), "document")
     shutil.copytree(path, tmp_path / "start")
