@@ -2,7 +2,6 @@
 
 import logging
 import os
-import resource
 import signal
 
 import numpy as np
@@ -11,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from tests import processes
+from tests.full_disk import full_disk
 
 
 def _tensors(step):
@@ -172,13 +172,8 @@ def test_what_has_nothing_to_lose_stays_as_it_is(tmp_path):
 def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
     store = CheckpointManager(tmp_path, keep=1)
     store.save(1, {"weight": np.ones(9)})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
-    try:
-        with pytest.raises(ValueError) as raised:
-            store.save(2, {"weight": np.ones(100_000)})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(50_000), pytest.raises(ValueError) as raised:
+        store.save(2, {"weight": np.ones(100_000)})
     said = str(raised.value)
     assert said.startswith(f"The checkpoint {tmp_path}/model.ckpt-2 could not be written: ")
     assert "; File too large. Nothing of it was kept" in said and "Is the disk full" in said

@@ -1,7 +1,6 @@
 """Words added to a checkpoint: what is chosen, what the new rows are, and that nothing else changes."""
 
 import os
-import resource
 from collections import Counter
 
 import numpy as np
@@ -17,6 +16,7 @@ from bert_tf.tokenization.learning import count_words
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import processes, tiny
 from tests.conftest import ROOT
+from tests.full_disk import full_disk
 
 TABLE, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
 MEDICAL = (
@@ -176,13 +176,8 @@ def test_a_word_that_becomes_unknown_is_told():
 
 
 def test_a_full_disk(old, tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    try:
-        with pytest.raises(ValueError, match="could not be written"):
-            extend(old, tmp_path / "new", ["films"])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(20_000), pytest.raises(ValueError, match="could not be written"):
+        extend(old, tmp_path / "new", ["films"])
     assert os.listdir(tmp_path) == []
 
 

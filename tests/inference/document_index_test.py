@@ -1,12 +1,10 @@
 """An index on disk: whole or not at all, changes by id that leave it whole, and its export."""
 
-import contextlib
 import dataclasses
 import errno
 import functools
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -26,6 +24,7 @@ from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
 from tests import processes, tiny
+from tests.full_disk import full_disk
 from tests.inference.indexes import TEXTS, index_of, vectors_of
 from tests.run_cases import run_here
 
@@ -299,17 +298,6 @@ def test_a_change_that_is_killed_leaves_the_index(changed, change):
 # === Full disks ===
 
 
-@contextlib.contextmanager
-def _full_disk(size):
-    """No file can grow beyond so many bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def _documents(first, count):
     names = [f"{n}" for n in range(first, first + count)]
     return names, names, None, np.random.default_rng(first).normal(size=(count, 32))
@@ -321,11 +309,11 @@ def test_an_index_that_a_full_disk_keeps_from_a_change_is_unchanged_and_the_file
     files = sorted(map(str, os.walk(index.directory)))
     for limit, change, name in ((20_000, lambda: index.add(*_documents(3000, 200)), "segment-000002/embeddings"),
                                 (2000, lambda: index.delete(["7"]), "segment-000001/deleted-000002")):  # fmt: skip
-        with _full_disk(limit), pytest.raises(OSError, match="File too large: ") as raised:
+        with full_disk(limit), pytest.raises(OSError, match="File too large: ") as raised:
             change()
         assert raised.value.errno == errno.EFBIG and raised.value.filename == f"{tmp_path}/index/{name}.npy"
         assert sorted(map(str, os.walk(index.directory))) == files and index.has_documents(["7"]).all()
-    with _full_disk(2000):
+    with full_disk(2000):
         ended = run_here("delete_texts", [f"--index_dir={index.directory}", "7"])
     assert ended["status"] == 1 and "deleted-000002.npy'" in ended["log"], ended["log"]
     assert "Free space, or choose another location; existing files are unchanged." in ended["log"]
@@ -334,7 +322,7 @@ def test_an_index_that_a_full_disk_keeps_from_a_change_is_unchanged_and_the_file
 def test_a_change_counts_although_the_disk_has_no_space_to_merge(model, tmp_path, caplog):
     index = SearchIndex.create(tmp_path / "index", model)
     index.add(*_documents(0, 100))
-    with _full_disk(20_000):  # the embeddings of each segment take 12,800 bytes
+    with full_disk(20_000):  # the embeddings of each segment take 12,800 bytes
         index.add(*_documents(100, 100))
     assert len(index) == len(SearchIndex(tmp_path / "index")) == 200
     assert caplog.text.count("was changed, but its segments could not be merged: [Errno 27] File too large:") == 1
