@@ -23,7 +23,7 @@ def read_rankings(options: RankingFileOptions, kind: str) -> RankingExamples:
     if is_trec_run(path):
         examples = read_files(path, functools.partial(_read_run, options=options, kind=kind))
         if kind != "test":
-            _check_relevant(examples, options.qrels_file)
+            _check_relevant(path, examples.judged, examples.relevances, options.qrels_file)
         return examples
     return read_ranking_file(path, kind != "test", options.dialect)
 
@@ -72,6 +72,8 @@ def _read_run(path, options, kind):
         run = _keep_judged(path, run, qrels, options.qrels_file)
         _warn_of_lacking(path, run, qrels, options.qrels_file)
     if kind == "train":
+        judged = [qrels[query].values() for query in run]
+        _check_relevant(path, judged, [gains[query] for query in run], options.qrels_file)
         run = _keep_different(path, run, gains)
     # Texts of relevant documents that the run lacks are not needed: they are not ranked, and count as not found.
     ids = {name for each in run.values() for name in each.documents}
@@ -102,16 +104,21 @@ def _keep_judged(path, run, qrels, qrels_file):
     return kept
 
 
-def _check_relevant(examples, qrels_file):
-    """Raises ValueError if no query has a relevant document: ids that do not match would give metrics of 0."""
-    if not any(gain > 0 for gains in examples.judged for gain in gains):
+def _check_relevant(path, judged, found, qrels_file):
+    """Raises ValueError if no query has a relevant document: ids that do not match would give metrics of 0.
+
+    Args:
+        path: of the run, or of several.
+        judged, found: relevances of each query's documents in the qrels, and in the run.
+    """
+    if not any(gain > 0 for gains in judged for gain in gains):
         raise ValueError(
             f"`qrels_file` must contain at least one relevant document (relevance 1 or more). {qrels_file} contains "
-            f"none for the queries in {examples.path}; pass other qrels."
+            f"none for the queries in {path}; pass other qrels."
         )
-    if not any(gain > 0 for gains in examples.relevances for gain in gains):
+    if not any(gain > 0 for gains in found for gain in gains):
         raise ValueError(
-            f"{examples.path} must contain relevant documents. It contains none of those in {qrels_file}; make sure "
+            f"{path} must contain relevant documents. It contains none of those in {qrels_file}; make sure "
             "that its ids match those in the qrels, or use a run with more documents."
         )
 
@@ -135,11 +142,10 @@ def _keep_different(path, run, gains):
     if kept := {query: entry for query, entry in run.items() if _differ(gains[query])}:
         logging.info("%s: %d of these queries have documents of different relevance.", path, len(kept))
         return kept
-    alike = next(iter(run))
+    alike = next(query for query in run if max(gains[query]) > 0)  # `_check_relevant` ensures that there is one
     raise ValueError(
         f"{path} must contain documents of different relevance for at least one query. All {len(gains[alike])} "
-        f"documents for the query {alike!r} have relevance {gains[alike][0]}; add others, and make sure that their ids "
-        "match those in the qrels."
+        f"documents for the query {alike!r} have relevance {gains[alike][0]}; add irrelevant documents."
     )
 
 
