@@ -10,6 +10,7 @@ from bert_tf.inference import embedders, search
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import tiny
 from tests.export import models
+from tests.inference.indexes import index_of
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +34,18 @@ def exported(made_once, trained):
         return str(made_once(kind, lambda folder: export_trained(trained(name), str(folder), options)))
 
     return export
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    """The folder of a tiny checkpoint for the indexes of one file of tests."""
+    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture(scope="module")
+def path(model, tmp_path_factory):
+    """The folder of an index of `indexes.TEXTS`."""
+    return index_of(model, tmp_path_factory.mktemp("max"), pooling="max")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -29,16 +29,6 @@ from tests.inference.indexes import TEXTS, index_of, vectors_of
 from tests.run_cases import run_here
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
-
-
-@pytest.fixture(scope="module")
-def path(model, tmp_path_factory):
-    return index_of(model, tmp_path_factory.mktemp("max"), pooling="max")
-
-
 @pytest.fixture
 def changed(path, tmp_path):
     """A copy of the index, to be changed."""

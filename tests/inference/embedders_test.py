@@ -13,11 +13,6 @@ from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
 from tests import tiny
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
-
-
 def test_makers_go_to_other_processes_and_say_what_decides(model):
     embedder, indexer = (kind(model, EncodeOptions(prompt="see ")) for kind in (Embedder, Indexer))
     assert json.loads(json.dumps(embedder.identity)) == embedder.identity and embedder.identity["prompt"] == "see "

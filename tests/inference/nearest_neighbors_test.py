@@ -8,12 +8,6 @@ import pytest
 
 from bert_tf.inference import nearest_neighbors
 from bert_tf.inference.search import SearchIndex
-from tests import tiny
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
 
 
 def clusters(count, width=32, seed=0):

@@ -17,19 +17,9 @@ from bert_tf.inference.embedders import Embedder, Indexer
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import tiny
-from tests.inference.indexes import TEXTS, index_of, vectors_of
+from tests.inference.indexes import TEXTS, vectors_of
 from tests.run_cases import run_here
 from tests.sentence_folders import write
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
-
-
-@pytest.fixture(scope="module")
-def path(model, tmp_path_factory):
-    return index_of(model, tmp_path_factory.mktemp("max"), pooling="max")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.vector_types import quantize_vectors, stored_width, unit_vectors
-from tests import tiny
 from tests.run_cases import run_here
 
 VECTORS = np.random.default_rng(0).normal(size=(50, 64)).astype(np.float32)
@@ -39,11 +38,6 @@ def test_cosines_stay_near(dtype, size, tolerance):
     back = unit_vectors(stored)
     np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1, rtol=1e-5)
     np.testing.assert_allclose(unit(VECTORS) @ back.T, unit(VECTORS) @ unit(VECTORS).T, atol=tolerance)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "binary"])
