@@ -93,9 +93,10 @@ wheels: ## fetch everything that `make setup cuda WHEELS=wheels` installs on a m
 demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about two more
 	@$(VENV)/bin/bert-tf demo $(ARGS)
 
-# Two processes with a thread each: with one for every core they would get in each other's way.
+# Two processes with a thread each: with one for every core they would get in each other's way. They leave bytecode,
+# whatever the environment says: without it, each of their hundreds of children compiles the package again.
 test: $(STAMP) ## run the fast tests
-	TF_NUM_INTRAOP_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations=15 $(ARGS)
+	TF_NUM_INTRAOP_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations=15 $(ARGS)
 
 test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)

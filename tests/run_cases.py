@@ -7,7 +7,6 @@ import contextlib
 import io
 import os
 import pathlib
-import resource
 import sys
 import tempfile
 import traceback
@@ -15,6 +14,7 @@ import traceback
 from absl import logging
 
 from bert_tf.cli.main import start_program
+from tests.full_disk import full_disk
 
 
 def _status(name, arguments):
@@ -47,15 +47,13 @@ def run(name, arguments, limit=None):
         that it made, changed or took away}.
     """
     kept, before = [os.dup(1), os.dup(2)], _files(arguments)
-    room = resource.getrlimit(resource.RLIMIT_FSIZE)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit or room[0], room[1]))
         try:
-            status = _status(name, arguments)
+            with full_disk(limit) if limit else contextlib.nullcontext():
+                status = _status(name, arguments)
         finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, room)
             sys.stdout.flush()
             for copy, stream in zip(kept, (1, 2), strict=True):
                 os.dup2(copy, stream)

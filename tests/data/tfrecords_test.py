@@ -1,9 +1,7 @@
 """Record files: what is written is read back, and what is no record file is refused."""
 
-import contextlib
 import gzip
 import os
-import resource
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import tensorflow as tf
 from bert_tf.data import features, tfrecords
 from bert_tf.data.tfrecords import serialize
 from tests.fake_batches import fake_batch
+from tests.full_disk import full_disk
 from tests.record_files import read_records
 
 # === Example bytes ===
@@ -291,17 +290,6 @@ def test_refuses_features_of_another_type_and_unknown_ones(tmp_path):
         read_records([path])
 
 
-@contextlib.contextmanager
-def _full_disk(size):
-    """No file can grow beyond so many bytes. Python ignores the signal that would end the process."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize("name", ["a", "a.gz"])
 @pytest.mark.parametrize("left_out", [1, 8000])  # bytes: in the last buffer, and so many that a write fails
 def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path, name, left_out):
@@ -311,7 +299,7 @@ def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path, name, left_out
     tfrecords.write_records(path, many)
     size = path.stat().st_size
     path.write_bytes(b"old")
-    with pytest.raises(OSError, match="File too large") as error, _full_disk(size - left_out):
+    with pytest.raises(OSError, match="File too large") as error, full_disk(size - left_out):
         tfrecords.write_records(path, many)
     assert str(path) in str(error.value)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [name]

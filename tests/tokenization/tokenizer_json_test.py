@@ -440,18 +440,18 @@ def _paths(value, path=()):
             yield from _paths(value[key], (*path, key))
 
 
-_OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("5/bert", "5/roberta", "4/xlm-roberta")]
+_WHOLE = [pytest.param(n, 1, marks=pytest.mark.slow) for n in ("5/albert", "5/bert", "5/roberta", "4/xlm-roberta")]
 
 
-@pytest.mark.parametrize("name", ["5/albert", *_OTHERS])
-def test_any_json_value_anywhere_is_read_or_refused(name, tmp_path):
+@pytest.mark.parametrize("name, every", [("5/albert", 5), *_WHOLE])
+def test_any_json_value_anywhere_is_read_or_refused(name, every, tmp_path):
     values = json.loads((WHOLE / name / "tokenizer.json").read_text(encoding="utf-8"))
     if name == "5/albert":
         del values["model"]["vocab"][40:]  # the first of them are enough, and quick to write
     path, kind = tmp_path / "tokenizer.json", tokenizer_json.tokenizer_kind(WHOLE / name / "tokenizer.json")
     template = families.family(_model_type(name)).template
     ended = {"read": 0, "refused": 0}
-    for *way, last in list(_paths(values))[1:]:
+    for *way, last in list(_paths(values))[1::every]:
         inner = functools.reduce(operator.getitem, way, values)
         good = inner[last]
         for junk in JUNK:
@@ -464,4 +464,5 @@ def test_any_json_value_anywhere_is_read_or_refused(name, tmp_path):
                 assert str(error).startswith(str(path))
                 ended["refused"] += 1
         inner[last] = good
-    assert ended["refused"] > 500 and ended["read"] > 100  # of decoders, names and flags that make no difference here
+    # Read are decoders, names and flags that make no difference here.
+    assert ended["refused"] > 500 / every and ended["read"] > 100 / every

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import types
 
 import pytest
@@ -34,7 +35,7 @@ def use(monkeypatch):
     monkeypatch.setattr(progress, "_on_terminal", False)
     monkeypatch.setattr(progress, "_drawn", False)
     monkeypatch.setattr(progress.atexit, "register", lambda function: None)
-    monkeypatch.setattr(progress.shutil, "get_terminal_size", lambda **_: types.SimpleNamespace(columns=60))
+    monkeypatch.setattr(progress.shutil, "get_terminal_size", lambda **_: os.terminal_size((60, 24)))
 
     def use(stream, term="xterm"):
         monkeypatch.setenv("TERM", term)
