@@ -25,7 +25,7 @@ class MaskReader(tf.Module):
         most: maximum number of mask positions returned per text. If None, all.
 
     Attributes:
-        SPACES, vocab_file, vocab, unk_id, mask_id, mask: those of the tokenizer.
+        SPACES, template, vocab_file, vocab, unk_id, mask_id, mask: those of the tokenizer.
 
     Raises:
         ValueError: the vocabulary has no mask token.
@@ -39,7 +39,8 @@ class MaskReader(tf.Module):
                 f"tokens of {tokenizer.vocab_file} is {tokenizer.mask}. Pass the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
-        self.SPACES, self.vocab_file, self.vocab = tokenizer.SPACES, tokenizer.vocab_file, tokenizer.vocab
+        self.SPACES, self.template = tokenizer.SPACES, tokenizer.template
+        self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
         self.unk_id, self.mask_id, self.mask = tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask
 
     @property

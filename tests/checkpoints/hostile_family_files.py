@@ -178,7 +178,7 @@ FAMILY_CASES = {
     "a model of 33 MB": (PIECES, _bytes(bytes(33 * 2**20)), "34603008 bytes"),
     "messages in messages": (PIECES, _bytes(b"\x1b" * 1_000_000), "Error parsing"),
     "a piece of no known type": (PIECES, _piece(b"b", -3.0, (3, -1)), "piece 7 of type -1"),
-    "a byte as a piece": (PIECES, _piece(b"<0x41>", 0.0, (3, 6)), "piece 7 of type 6"),
+    "a byte as a piece": (PIECES, _piece(b"<0x41>", 0.0, (3, 6)), "pieces of bytes without byte_fallback"),
     "a piece twice": (PIECES, _piece(b"a"), "1 pieces that occur twice"),
     "a piece of nothing": (PIECES, _piece(b""), "piece 7 with the text ''"),
     "a piece with NUL": (PIECES, _piece(b"\0b"), r"piece 7 with the text '\\x00b'"),

@@ -116,6 +116,15 @@ def test_question_answering(folder, tmp_path):
     assert np.mean([answer == row[2] for answer, row in zip(answers, asked, strict=True)]) > 0.8
 
 
+def test_the_served_ids_of_masks_need_no_table_of_segments(folder):
+    filler = Filler(folder, top_k=2)
+    (answer,) = filler(["the [MASK] is good"])
+    rows = filler.reader.pad(filler.reader.pack(filler.reader.tokenize(["the [MASK] is good"]), max_seq_length=16))
+    served = filler.served()
+    found = served.answer_ids(*(rows[name] for name in served.task.features))
+    assert [token.decode() for token in found["token"].numpy()[0]] == answer["token"]
+
+
 @pytest.mark.slow
 def test_fill_mask(folder, tmp_path):
     filler = Filler(folder, top_k=2)

@@ -119,7 +119,7 @@ def _variant(material, folder, name):
     flags = [flag.replace("HOME", str(material)) for flag in flags]
     changed = arguments(material, *SHORT, *flags, output, records=records)
     named = any(flag.startswith("--phases=") for flag in flags)  # they name the lengths, and add up to the steps
-    return [flag for flag in changed if not (named and flag.startswith("--max_seq"))]
+    return [flag for flag in changed if not (named and flag.startswith("--max_"))]
 
 
 # What a run is continued with that it was not begun with -> what is said of it.
@@ -301,7 +301,7 @@ def test_phases_go_on_from_each_other(material, tmp_path):
     (said,) = run_cases({"phases": [flag for flag in arguments(
         material, f"--input_file={material}/train.tfrecord,{material}/short.tfrecord", "--phases=16x3,32x2@8",
         f"--output_dir={tmp_path}", "--do_eval", "--save_checkpoints_steps=2",
-    ) if not flag.startswith("--max_seq")]}).values()  # fmt: skip
+    ) if not flag.startswith("--max_")]}).values()  # fmt: skip
     assert said["status"] == 0 and "step 5/5" in said["log"], said["log"]
     assert results(tmp_path)["global_step"] == 5 and read_tensors(str(tmp_path / "model.ckpt-5"))  # whole
     steps = [line["step"] for line in read_history(tmp_path / "history.jsonl") if line["kind"] == "train"]
