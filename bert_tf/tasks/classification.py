@@ -24,12 +24,13 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted, check_kept
-from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, read_lstm_units
+from bert_tf.tasks.base import TaskData, TrainedTask
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
 from bert_tf.tasks.losses import class_weights, sum_losses
 from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text

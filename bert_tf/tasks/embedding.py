@@ -33,9 +33,10 @@ from bert_tf.models.sentence_transformers_files import (
     warn_of_similarity,
 )
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, limit_length, log_shorter_length
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.embedding_data import evaluation_by, read_embedding_data
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.foreign_models import limit_length, log_shorter_length
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.ranking_data import rank_relevances
 from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
