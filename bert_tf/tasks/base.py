@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.lint_sample import LintSample
@@ -17,10 +16,9 @@ from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.recurrent import RECURRENT
 from bert_tf.models.sentence_transformers_files import PoolingConfig
 from bert_tf.tasks.losses import sum_losses
-from bert_tf.tasks.options import RecurrentOptions, RunOptions
+from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.html_report import Page
 
 if TYPE_CHECKING:
@@ -450,56 +448,3 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         raise AssertionError(f"{self.name} has no signature on tf.Example")
-
-
-# === Shared by tasks ===
-# The BiLSTM between the encoder and the head, as in the paper's left-to-right model (section 5.1), and the lengths
-# and the classes that the files of models trained with other software state.
-
-
-RECURRENT_HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
-
-
-def read_lstm_units(options: RecurrentOptions) -> int | None:
-    """Returns the units per direction of the requested BiLSTM, or None if there is none.
-
-    Raises:
-        ValueError: it contradicts another option.
-    """
-    if options.lstm_units and options.lora_rank:
-        raise ValueError(
-            "`lstm_units` and `lora_rank` cannot be combined, because the format of adapters does not include a "
-            f"BiLSTM. Received `lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; remove one of "
-            "them."
-        )
-    return options.lstm_units
-
-
-def lstm_option(units: int | None) -> dict[str, int]:
-    """Returns the entry for a BiLSTM in task.json and in the identity of a run; {} if there is none."""
-    return {"lstm_units": units} if units else {}
-
-
-def limit_length(stated: int | None, config: EncoderConfig) -> int:
-    """Returns the maximum sequence length of a model: the length in its files, but at most its number of positions;
-    that number if the files state no length."""
-    return min(stated or config.max_length, config.max_length)
-
-
-def log_shorter_length(options: RunOptions, stated: int | None, config: EncoderConfig):
-    """Logs that the default of `max_seq_length` is shorter than the maximum length in the initial model's files."""
-    is_default = options.do_train and options.given_max_seq_length is None
-    longest = limit_length(stated, config)
-    if is_default and stated is not None and options.max_seq_length < longest:
-        logging.info(
-            "Training uses at most %d tokens per example, the default of `max_seq_length`, but the maximum length of "
-            "%s is %d. To use it in full, set `max_seq_length=%d`.",
-            *(options.max_seq_length, options.init_checkpoint, longest, longest),
-        )
-
-
-def names_class(config: EncoderConfig, ending: str) -> bool:
-    """Returns whether a Transformers configuration names a class with this suffix, such as "ForTokenClassification"."""
-    named = config.extra.get("architectures")
-    names = [*(named if isinstance(named, list) else []), config.extra.get("head_class")]
-    return any(isinstance(name, str) and name.endswith(ending) for name in names)

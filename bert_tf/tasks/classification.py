@@ -1,8 +1,7 @@
 """Text classification and regression (Devlin et al. 2018, section 4.1), one text or a pair, one label or several."""
 
 import dataclasses
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -11,9 +10,7 @@ from absl import logging
 
 from bert_tf.data import glue, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.glue import LEADERBOARD_HEADER
 from bert_tf.data.lint_sample import LintSample, TableLayout
-from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
@@ -23,188 +20,23 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
-from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted, check_kept
-from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, read_lstm_units
-from bert_tf.tasks.classification_data import Source, leaderboard, make_source, tokenize_examples
+from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification_data import (
+    ClassificationData,
+    check_label_options,
+    check_trained,
+    source_from_options,
+    tokenize_examples,
+    windows_of,
+)
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
+from bert_tf.tasks.classification_writers import leaderboard, write_class_predictions, write_leaderboard
 from bert_tf.tasks.losses import class_weights, sum_losses
 from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
-from bert_tf.utils.files import atomic_open
-from bert_tf.utils.json_files import json_text
-
-# === Files ===
-# Prediction files of a classifier: for programs, for people, and for leaderboards.
-
-
-def write_class_predictions(
-    directory: str,
-    examples: LabeledTexts,
-    answers: np.ndarray,
-    labels: list[str] | None,
-    suffix: str = "",
-    more: Mapping[str, Sequence] | None = None,
-):
-    """Writes predictions to test_results.tsv (google-research/bert's format) and predictions.jsonl, in order.
-
-    A line of predictions.jsonl has `id`, the texts, and the fields of the served prediction: `label`, `probabilities`
-    and `labels`, or `score`; and `confident` if the model provides it.
-
-    Args:
-        directory: output directory.
-        examples: the n texts.
-        answers: probabilities float [n, L], or scores float [n].
-        labels: the L names, in the order of the columns; None for scores.
-        suffix: suffix of both names, before the extension: "_mismatched".
-        more: {field: n values} of the served prediction, in addition.
-    """
-    with atomic_open(f"{directory}/test_results{suffix}.tsv") as file:
-        for row in answers.reshape(len(examples), -1):
-            file.write("\t".join(map(str, row)) + "\n")
-    with atomic_open(f"{directory}/predictions{suffix}.jsonl") as file:
-        for i, row in enumerate(answers):
-            texts = {name: of_all[i] for name, of_all in examples.texts.items()}
-            extra = {name: values[i] for name, values in (more or {}).items()}
-            line = {"id": examples.ids[i], **texts, **_served(row, labels), **extra}
-            file.write(json_text(line, ensure_ascii=False) + "\n")
-
-
-def write_leaderboard(
-    directory: str, name: str, ids: Sequence[str], answers: Sequence[str | float], scale: tuple[float, float] | None
-):
-    """Writes a GLUE leaderboard file with the header `index<TAB>prediction`: label names, or clipped scores.
-
-    Args:
-        directory: output directory.
-        name: file name required by GLUE's server.
-        ids: ids of the examples, as in the test file.
-        answers: the predicted label names, or scores.
-        scale: lowest and highest score; None for names.
-    """
-    with atomic_open(os.path.join(directory, name)) as file:
-        file.write(LEADERBOARD_HEADER)
-        for index, answer in zip(ids, answers, strict=True):
-            file.write(f"{index}\t{answer if scale is None else format(min(max(answer, scale[0]), scale[1]), '.3f')}\n")
-
-
-def _served(row, labels):
-    if labels is None:
-        return {"score": float(row)}
-    return {"label": labels[int(row.argmax())], "probabilities": row.tolist(), "labels": labels}
-
-
-# === Data ===
-# The data of a classification run: the files of one source, and their options.
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassificationData(TaskData):
-    """Labeled texts, or texts to predict for.
-
-    Attributes:
-        source: where they come from.
-    """
-
-    source: Source = dataclasses.field(kw_only=True)
-
-
-def _problem_of_columns(options, problem):
-    """Returns the problem of `label_columns`, after checking that no other option contradicts it."""
-    for name in ("label_column", "label_separator"):
-        if getattr(options, f"given_{name}") is not None:
-            raise ValueError(f"`label_columns` and `{name}` cannot be combined. Remove one.")
-    if len(set(options.label_columns)) < len(options.label_columns):
-        raise ValueError(f"`label_columns` must name each column once. Received: {','.join(options.label_columns)}.")
-    if problem is not None and not PROBLEMS[problem].has_several_labels:
-        raise ValueError(
-            f"`label_columns` requires `problem_type=multi_label`. Received: {problem}; remove one of them."
-        )
-    return "multi_label"
-
-
-def _source(options, trained):
-    problem, was = options.given_problem_type, trained and trained.task.problem_name
-    if options.label_columns:
-        problem = _problem_of_columns(options, problem)
-    if was and problem not in (None, was):
-        raise ValueError(f"`problem_type` must match the trained model's, {was}. Received: {problem}; omit it.")
-    source = make_source(
-        options.task_name,
-        options.data_dir,
-        options.files,
-        problem=problem if options.task_name else was or problem or options.problem_type,
-        language=options.xnli_language,
-        separator=options.label_separator,
-        header=options.header,
-        text_columns=options.text_column,
-        label_column=options.label_column,
-        skip_bad_rows=options.skip_bad_rows,
-        dialect=options.dialect,
-        drop_empty=options.drop_empty,
-        label_columns=tuple(options.label_columns or ()),
-    )
-    if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
-        raise ValueError(
-            f"The trained model does not match the data: it is for {was} with {' and '.join(trained.text_inputs)}, but "
-            f"the data is for {source.problem} with {' and '.join(source.text_inputs)}. Use another model, or check "
-            "`task_name` and `text_column`."
-        )
-    return source
-
-
-def _check_labels(options, source):
-    """Raises ValueError if targets are numbers but an option requires labels."""
-    if source.has_labels:
-        return
-    about_labels = {
-        "class_weights": options.class_weights,
-        "label_smoothing": options.label_smoothing,
-        "fit_temperature": options.fit_temperature,
-        "fit_thresholds": options.fit_thresholds,
-        "fit_abstention": options.fit_abstention,
-    }
-    if given := [name for name, value in about_labels.items() if value]:
-        raise ValueError(f"`{given[0]}` requires labels, but the targets are numbers. Remove it.")
-
-
-def windows_of(options: ClassificationOptions) -> Windowing | None:
-    """Returns the windowing of long texts, or None if they are truncated.
-
-    Raises:
-        ValueError: window options without windows, or windows with gaps between them.
-    """
-    if options.long_text == "truncate":
-        of_windows = {"doc_stride": options.given_doc_stride, "max_windows": options.given_max_windows}
-        if given := [f"`{name}`" for name, value in of_windows.items() if value is not None]:
-            raise ValueError(
-                f"{' and '.join(given)} {'requires' if len(given) == 1 else 'require'} `long_text=window`. Add it, or "
-                f"remove {' and '.join(given)}."
-            )
-        return None
-    windows = Windowing(options.doc_stride or max(1, options.max_seq_length // 2), options.max_windows)
-    windows.check(options.max_seq_length - 2)
-    return windows
-
-
-def check_trained(options: ClassificationOptions, windows: Windowing | None):
-    """Raises ValueError if the options contradict a trained model with these `windows`."""
-    if options.given_long_text and (asked := windows_of(options)) != windows:
-        raise ValueError(
-            "`long_text`, `doc_stride` and `max_windows` must match the trained model's, "
-            f"{_text(windows)}. Received: {_text(asked)}; omit them."
-        )
-    check_kept("fit_temperature", options.fit_temperature, options.output_dir)
-    check_kept("fit_thresholds", options.fit_thresholds, options.output_dir)
-    check_kept("fit_abstention", options.fit_abstention, options.output_dir)
-
-
-def _text(windows):
-    return f"a stride of {windows.stride} and {windows.max_windows} windows" if windows else "no windows"
-
-
-# === Task ===
-# Classification of one text or a pair: the whole of BERT's fine-tuning for GLUE (Devlin et al. 2018, section 4.1).
 
 
 class ClassificationTask(Abstaining):
@@ -310,8 +142,8 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        source = _source(options, trained)
-        _check_labels(options, source)
+        source = source_from_options(options, trained)
+        check_label_options(options, source)
         check_fitted("fit_temperature", options.fit_temperature, options.do_eval)
         check_fitted("fit_thresholds", options.fit_thresholds, options.do_eval)
         check_abstention(options)

@@ -11,7 +11,7 @@ from bert_tf.evaluation.error_reports.common import ErrorReport, Shown
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
 from bert_tf.evaluation.error_reports.values import RegressionReport
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.base import names_class
+from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import cross_entropy, divergence, yes_no_divergence
 from bert_tf.utils.files import brief
 

@@ -1,7 +1,6 @@
-"""Sentence embeddings, trained on text pairs (Reimers and Gurevych 2019)."""
+"""Sentence embeddings: a bi-encoder encodes each text separately, trained on pairs (Reimers and Gurevych 2019)."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping, Sequence
 
@@ -10,19 +9,16 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import count_truncated
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.ranking_files import RankingExamples
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RankingReport, RegressionReport, RetrievalReport
 from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval, unit
 from bert_tf.evaluation.ranking import METRICS as RANKING_METRICS
 from bert_tf.evaluation.ranking import first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width
 from bert_tf.models.sentence_transformers_files import (
@@ -33,49 +29,16 @@ from bert_tf.models.sentence_transformers_files import (
     warn_of_similarity,
 )
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask, limit_length, log_shorter_length
-from bert_tf.tasks.embedding_data import evaluation_by, read_embedding_data
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.embedding_data import encode_text_groups, evaluation_by, read_embedding_data
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.embedding_recipe import check_pooled_prompts, check_recipe, parse_prompts, read_initial_recipe
+from bert_tf.tasks.foreign_models import limit_length, log_shorter_length
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.ranking_data import rank_relevances
-from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
+from bert_tf.tasks.sequences import encode_served_texts
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-
-# === Encoding ===
-# Encodes matching texts as the sequences of one example.
-
-
-_CHUNK = 10_000  # texts tokenized at a time: few enough to keep memory small
-
-
-def encode_text_groups(
-    tokenizer, groups: Sequence[Sequence[str]], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
-) -> Windowed:
-    """Encodes n examples with a sequence for each of their texts: [CLS] text [SEP].
-
-    Args:
-        tokenizer: a `Tokenizer`.
-        groups: the texts of each example, at least one.
-        max_seq_length: maximum sequence length; longer texts are truncated.
-        targets: {name: [n]}.
-        path: path of the file, for the log.
-    """
-    ordered, counts = [text for group in groups for text in group], np.array(list(map(len, groups)))
-    starts = range(0, len(ordered), _CHUNK)
-    tokens = ([tokenizer.tokenize(ordered[start : start + _CHUNK])] for start in starts)
-    sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
-    cut = count_truncated(needed, max_seq_length, np.repeat(np.arange(len(groups)), counts), len(groups))
-    logging.info(
-        "%s: %d examples of %.3g texts, %.1f tokens per text; %d exceed max_seq_length=%d and were truncated.",
-        *(path, len(groups), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
-    )
-    return Windowed(sequences, splits_of(counts), dict(targets), truncation=cut)
-
-
-# === Task ===
-# A bi-encoder trained on matching texts (Reimers and Gurevych 2019), which encodes each text separately.
-
 
 _PREDICTIONS = "predictions.jsonl"
 _METRICS = {
@@ -177,7 +140,7 @@ class EmbeddingTask(FineTuningTask):
                 raise ValueError(
                     f"`{name}` must match the trained model's, {value}. Received: {given}; omit it."
                 )
-        if options.prompts is not None and _parse_prompts(options.prompts) != (recipe.prompts, recipe.default_prompt):
+        if options.prompts is not None and parse_prompts(options.prompts) != (recipe.prompts, recipe.default_prompt):
             raise ValueError(
                 f"`prompts` must match the trained model's, {json_text(recipe.prompts)}. Received: {options.prompts}; "
                 "omit it."
@@ -210,14 +173,14 @@ class EmbeddingTask(FineTuningTask):
         if before and not options.do_train:
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
-        start = _recipe_in(options.init_checkpoint, model.tokenizer)
+        start = read_initial_recipe(options.init_checkpoint, model.tokenizer)
         log_shorter_length(options, start.max_seq_length, model.config)
         if options.prompts is None:
             remedy = "Pass `prompts` with the keys query and document"
             warn_of_other_prompts(options.init_checkpoint, start.other_prompts, remedy)
         warn_of_similarity(options.init_checkpoint, start.similarity, options.normalize or start.normalize)
         prompts, default = (
-            (start.prompts, start.default_prompt) if options.prompts is None else _parse_prompts(options.prompts)
+            (start.prompts, start.default_prompt) if options.prompts is None else parse_prompts(options.prompts)
         )
         task = cls(
             model.config,
@@ -234,7 +197,7 @@ class EmbeddingTask(FineTuningTask):
             **of_run,
         )
         shown = {kind: task.recipe.prompt_for(kind) for kind in PROMPT_NAMES}
-        _check_pooled("init_checkpoint", options.init_checkpoint, start, any(shown.values()))
+        check_pooled_prompts("init_checkpoint", options.init_checkpoint, start, any(shown.values()))
         if any(shown.values()):
             logging.info("Prompts: %s.", ", ".join(f"{kind} {text!r}" for kind, text in shown.items()))
         if options.do_train and task.matryoshka_dims and task._width not in task.matryoshka_dims:
@@ -247,7 +210,7 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def with_foreign_defaults(cls, options, model):
-        stated = _recipe_in(options.init_checkpoint, model.tokenizer).max_seq_length
+        stated = read_initial_recipe(options.init_checkpoint, model.tokenizer).max_seq_length
         return dataclasses.replace(options, max_seq_length=limit_length(stated, model.config))
 
     @classmethod
@@ -255,8 +218,8 @@ class EmbeddingTask(FineTuningTask):
         recipe = read_recipe(directory)
         if recipe is None:
             return None
-        _check_recipe("model", directory, recipe, model.tokenizer)
-        _check_pooled("model", directory, recipe, bool(recipe.prompt_for(None)))
+        check_recipe("model", directory, recipe, model.tokenizer)
+        check_pooled_prompts("model", directory, recipe, bool(recipe.prompt_for(None)))
         longest = limit_length(recipe.max_seq_length, model.config)
         given = {"prompts": recipe.prompts, "default_prompt": recipe.default_prompt, "dim": recipe.dim}
         task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize, **given)
@@ -431,25 +394,6 @@ def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:
     return tuple(map(int, given or ()))
 
 
-def _parse_prompts(given: str) -> tuple[dict[str, str], str | None]:
-    """Returns the prompts that the option states by name, and the name of the default prompt."""
-    if not given.lstrip().startswith("{"):
-        return ({"default": given}, "default") if given else ({}, None)
-    try:
-        prompts = json.loads(given)
-    except ValueError:
-        prompts = None
-    names = [name for names in PROMPT_NAMES.values() for name in names]
-    if not isinstance(prompts, dict) or not all(
-        name in names and isinstance(text, str) for name, text in prompts.items()
-    ):
-        raise ValueError(
-            f"`prompts` must be one text, or a JSON object of texts named query or document. Received: {given}; write "
-            """it as {"query": "query: ", "document": "passage: "}."""
-        )
-    return prompts, None
-
-
 def _check_dims(dims, width):
     """Raises ValueError unless each of `dims` is a number of dimensions of embeddings with `width` of them."""
     if not all(1 <= dim <= width for dim in dims) or len(set(dims)) < len(dims):
@@ -473,46 +417,6 @@ def _check_freezing(options):
     if options.do_train and options.freeze_layers == "all":
         raise ValueError(
             "`freeze_layers=all` requires a head to train, but sentence embeddings have none. Freeze fewer layers."
-        )
-
-
-def _recipe_in(path, tokenizer) -> PoolingConfig:
-    """Returns the pooling settings of the initial model.
-
-    Raises:
-        ValueError: they are not supported for training.
-    """
-    if not path:
-        return PoolingConfig()
-    directory = path if os.path.isdir(path) else os.path.dirname(path)
-    recipe = read_recipe(directory)
-    if recipe is None:
-        of_task = task_in(directory) or {}
-        if not {"layers", "poolings", "normalize"} <= of_task.keys():
-            return PoolingConfig()
-        names = ("prompts", "default_prompt", "dim", "max_seq_length")
-        more = {name: of_task[name] for name in names if name in of_task}
-        return PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"], **more)
-    _check_recipe("init_checkpoint", directory, recipe, tokenizer)
-    return recipe
-
-
-def _check_recipe(name, directory, recipe, tokenizer):
-    """Raises ValueError if embeddings are more than pooled encoder layers; `name` is the parameter."""
-    if recipe.steps or recipe.lower and not tokenizer.do_lower_case:
-        what = "maps its embeddings with Dense modules" if recipe.steps else "lowercases before its tokenizer"
-        raise ValueError(
-            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
-            "model, or its encoder directory."
-        )
-
-
-def _check_pooled(name, directory, recipe, has_prompts):
-    """Raises ValueError if there are prompts, but their tokens are not pooled; `name` is the parameter."""
-    if has_prompts and not recipe.include_prompt:
-        raise ValueError(
-            f"`{name}` must pool the tokens of its prompts. {directory} does not (include_prompt in "
-            "1_Pooling/config.json). Train without prompts (`prompts=`), or remove default_prompt_name from its files."
         )
 
 

@@ -1,20 +1,24 @@
-"""Matching texts, with hard negatives or a score if they are used, from the files of a run of `EmbeddingTask`."""
+"""Matching texts, with hard negatives or a score if used: from the files of a run of `EmbeddingTask` to tokens."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from absl import logging
 
 from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
+from bert_tf.data.dataset import count_truncated
 from bert_tf.data.dialect import Dialect
+from bert_tf.data.features import splits_of
 from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
 from bert_tf.data.table_reader import line_position, names_in
 from bert_tf.data.tables import LabeledTexts
+from bert_tf.data.windowed import Windowed
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS
 from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
 from bert_tf.tasks.ranking_data import check_run_files, read_rankings
+from bert_tf.tasks.sequences import pack_sequences
 from bert_tf.utils.files import find_files
 
 
@@ -306,3 +310,34 @@ def _check_binary(examples, loss):
             f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
             f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
         )
+
+
+# === Encoding ===
+# Encodes matching texts as the sequences of one example.
+
+
+_CHUNK = 10_000  # texts tokenized at a time: few enough to keep memory small
+
+
+def encode_text_groups(
+    tokenizer, groups: Sequence[Sequence[str]], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
+) -> Windowed:
+    """Encodes n examples with a sequence for each of their texts: [CLS] text [SEP].
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        groups: the texts of each example, at least one.
+        max_seq_length: maximum sequence length; longer texts are truncated.
+        targets: {name: [n]}.
+        path: path of the file, for the log.
+    """
+    ordered, counts = [text for group in groups for text in group], np.array(list(map(len, groups)))
+    starts = range(0, len(ordered), _CHUNK)
+    tokens = ([tokenizer.tokenize(ordered[start : start + _CHUNK])] for start in starts)
+    sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
+    cut = count_truncated(needed, max_seq_length, np.repeat(np.arange(len(groups)), counts), len(groups))
+    logging.info(
+        "%s: %d examples of %.3g texts, %.1f tokens per text; %d exceed max_seq_length=%d and were truncated.",
+        *(path, len(groups), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
+    )
+    return Windowed(sequences, splits_of(counts), dict(targets), truncation=cut)

@@ -24,9 +24,11 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.abstention import Abstaining, check_abstention, check_kept
-from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, TrainedTask, lstm_option, names_class, read_lstm_units
+from bert_tf.tasks.base import TaskData, TrainedTask
+from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import MultipleChoiceOptions
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text

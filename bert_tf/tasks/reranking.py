@@ -25,14 +25,8 @@ from bert_tf.models.sentence_transformers_files import (
     reranker_length,
 )
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import (
-    FineTuningTask,
-    TaskData,
-    TrainedTask,
-    limit_length,
-    log_shorter_length,
-    names_class,
-)
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.foreign_models import limit_length, log_shorter_length, names_class
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import RerankingOptions
 from bert_tf.tasks.ranking_data import check_differences, check_run_files, rank_relevances, read_rankings

@@ -15,17 +15,11 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.tasks import squad_data
-from bert_tf.tasks.base import (
-    RECURRENT_HEAD,
-    FineTuningTask,
-    TaskData,
-    TrainedTask,
-    lstm_option,
-    names_class,
-    read_lstm_units,
-)
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import SquadOptions
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import at_least_one, pad_sequences
 from bert_tf.tasks.squad_data import (
     PREDICTIONS_FILES,

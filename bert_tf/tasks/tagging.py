@@ -18,17 +18,11 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
-from bert_tf.tasks.base import (
-    RECURRENT_HEAD,
-    FineTuningTask,
-    TaskData,
-    TrainedTask,
-    lstm_option,
-    names_class,
-    read_lstm_units,
-)
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_losses
 from bert_tf.tasks.options import TaggingOptions
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, write_columns
 from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, encode_sentences, encode_words, entities_in

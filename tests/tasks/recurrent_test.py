@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import heads
-from bert_tf.tasks import base
+from bert_tf.tasks import recurrent
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.options import RecurrentOptions
@@ -47,7 +47,7 @@ def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
         "recurrent/classifier/output_weights": (OUTPUTS[task.name], 8),
     }
     assert not any("pooler" in v.path for v in model.trainable_variables) and not task.uses_pooler
-    assert heads.fresh(task)[:-1] == task.head == base.RECURRENT_HEAD and task.identity()["lstm_units"] == 4
+    assert heads.fresh(task)[:-1] == task.head == recurrent.RECURRENT_HEAD and task.identity()["lstm_units"] == 4
     one, padded = (_answers(task, model, _rows(IDS, width)) for width in (6, 9))
     np.testing.assert_allclose(padded[:, :6], one, atol=1e-5)
     last = IDS.copy()
@@ -58,11 +58,11 @@ def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
 
 def test_where_there_is_none_nothing_is_said_of_it():
     for task in (ClassificationTask(CONFIG, 3), MultipleChoiceTask(CONFIG), QuestionAnsweringTask(CONFIG)):
-        assert "lstm_units" not in {**task.to_dict(), **task.identity()} and task.head != base.RECURRENT_HEAD
+        assert "lstm_units" not in {**task.to_dict(), **task.identity()} and task.head != recurrent.RECURRENT_HEAD
 
 
 def test_with_adapters_it_is_refused():
-    assert base.read_lstm_units(RecurrentOptions(lstm_units=4)) == 4
-    assert base.read_lstm_units(RecurrentOptions()) is None
+    assert recurrent.read_lstm_units(RecurrentOptions(lstm_units=4)) == 4
+    assert recurrent.read_lstm_units(RecurrentOptions()) is None
     with pytest.raises(ValueError, match=r"`lora_rank` cannot be combined.* `lstm_units=4` and `lora_rank=2`"):
-        base.read_lstm_units(RecurrentOptions(lstm_units=4, lora_rank=2))
+        recurrent.read_lstm_units(RecurrentOptions(lstm_units=4, lora_rank=2))

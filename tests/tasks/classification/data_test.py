@@ -1,4 +1,4 @@
-"""Where a run's texts are, what their labels are, and how they are encoded."""
+"""Where a run's texts are, what their labels are, which options fit them, and how they are encoded."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,12 @@ import pytest
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks import classification_data
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import glue_files, tiny
-from tests.tasks.support import labeled_texts
+from tests.tasks.support import labeled_texts, options
 
 # === Sources ===
 
@@ -81,8 +84,6 @@ def test_all_files_of_a_kind_are_read(tmp_path):
     assert {split: len(examples) for split, examples in texts.items()} == sizes
     assert [split for split, examples in texts.items() if examples.labels] == ["dev", "dev_mismatched"]
     assert source.text_inputs == ("text_a", "text_b")
-    named = {split: classification_data.leaderboard("MNLI", split) for split in ("test", "test_mismatched")}
-    assert named == {"test": ("MNLI-m.tsv", None), "test_mismatched": ("MNLI-mm.tsv", None)}
 
 
 def test_what_has_only_questions_cannot_be_trained_on(tmp_path):
@@ -99,6 +100,106 @@ def test_labels_of_files_are_read_as_the_problem_says(tmp_path, problem, field, 
     path = tiny.write_tsv(tmp_path / "t.tsv", [("good", field)])
     source = classification_data.make_source(None, None, {"train": path}, problem, separator=";")
     assert source.read(["train"])["train"].labels == [label]
+
+
+# === Runs ===
+
+
+def _options(**given):
+    """Returns the options of run_classifier with what is given, in files of one's own."""
+    return options(ClassificationOptions, **{"output_dir": "out", **given})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tiny.write_tsv(tmp_path / "t.tsv", [("good", "1.5"), ("bad", "0")])
+
+
+@pytest.mark.parametrize(
+    "problem, given, message",
+    [
+        ("regression", {"class_weights": ["balanced"]}, "`class_weights` requires labels, but the targets are numbers"),
+        ("regression", {"label_smoothing": 0.1}, "`label_smoothing` requires labels"),
+        ("regression", {"fit_temperature": True, "do_eval": True}, "`fit_temperature` requires labels"),
+        ("single_label", {"fit_temperature": True}, "`fit_temperature` requires `do_eval`"),
+        ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
+        ("single_label", {"label_columns": ["label"]}, "`label_columns` requires `problem_type=multi_label`"),
+        ("multi_label", {"label_columns": ["a", "a"]}, "`label_columns` must name each column once. Received: a,a"),
+        (
+            "multi_label",
+            {"label_columns": ["a"], "label_column": "b"},
+            "`label_columns` and `label_column` cannot be combined",
+        ),
+        ("single_label", {"fit_thresholds": True, "do_eval": True}, "`fit_thresholds` requires `problem_type=multi"),
+        ("multi_label", {"fit_thresholds": True}, "`fit_thresholds` requires `do_eval`"),
+    ],
+)
+def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):
+    asked = _options(train_file=path, problem_type=problem, **given)
+    with pytest.raises(ValueError, match=message):
+        ClassificationTask.read_data(asked, ["train"], None)
+
+
+def test_options_that_fit_are_taken(path):
+    read = ClassificationTask.read_data(_options(train_file=path, problem_type="regression"), ["train"], None)
+    assert read.examples["train"].labels == [1.5, 0.0] and read.text_inputs == ("text",)
+    fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
+    read = ClassificationTask.read_data(_options(train_file=path, **fitting), ["train"], None)
+    assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
+
+
+def test_columns_of_zeros_and_ones_are_several_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text;toxic;threat;insult\ngood;0;;false\nbad;1;true;0\n")
+    asked = {"train_file": path, "label_columns": ["toxic", "threat", "insult"], "separator": ";"}
+    read = ClassificationTask.read_data(_options(**asked), ["train"], None)
+    assert read.source.problem == "multi_label" and read.examples["train"].labels == [(), ("toxic", "threat")]
+    assert read.source.labels(read.examples) == ["insult", "threat", "toxic"]  # one that no example has, too
+    read = ClassificationTask.read_data(_options(**{**asked, "predict_file": path}), ["test"], None)
+    assert read.examples["test"].labels is None
+
+
+def test_a_trained_model_says_what_the_labels_are(path):
+    trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
+    read = ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
+    assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
+    with pytest.raises(ValueError, match="`problem_type` must match the trained model's, regression. Received: mult"):
+        ClassificationTask.read_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
+
+
+def test_a_trained_model_for_other_texts_is_refused(path):
+    trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
+    with pytest.raises(ValueError, match="for single_label with text_a and text_b, but the data is for single_label"):
+        ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
+
+
+def test_windows():
+    assert classification_data.windows_of(_options()) is None
+    assert classification_data.windows_of(_options(long_text="window")) == Windowing(64, 32)
+    narrow = {"long_text": "window", "max_seq_length": 32}
+    assert classification_data.windows_of(_options(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
+    with pytest.raises(ValueError, match=r"`doc_stride` and `max_windows` require `long_text=window`"):
+        classification_data.windows_of(_options(doc_stride=4, max_windows=32))
+
+
+def test_windows_with_gaps_are_refused():
+    with pytest.raises(ValueError, match=r"`doc_stride` must be at most 30, .*\. Received: 31; lower `doc_stride`"):
+        classification_data.windows_of(_options(long_text="window", max_seq_length=32, doc_stride=31))
+
+
+def test_a_trained_model_keeps_its_windows():
+    classification_data.check_trained(_options(), Windowing(4, 8))
+    classification_data.check_trained(_options(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
+    with pytest.raises(ValueError, match="a stride of 4 and 8 windows. Received: no windows; omit them"):
+        classification_data.check_trained(_options(long_text="truncate"), Windowing(4, 8))
+
+
+def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
+    asked = _options(fit_temperature=True, output_dir=str(tmp_path))
+    with pytest.raises(ValueError, match="`fit_temperature` is stored with .* there is none in `output_dir`"):
+        classification_data.check_trained(asked, None)
+    (tmp_path / "task.json").write_text("{}")
+    classification_data.check_trained(asked, None)
 
 
 # === Encoding ===

@@ -1,4 +1,4 @@
-"""The classification task: losses, metrics and answers; its options, and the files it writes."""
+"""The classification task: losses, metrics and answers."""
 
 import json
 
@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import metrics
-from bert_tf.tasks import classification
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_outputs import PROBLEMS
-from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.callbacks import KeepBest
 from bert_tf.training.scoring import BatchSettings
@@ -21,7 +18,6 @@ from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.fake_batches import fake_batch
-from tests.tasks.support import labeled_texts, options
 
 # === Losses of the problems: weights and smoothing against torch ===
 
@@ -302,136 +298,3 @@ def test_rematerialization_changes_no_gradient():
         gradients.append([tf.convert_to_tensor(g).numpy() for g in found])
     for one, other in zip(*gradients, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
-
-
-# === Options ===
-
-
-def _options(**given):
-    """Returns the options of run_classifier with what is given, in files of one's own."""
-    return options(ClassificationOptions, **{"output_dir": "out", **given})
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tiny.write_tsv(tmp_path / "t.tsv", [("good", "1.5"), ("bad", "0")])
-
-
-@pytest.mark.parametrize(
-    "problem, given, message",
-    [
-        ("regression", {"class_weights": ["balanced"]}, "`class_weights` requires labels, but the targets are numbers"),
-        ("regression", {"label_smoothing": 0.1}, "`label_smoothing` requires labels"),
-        ("regression", {"fit_temperature": True, "do_eval": True}, "`fit_temperature` requires labels"),
-        ("single_label", {"fit_temperature": True}, "`fit_temperature` requires `do_eval`"),
-        ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
-        ("single_label", {"label_columns": ["label"]}, "`label_columns` requires `problem_type=multi_label`"),
-        ("multi_label", {"label_columns": ["a", "a"]}, "`label_columns` must name each column once. Received: a,a"),
-        (
-            "multi_label",
-            {"label_columns": ["a"], "label_column": "b"},
-            "`label_columns` and `label_column` cannot be combined",
-        ),
-        ("single_label", {"fit_thresholds": True, "do_eval": True}, "`fit_thresholds` requires `problem_type=multi"),
-        ("multi_label", {"fit_thresholds": True}, "`fit_thresholds` requires `do_eval`"),
-    ],
-)
-def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):
-    asked = _options(train_file=path, problem_type=problem, **given)
-    with pytest.raises(ValueError, match=message):
-        ClassificationTask.read_data(asked, ["train"], None)
-
-
-def test_options_that_fit_are_taken(path):
-    read = ClassificationTask.read_data(_options(train_file=path, problem_type="regression"), ["train"], None)
-    assert read.examples["train"].labels == [1.5, 0.0] and read.text_inputs == ("text",)
-    fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
-    read = ClassificationTask.read_data(_options(train_file=path, **fitting), ["train"], None)
-    assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
-
-
-def test_columns_of_zeros_and_ones_are_several_labels(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("text;toxic;threat;insult\ngood;0;;false\nbad;1;true;0\n")
-    asked = {"train_file": path, "label_columns": ["toxic", "threat", "insult"], "separator": ";"}
-    read = ClassificationTask.read_data(_options(**asked), ["train"], None)
-    assert read.source.problem == "multi_label" and read.examples["train"].labels == [(), ("toxic", "threat")]
-    assert read.source.labels(read.examples) == ["insult", "threat", "toxic"]  # one that no example has, too
-    read = ClassificationTask.read_data(_options(**{**asked, "predict_file": path}), ["test"], None)
-    assert read.examples["test"].labels is None
-
-
-def test_a_trained_model_says_what_the_labels_are(path):
-    trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
-    read = ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
-    assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
-    with pytest.raises(ValueError, match="`problem_type` must match the trained model's, regression. Received: mult"):
-        ClassificationTask.read_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
-
-
-def test_a_trained_model_for_other_texts_is_refused(path):
-    trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
-    with pytest.raises(ValueError, match="for single_label with text_a and text_b, but the data is for single_label"):
-        ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
-
-
-def test_windows():
-    assert classification.windows_of(_options()) is None
-    assert classification.windows_of(_options(long_text="window")) == Windowing(64, 32)
-    narrow = {"long_text": "window", "max_seq_length": 32}
-    assert classification.windows_of(_options(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
-    with pytest.raises(ValueError, match=r"`doc_stride` and `max_windows` require `long_text=window`"):
-        classification.windows_of(_options(doc_stride=4, max_windows=32))
-
-
-def test_windows_with_gaps_are_refused():
-    with pytest.raises(ValueError, match=r"`doc_stride` must be at most 30, .*\. Received: 31; lower `doc_stride`"):
-        classification.windows_of(_options(long_text="window", max_seq_length=32, doc_stride=31))
-
-
-def test_a_trained_model_keeps_its_windows():
-    classification.check_trained(_options(), Windowing(4, 8))
-    classification.check_trained(_options(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
-    with pytest.raises(ValueError, match="a stride of 4 and 8 windows. Received: no windows; omit them"):
-        classification.check_trained(_options(long_text="truncate"), Windowing(4, 8))
-
-
-def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
-    asked = _options(fit_temperature=True, output_dir=str(tmp_path))
-    with pytest.raises(ValueError, match="`fit_temperature` is stored with .* there is none in `output_dir`"):
-        classification.check_trained(asked, None)
-    (tmp_path / "task.json").write_text("{}")
-    classification.check_trained(asked, None)
-
-
-# === Files ===
-
-
-def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_path):
-    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
-    examples = labeled_texts(("gut\u2028so", None), ("b\n", None))
-    classification.write_class_predictions(tmp_path, examples, probabilities, ["no", "yes"])
-    assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
-    lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
-    assert [list(json.loads(line).items()) for line in lines[:-1]] == [
-        [("id", "0"), ("text", "gut\u2028so"), ("label", "yes"), ("probabilities", [0.25, 0.75]),
-         ("labels", ["no", "yes"])],
-        [("id", "1"), ("text", "b\n"), ("label", "no"), ("probabilities", [0.5, 0.5]), ("labels", ["no", "yes"])],
-    ]  # fmt: skip
-    assert lines[-1] == ""
-
-
-def test_predictions_of_pairs(tmp_path):
-    classification.write_class_predictions(tmp_path, labeled_texts(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
-    assert list(json.loads((tmp_path / "predictions_mismatched.jsonl").read_text())) == [
-        "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
-    assert (tmp_path / "test_results_mismatched.tsv").read_text() == "1.0\n"
-
-
-def test_predictions_of_scores(tmp_path):
-    classification.write_class_predictions(
-        tmp_path, labeled_texts(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None
-    )
-    assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
-    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
-    assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}

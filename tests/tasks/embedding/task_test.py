@@ -21,8 +21,8 @@ from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.distillation import DistilledTask
-from bert_tf.tasks.embedding import EmbeddingTask, encode_text_groups
-from bert_tf.tasks.embedding_data import TextGroups
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.embedding_data import TextGroups, encode_text_groups
 from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task, save_task
