@@ -72,7 +72,7 @@ def run_here(name, arguments):
     import keras
 
     text, argv = io.StringIO(), sys.argv
-    policy, verbosity = keras.config.dtype_policy(), logging.get_verbosity()
+    policy, level = keras.config.dtype_policy(), logging.get_absl_logger().level
     handler = logging.get_absl_handler().python_handler
     stream = handler.setStream(text)
     try:
@@ -82,7 +82,7 @@ def run_here(name, arguments):
         handler.setStream(stream or sys.stderr)
         sys.argv = argv
         keras.config.set_dtype_policy(policy)
-        logging.set_verbosity(verbosity)
+        logging.get_absl_logger().setLevel(level)  # 0 if none was set, which the verbosity does not tell from 30
     return {"status": status, "log": text.getvalue()}
 
 

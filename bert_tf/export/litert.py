@@ -29,12 +29,13 @@ from bert_tf.utils.resources import cores
 @contextlib.contextmanager
 def quiet():
     """Suppresses log messages below warnings."""
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.WARNING)
+    logger = logging.get_absl_logger()
+    before = logger.level  # unlike the verbosity, it tells a level that was never set from warnings
+    logger.setLevel("WARNING")
     try:
         yield
     finally:
-        logging.set_verbosity(before)
+        logger.setLevel(before)
 
 
 # === Litert metadata ===

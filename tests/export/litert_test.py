@@ -15,6 +15,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from absl import logging
 
 from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
@@ -37,6 +38,16 @@ ONE_ROW = [name for name in TASKS if name not in REFUSED]
 TOLERANCES = {"float32": 1e-5, "float16": 1e-3, "int8": 5e-2}
 
 LITERT = ExportOptions(export_for="litert")
+
+
+@pytest.mark.parametrize("level", ["NOTSET", "INFO"])
+def test_an_export_leaves_the_log_level(caplog, level):
+    caplog.set_level(level, logger="absl")
+    with litert.quiet():
+        logging.info("hidden")
+    caplog.set_level("INFO")
+    logging.info("seen")
+    assert [record.getMessage() for record in caplog.records] == ["seen"]
 
 
 def interpreter_of(path):

@@ -130,9 +130,10 @@ def log():
     lines = []
     handler = standard_logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
-    logger, level = logging.get_absl_logger(), logging.get_verbosity()
-    logging.set_verbosity(logging.INFO)
+    logger = logging.get_absl_logger()
+    level = logger.level
+    logger.setLevel("INFO")
     logger.addHandler(handler)
     yield lines
     logger.removeHandler(handler)
-    logging.set_verbosity(level)
+    logger.setLevel(level)

@@ -14,7 +14,7 @@ from bert_tf.cli.main import start_program
 def run_program(name: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess:
     """Runs a program with `text` as its standard input; returns its status and what it wrote."""
     stdin, stdout, stderr = io.TextIOWrapper(io.BytesIO(text.encode())), io.StringIO(), io.StringIO()
-    handler, verbosity = logging.get_absl_handler().python_handler, logging.get_verbosity()
+    handler, level = logging.get_absl_handler().python_handler, logging.get_absl_logger().level
     stream, status = handler.setStream(stderr), 0
     try:
         with (
@@ -28,5 +28,5 @@ def run_program(name: str, *arguments: str, text: str = "") -> subprocess.Comple
         status = end.code or 0
     finally:
         handler.setStream(stream or sys.stderr)
-        logging.set_verbosity(verbosity)
+        logging.get_absl_logger().setLevel(level)
     return subprocess.CompletedProcess(arguments, status, stdout.getvalue(), stderr.getvalue())
