@@ -27,7 +27,10 @@ command makes or continues the published table:
         --variants=standard,r_drop,multi_sample,free_lb,smart,layerwise,held_out,lora,lora_plus
 
 To continue, the model and the two directories must have the same names. With --sets=sts-b, cola or rte, it adds that
-dataset.
+dataset. This one is for the tables with all examples:
+
+    python benchmarks/fine_tuning_ideas.py --model=minilm --glue_dir=glue --sst_dir=sst2-tutorial --sets=cola,rte \\
+        --results=benchmarks/results/fine-tuning-ideas-all.jsonl --examples=10000 --variants=standard,layerwise,lora
 """
 
 import dataclasses
