@@ -256,7 +256,11 @@ DEBERTA_NAMES = NameMap(
         *dense("classifier/dense", "pooler.dense"),
         *head("classifier", "classifier"),
     ),
-    left_out=("deberta.embeddings.position_ids",),
+    left_out=(
+        "deberta.embeddings.position_ids",
+        # Left in files of version 3 by its pretraining, where the discriminator added them to the generator's tables.
+        *(f"deberta.embeddings.{table}_embeddings._weight" for table in ("word", "position")),
+    ),
     twins=decoder("cls.predictions.decoder"),
     prefix="deberta.",  # DebertaV2Model saves without it
     without_prefix=("embeddings.", "encoder."),

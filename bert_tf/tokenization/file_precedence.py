@@ -24,7 +24,7 @@ from bert_tf.tokenization.tokenizer_config import (
 )
 from bert_tf.tokenization.tokenizer_json import WholeFile, is_tokenizer_json, read_whole
 
-_OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class
+_OF_NO_MODEL = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class
 
 
 def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLike | None) -> str:

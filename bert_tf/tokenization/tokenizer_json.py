@@ -328,6 +328,12 @@ def _unigram(path, values):
         left = left[len(types) :] if found[name] else left
     if left and left[0]["type"] == "Precompiled":
         blob, left = _character_map(path, left[0]), left[1:]
+    if {"type": "NFC"} in left:
+        raise ValueError(
+            f"{path}: the normalizer must have the model's character map. Received: NFC instead, as in DeBERTa's "
+            "tokenizers saved by Transformers 5, which is not supported. To tokenize texts as Transformers 4 does, "
+            "delete this file and copy the spm.model of the published model into its directory."
+        )
     if left:
         known = "Replace (of `` and '' by \"), NFKD with StripAccents, Lowercase, Precompiled"
         raise _refusal(path, "the steps of normalizer", f"among {known}, in this order", left[0])

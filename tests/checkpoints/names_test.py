@@ -170,6 +170,9 @@ def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
     assert (found.known, found.left_out, found.unknown) == (
         {"cls/replaced_tokens/output_bias": "mask_predictions.classifer.bias"}, [positions], []
     )  # fmt: skip
+    added = [f"deberta.embeddings.{table}_embeddings._weight" for table in ("position", "word")]
+    found = name_map.sort([*added, "deberta.embeddings.word_embeddings.weight"])
+    assert (list(found.known), found.left_out, found.unknown) == (["bert/embeddings/word_embeddings"], added, [])
 
 
 # DistilBERT and DeBERTa have no such segments, and ModernBERT no such buffers.
