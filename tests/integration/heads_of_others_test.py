@@ -72,6 +72,7 @@ def test_names_of_labels(tmp_path):
     assert read_labels(tmp_path, _config()) == ["LABEL_0", "LABEL_1"]
     assert read_labels(tmp_path, _config("ForTokenClassification", num_labels=3)) == ["LABEL_0", "LABEL_1", "LABEL_2"]
     assert read_labels(tmp_path, _config(num_labels=3, id2label={"0": "a", "1": "b"})) == ["a", "b"]
+    assert read_labels(tmp_path, _config(id2label={"0": 0, "1": 10, "2": True})) == ["0", "10", "True"]
     assert read_labels(tmp_path, _config("Model")) is None and read_labels(tmp_path, EncoderConfig(9)) is None
     assert read_labels(tmp_path, _config(num_labels=1)) is None
     assert problem_of(_config(num_labels=1), None) == "regression"
