@@ -229,7 +229,9 @@ def predictors(exported):
 
 def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
     encoder = str(tiny.checkpoint(tmp_path / "encoder"))
-    (tmp_path / "empty").mkdir()
+    for name in ("empty", "gliner"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "gliner" / "gliner_config.json").write_text("{}", encoding="utf-8")
     for call, message in [
         (lambda: classify("a", batch_size=0), "`batch_size` must be a whole number from 1 up. Received: 0."),
         (lambda: classify("a", batch_size="8"), "`batch_size` must be a whole number"),
@@ -237,6 +239,8 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
         (lambda: bert_tf.Predictor("bert-base-uncased"), "is the name of a published checkpoint"),
         (lambda: bert_tf.Predictor(tmp_path / "empty"), "`path` must be a directory with saved_model.pb, with numbered "
          "versions of it, or with a trained model (bert_config.json or config.json); got"),
+        (lambda: bert_tf.Predictor(tmp_path / "gliner"), "GLiNER models, which find entities of any named type, are "
+         "not supported. Received"),
         (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
         (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
         (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for Hugging Face text "
