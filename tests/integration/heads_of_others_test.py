@@ -65,6 +65,9 @@ def test_the_scheme_of_tags(labels, scheme):
     assert tags_of_others(config, None) is None and tags_of_others(_config(), labels) is None
     with pytest.raises(ValueError, match="id2label of the model .* Received the unknown tag 'NOUN'"):
         tags_of_others(config, ["NOUN"])
+    with pytest.raises(ValueError, match="change it to 'I-NOUN' in id2label of the model's config.json, do the same"):
+        tags_of_others(config, ["O", "NOUN"])
+    assert tags_of_others(config, ["O", "I-NOUN"])[1] == "iob1"
 
 
 def test_names_of_labels(tmp_path):
