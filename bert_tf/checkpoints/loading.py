@@ -371,6 +371,7 @@ def default_labels(number: int) -> list[str]:
 def _labels_in(names, directory):
     """Returns the labels of `id2label`, for the numbers from 0 up."""
     labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else [None]
+    labels = [str(label) if isinstance(label, int) else label for label in labels]  # {"0": 0, "1": 1}
     wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
     if wrong:
         raise ValueError(

@@ -35,6 +35,7 @@ from bert_tf.models.sentence_transformers_files import (
     folders,
     pooling_settings,
     reranker_length,
+    tokenizer_length,
 )
 from bert_tf.utils.json_files import read_json
 
@@ -321,10 +322,20 @@ def write_tokenizer(directory: str, model: ModelArrays):
     path = os.path.join(directory, "tokenizer_config.json")
     special = tokenizer.special_tokens
     inputs = ["input_ids", *(["token_type_ids"] if model.config.type_vocab_size else []), "attention_mask"]
-    settings = {**special, "model_max_length": model.config.max_length, "model_input_names": inputs}
+    settings = {**special, "model_max_length": _length_of(model), "model_input_names": inputs}
     written = read_json(path) if os.path.exists(path) else {}
     write_json(path, {**settings, **written})
     write_json(os.path.join(directory, "special_tokens_map.json"), special)
+
+
+def _length_of(model):
+    """Returns the maximum length of the source's tokenizer, if it states one that the model supports.
+
+    sentence-transformers from 5.7 on states the length of an embedder only there.
+    """
+    longest = model.config.max_length
+    stated = tokenizer_length(model.source_dir) if model.source_dir else None
+    return stated if stated and 0 < stated < longest else longest
 
 
 # === sentence-transformers ===

@@ -27,6 +27,7 @@ from bert_tf.utils.text_lists import text_list
 
 
 MASKED_LM_HEAD = "cls/predictions/output_bias"
+_DISCRIMINATOR_HEAD = "cls/replaced_tokens/output_bias"
 
 
 def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
@@ -37,13 +38,20 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
         vocab_file, do_lower_case: None: as found next to the checkpoint.
 
     Raises:
-        ValueError: there is no such checkpoint, it has no such head, or its files do not match.
+        ValueError: there is no such checkpoint, it has no such head, it is a discriminator, or its files do not match.
     """
     checkpoint = open_checkpoint(path)
     if MASKED_LM_HEAD not in checkpoint.names:
         raise ValueError(
             f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
             f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
+        )
+    if _DISCRIMINATOR_HEAD in checkpoint.names:  # DeBERTa-v3's releases also have a masked-LM head, of no use with it
+        raise ValueError(
+            f"A model trained to predict masked tokens is required. {checkpoint.path} is a discriminator: it has a "
+            f"head for replaced tokens ({_DISCRIMINATOR_HEAD}; in Hugging Face's DeBERTa-v3, mask_predictions), and "
+            "its masked-LM head was not trained with its encoder. Use the generator published with it: save "
+            "`pytorch_model.generator.bin` as described in docs/concepts/model_families.md."
         )
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
 

@@ -89,6 +89,7 @@ def _check_buckets(buckets, most):
 TASK_FILE = "task.json"
 INPUT_POSITIONS, DECODER_POSITIONS = "bert/embeddings/position_embeddings", "cls/predictions/position_embeddings"
 CONFIG_FILES = ("bert_config.json", "config.json")
+_GLINER_FILE = "gliner_config.json"
 # Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
 OF_TRANSFORMERS = ("architectures", "transformers_version")
 
@@ -97,15 +98,25 @@ def find_config_file(path: str) -> str:
     """Returns the file at `path`, or the first of CONFIG_FILES in the directory `path`.
 
     Raises:
-        ValueError: the directory contains none of them.
+        ValueError: the directory contains none of them, or a GLiNER model.
     """
     if not os.path.isdir(path):
         return path
+    check_not_gliner(path)
     for name in CONFIG_FILES:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
     there = sorted(os.listdir(path))[:20]
     raise ValueError(f"No configuration file in {path}: expected {' or '.join(CONFIG_FILES)}. It contains {there}.")
+
+
+def check_not_gliner(directory: str):
+    """Raises ValueError if a directory contains a GLiNER model, whose layers after the encoder are not supported."""
+    if os.path.exists(os.path.join(directory, _GLINER_FILE)):
+        raise ValueError(
+            f"GLiNER models, which find entities of any named type, are not supported. Received {directory}, which "
+            f"contains {_GLINER_FILE}; use a model for token classification, or train one with `bert-tf run_tagger`."
+        )
 
 
 def read_config_file(path: str) -> dict[str, Any]:

@@ -143,6 +143,12 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     return PoolingConfig(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
 
 
+def is_sparse_encoder(directory: str) -> bool:
+    """Returns whether a directory is one of a SparseEncoder, such as SPLADE: a masked LM and modules of its own."""
+    path = os.path.join(directory, PROMPTS)
+    return os.path.exists(path) and _read(path).get("model_type") == "SparseEncoder"
+
+
 @functools.cache
 def warn_of_similarity(path: str, similarity: str, normalize: bool):
     """Logs, once per model, that bert_tf does not use the similarity function in its files.

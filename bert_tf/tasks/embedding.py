@@ -24,6 +24,7 @@ from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, 
 from bert_tf.models.sentence_transformers_files import (
     PROMPT_NAMES,
     PoolingConfig,
+    is_sparse_encoder,
     read_recipe,
     warn_of_other_prompts,
     warn_of_similarity,
@@ -215,6 +216,13 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def from_foreign_model(cls, directory, model):
+        if is_sparse_encoder(directory):
+            logging.warning(
+                "%s is a SparseEncoder of sentence-transformers, whose sparse embeddings are not supported. Only its "
+                "encoder and its head are used.",
+                directory,
+            )
+            return None
         recipe = read_recipe(directory)
         if recipe is None:
             return None

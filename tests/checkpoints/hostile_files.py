@@ -315,7 +315,7 @@ CASES = {
     "a family that is a list": (CONFIG, _config('"model_type": [[]]'), r"model_type must be one of .*: \[\[\]\]"),
     "labels that are a number": (CONFIG, _config('"id2label": 5'), r"id2label .* must name .* Received: 5; correct it"),
     "labels with a gap": (CONFIG, _config('"id2label": {"0": "a", "2": "b"}'), "must name every number from 0 up"),
-    "labels that are numbers": (CONFIG, _config('"id2label": {"0": 0, "1": 1}'), "must name every number from 0 up"),
+    "labels that are fractions": (CONFIG, _config('"id2label": {"0": 0.5}'), "must name every number from 0 up"),
     "a list of labels": (CONFIG, _config('"id2label": ["a", "b"]'), "must name every number from 0 up"),
     # Vocabularies and what lies beside them.
     "a piece of 258 bytes": (VOCAB, _vocab("好" * 86), "at most 256 bytes.* in line 29 of .*, one of 258"),

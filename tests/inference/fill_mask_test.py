@@ -1,5 +1,6 @@
 """Fill in the blank: the program, what it refuses, and a real trained head against torch."""
 
+import dataclasses
 import io
 import json
 import os
@@ -12,10 +13,12 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import save_file
 
-from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints import name_maps, writers
 from bert_tf.cli import main
 from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
+from bert_tf.inference.score_text import TextScorer
 from tests import parity, tiny
+from tests.export.conversion import models
 
 GOLDENS = parity.GOLDENS
 # Variable parts of two antibodies, trastuzumab and adalimumab: heavy and light chain of each.
@@ -121,6 +124,17 @@ def test_a_model_without_the_head_is_refused(tmp_path):
     tiny.checkpoint(tmp_path)
     with pytest.raises(ValueError, match=r"masked-LM head is required .cls/pred.*bert_model\.ckpt has none"):
         Filler(tmp_path)
+
+
+def test_a_discriminator_is_refused(tmp_path):
+    """microsoft/deberta-v3-* hold the discriminator with its head, and a masked-LM head that is not of this encoder."""
+    model, lm = models.model("deberta", "discriminator"), models.model("deberta", "masked_lm")
+    heads = {path: array for path, array in lm.arrays.items() if path.startswith("cls/")}
+    writers.write_model(tmp_path, "bert_tf", dataclasses.replace(model, arrays={**model.arrays, **heads}))
+    message = r"model\.ckpt-0 is a discriminator: it has a head for replaced tokens .*`pytorch_model\.generator\.bin`"
+    for opened in (Filler, TextScorer):
+        with pytest.raises(ValueError, match=message):
+            opened(tmp_path)
 
 
 def test_minilm_has_no_head(minilm):

@@ -4,16 +4,19 @@ import concurrent.futures
 import functools
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.results import split_answer
+from bert_tf.tasks.registry import stated_task
 from tests import run_cases, sentence_folders, tiny
 from tests.export import models
 from tests.fake_pandas import DataFrame, Series
@@ -103,6 +106,18 @@ def test_a_sentence_transformers_folder(tmp_path):
     folder = sentence_folders.write(tiny.checkpoint(tmp_path / "model"))
     vectors = [answer["embedding"] for answer in bert_tf.Predictor(folder)(TEXTS)]
     np.testing.assert_allclose(vectors, bert_tf.SentenceEncoder(folder)(TEXTS), atol=1e-6)
+
+
+def test_a_sparse_encoder_is_a_masked_lm(pretrained, tmp_path, caplog):
+    shutil.copytree(pretrained, tmp_path / "splade")
+    kinds = (("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling"))
+    folder = sentence_folders.write(
+        tmp_path / "splade", kinds, config_sentence_transformers={"model_type": "SparseEncoder"}
+    )
+    assert stated_task(folder, load_description([folder])) is None
+    assert "splade is a SparseEncoder of sentence-transformers, whose sparse embeddings are not" in caplog.text
+    with pytest.raises(ValueError, match="must begin with a Transformer and a Pooling. Received: MLMTransformer Spl"):
+        bert_tf.SentenceEncoder(folder)
 
 
 def test_one_text_has_one_answer_and_many_keep_their_order(classify):
@@ -214,7 +229,9 @@ def predictors(exported):
 
 def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
     encoder = str(tiny.checkpoint(tmp_path / "encoder"))
-    (tmp_path / "empty").mkdir()
+    for name in ("empty", "gliner"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "gliner" / "gliner_config.json").write_text("{}", encoding="utf-8")
     for call, message in [
         (lambda: classify("a", batch_size=0), "`batch_size` must be a whole number from 1 up. Received: 0."),
         (lambda: classify("a", batch_size="8"), "`batch_size` must be a whole number"),
@@ -222,6 +239,8 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
         (lambda: bert_tf.Predictor("bert-base-uncased"), "is the name of a published checkpoint"),
         (lambda: bert_tf.Predictor(tmp_path / "empty"), "`path` must be a directory with saved_model.pb, with numbered "
          "versions of it, or with a trained model (bert_config.json or config.json); got"),
+        (lambda: bert_tf.Predictor(tmp_path / "gliner"), "GLiNER models, which find entities of any named type, are "
+         "not supported. Received"),
         (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
         (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
         (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for Hugging Face text "

@@ -65,6 +65,9 @@ def test_the_scheme_of_tags(labels, scheme):
     assert tags_of_others(config, None) is None and tags_of_others(_config(), labels) is None
     with pytest.raises(ValueError, match="id2label of the model .* Received the unknown tag 'NOUN'"):
         tags_of_others(config, ["NOUN"])
+    with pytest.raises(ValueError, match="change it to 'I-NOUN' in id2label of the model's config.json, do the same"):
+        tags_of_others(config, ["O", "NOUN"])
+    assert tags_of_others(config, ["O", "I-NOUN"])[1] == "iob1"
 
 
 def test_names_of_labels(tmp_path):
@@ -72,6 +75,7 @@ def test_names_of_labels(tmp_path):
     assert read_labels(tmp_path, _config()) == ["LABEL_0", "LABEL_1"]
     assert read_labels(tmp_path, _config("ForTokenClassification", num_labels=3)) == ["LABEL_0", "LABEL_1", "LABEL_2"]
     assert read_labels(tmp_path, _config(num_labels=3, id2label={"0": "a", "1": "b"})) == ["a", "b"]
+    assert read_labels(tmp_path, _config(id2label={"0": 0, "1": 10, "2": True})) == ["0", "10", "True"]
     assert read_labels(tmp_path, _config("Model")) is None and read_labels(tmp_path, EncoderConfig(9)) is None
     assert read_labels(tmp_path, _config(num_labels=1)) is None
     assert problem_of(_config(num_labels=1), None) == "regression"

@@ -170,6 +170,9 @@ def test_no_file(tmp_path):
     message = r"expected bert_config.json or config.json. It contains \['vocab.txt'\]\.$"
     with pytest.raises(ValueError, match=message):
         EncoderConfig.load(tmp_path)
+    (tmp_path / "gliner_config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="GLiNER models.* are not supported. Received .*gliner_config.json; use a mod"):
+        EncoderConfig.load(tmp_path)
 
 
 def test_new_settings_are_written_where_they_differ_from_berts():

@@ -213,6 +213,23 @@ def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
         convert_model(tmp_path / "st", tmp_path / "no", "sentence_transformers")
 
 
+@pytest.mark.parametrize("form", ["sentence_transformers", "huggingface"])
+@pytest.mark.parametrize(("stated", "length"), [(7, 7), (10**30, 20), (500, 20), (0, 20)])
+def test_a_length_that_only_the_tokenizer_states_is_kept(form, stated, length, tmp_path):
+    """As sentence-transformers from 5.7 on writes an embedder: without max_seq_length in sentence_bert_config.json."""
+    folder, target = tmp_path / "st", tmp_path / "again"
+    folder.mkdir()
+    writers.write_model(folder, "sentence_transformers", models.model("bert", "encoder"))
+    (folder / "sentence_bert_config.json").write_text('{"transformer_task": "feature-extraction"}', encoding="utf-8")
+    file = folder / "tokenizer_config.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(values | {"model_max_length": stated}), encoding="utf-8")
+    target.mkdir()
+    model = dataclasses.replace(models.model("bert", "encoder"), source_dir=str(folder))
+    writers.write_model(target, form, model)
+    assert json.loads((target / "tokenizer_config.json").read_text(encoding="utf-8"))["model_max_length"] == length
+
+
 def test_what_is_there_is_replaced_only_when_that_is_said(source, tmp_path):
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "mine.txt").write_text("mine", encoding="utf-8")
