@@ -233,8 +233,13 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
 SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"}
 
 
-@pytest.mark.parametrize("split", [None, SPLIT])
-def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, folder):
+@pytest.mark.parametrize(
+    "split, said",
+    [(None, {"tokenizer_class": "PreTrainedTokenizerFast"}), (SPLIT, {"tokenizer_class": "PreTrainedTokenizerFast"}),
+     (SPLIT, {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}),
+     (SPLIT, {"tokenizer_class": "GemmaTokenizerFast", "add_bos_token": True})],
+)  # fmt: skip
+def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, said, folder):
     """As tokenizers writes Gemma's tokenizer, which mmBERT has."""
     special = [{"id": i, "content": token, "special": True} for i, token in enumerate(("<pad>", "<eos>", "<bos>"))]
     vocab = {token["content"]: token["id"] for token in special} | {"<0x00>": 3, "\u2581": 4, "a": 5, "\u2581a": 6}
@@ -246,7 +251,7 @@ def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, folder):
              "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
              "vocab": vocab, "merges": [["\u2581", "a"]]}  # fmt: skip
     copy = folder(
-        "5/roberta", {"tokenizer_class": "PreTrainedTokenizerFast"}, model=model, added_tokens=special,
+        "5/roberta", said, model=model, added_tokens=special,
         normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}, pre_tokenizer=split,
         post_processor=wrapped, decoder={"type": "Sequence", "decoders": [*decoders, {"type": "Fuse"}]},
     )  # fmt: skip
