@@ -155,10 +155,13 @@ class BaseTokenizer(tf.Module):
         """
         directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = read_config(directory)
+        file = tokenizer_json.find_tokenizer_json(directory, vocab_file)
+        whole = tokenizer_json.read_whole(file, cls.KIND) if file else None
+        family, template = cls._owner(directory, config, family, template or family.template, whole)
         settings = cls._check_settings(directory, config, do_lower_case, family)
         template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-            whole, source = tokenizer_json.read_whole(file, cls.KIND), os.path.dirname(file)
+        if whole:
+            source = os.path.dirname(whole.path)
             whole.check_template(template, file_precedence.counts_alone(config))
             tokenizer = cls._from_tokenizer_json(whole, directory, do_lower_case, template, settings)
         else:
@@ -168,6 +171,13 @@ class BaseTokenizer(tf.Module):
         own = tokenizer._vocabulary
         tokenizer._take_added_tokens(read_added_tokens(source, own.tokens, own.id_of, tokenizer._special()))
         return tokenizer
+
+    @classmethod
+    def _owner(
+        cls, directory: str, config: Mapping[str, Any], family: Family, template: InputTemplate, whole: WholeFile | None
+    ) -> tuple[Family, InputTemplate]:
+        """Returns the family whose settings of this tokenizer apply, and the model's template with them."""
+        return family, template
 
     @classmethod
     def _check_settings(

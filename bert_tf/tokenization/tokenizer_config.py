@@ -293,13 +293,49 @@ def _refuse_foreign_settings(path, config, do_lower_case):
 # === Special tokens ===
 
 
+def family_of_tokenizer(
+    path: str,
+    config: Mapping[str, Any],
+    kind: str,
+    family: Family,
+    template: InputTemplate,
+    layout: tuple[list, list] | None,
+) -> tuple[Family, InputTemplate]:
+    """Returns the family whose tokenizer a model has, and the model's template with it.
+
+    It is the model's family unless the special tokens in tokenizer.json, or else the tokenizer's class, are those of
+    another: intfloat/multilingual-e5-small is a BERT model with XLM-RoBERTa's tokenizer.
+
+    Args:
+        path: path of tokenizer_config.json; config.json next to it may name the tokenizer's class.
+        config: contents of the file.
+        kind: key of CLASSES.
+        family: the model family.
+        template: the model's template.
+        layout: special tokens and segments in tokenizer.json, as in `WholeFile`. If None, there are none.
+    """
+    name = str(_class_named(path, config)[0]).removesuffix("Fast")
+    found = [tuple(token for token, _ in row if token not in ("$A", "$B")) for row in layout or ()]
+
+    def is_owner(other):
+        theirs, own_class = other.template, other.tokenizing.get("tokenizer_class")
+        if other.tokenizer != kind or own_class is None or theirs.pieces(2) == template.pieces(2):
+            return False
+        return found == [theirs.pieces(1), theirs.pieces(2)] if found else name == own_class
+
+    owner = next(filter(is_owner, families.FAMILIES.values()), None)
+    if owner is None or kind == family.tokenizer:
+        return family, template
+    return owner, dataclasses.replace(owner.template, segments=template.segments)
+
+
 def with_special_tokens(
     directory: str | os.PathLike, config: Mapping[str, Any], kind: str, family: Family, template: InputTemplate | None
 ) -> InputTemplate:
     """Returns the input template with the special tokens named in a directory's files.
 
     A tokenizer that is not the family's own has the template of its class in Transformers: WordPiece has BERT's (as in
-    klue/roberta), byte-level BPE RoBERTa's.
+    klue/roberta), byte-level BPE RoBERTa's. `family_of_tokenizer` gives that of unigram.
 
     Args:
         directory: the directory, which may hold special_tokens_map.json.
@@ -332,7 +368,7 @@ _FIELDS = {"pad_token": "pad", "unk_token": "unknown", "mask_token": "mask"}
 
 def _of_kind(kind, family, template):
     """Returns the template of the kind of tokenizer if it is not the family's own."""
-    if kind == family.tokenizer or kind == "unigram":  # whose classes differ in their templates
+    if kind == family.tokenizer or kind == "unigram":
         return template
     own = families.with_tokenizer(kind).template
     if own.pieces(2) == template.pieces(2):

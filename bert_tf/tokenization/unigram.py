@@ -22,6 +22,7 @@ from bert_tf.tokenization.tokenizer_config import (
     CONFIG_FILE,
     case_setting,
     check_tokenizer_config,
+    family_of_tokenizer,
     without_unread_case,
 )
 from bert_tf.tokenization.tokenizer_json import METASPACE
@@ -140,6 +141,11 @@ class UnigramTokenizer(BaseTokenizer):
         with tf.init_scope(), tf.device("CPU:0"):
             self._ids, self._words = tf.constant(ids), _word_splitter(model, self.vocab_file)
         self._take_added_tokens(added_tokens)
+
+    @classmethod
+    def _owner(cls, directory, config, family, template, whole):
+        path = os.path.join(directory, CONFIG_FILE)
+        return family_of_tokenizer(path, config, cls.KIND, family, template, whole.layout if whole else None)
 
     @classmethod
     def _check_settings(cls, directory, config, do_lower_case, family):

@@ -1,5 +1,6 @@
 """Folders with tokenizer.json and tokenizer_config.json alone, as Transformers writes them: ids and refusals."""
 
+import dataclasses
 import functools
 import json
 import logging
@@ -25,6 +26,7 @@ NAMES = ("5/bert", "5/bert-cased", "5/roberta", "5/albert", "5/xlm-roberta", "4/
 KINDS = {"bert": Tokenizer, "roberta": ByteBpeTokenizer, "albert": UnigramTokenizer, "xlm-roberta": UnigramTokenizer}
 # SentencePiece's control pieces in a text, which stay text here; Hugging Face's unigram model finds them.
 LITERALS = "<s> a </s> <mask>"
+BERTS_TEMPLATE = dataclasses.replace(families.family("bert").template, segments=2)
 
 
 def _read(folder, model_type, do_lower_case=None, vocab_file=None):
@@ -111,6 +113,46 @@ def test_a_model_of_sentencepiece_is_written_as_its_own_readers_expect_it(folder
     other.save(tmp_path / "other")
     assert sorted(os.listdir(tmp_path / "other")) == ["tokenizer.json", "tokenizer.model", "tokenizer_config.json"]
     assert _read(tmp_path / "other", "xlm-roberta").vocab == other.vocab
+
+
+@pytest.mark.parametrize(
+    "config, settings",
+    [("tokenizer_config.json", {"tokenizer_class": "XLMRobertaTokenizerFast"}),
+     ("config.json", {"tokenizer_class": "XLMRobertaTokenizer"}),
+     ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": True}), (None, {})],
+)  # fmt: skip
+def test_a_bert_with_the_tokenizer_of_xlm_roberta(config, settings, folder, tmp_path):
+    """As multilingual-e5-small, Multilingual-MiniLM-L12-H384 and paraphrase-multilingual-MiniLM-L12-v2."""
+    copy = folder("5/xlm-roberta", None)
+    (copy / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    if config:
+        (copy / config).write_text(json.dumps({"model_type": "bert"} | settings), encoding="utf-8")
+    expected = json.loads((WHOLE / "5/xlm-roberta" / "rows.json").read_text(encoding="utf-8"))
+    _read(copy, "bert").save(tmp_path / "saved")
+    shutil.copy(copy / "config.json", tmp_path / "saved")
+    shutil.copytree(tmp_path / "saved", tmp_path / "model")
+    os.remove(tmp_path / "model" / "tokenizer.json")
+    for path in (copy, tmp_path / "saved", tmp_path / "model"):
+        tokenizer = read_tokenizer(path, families.family("bert"), BERTS_TEMPLATE)
+        assert (tokenizer.template.segments, tokenizer.pad_id, tokenizer.mask_id) == (2, 1, 300)
+        ids = tokenizer.tokenize(expected["texts"][:11])
+        assert tokenizer.pack(ids[:10])["input_ids"].to_list() == [[0, *row, 2] for row in expected["ids"][:10]]
+        assert not tokenizer.pack(ids)["segment_ids"].flat_values.numpy().any()
+        rows = tokenizer.pack(ids[:10], ids[1:])
+        assert [list(row) for row in zip(rows["input_ids"].to_list(), rows["segment_ids"].to_list(), strict=True)] == (
+            expected["pairs"]
+        )
+        assert not tokenizer.do_lower_case  # which only other classes read from tokenizer_config.json
+
+
+def test_only_the_tokenizer_of_xlm_roberta_has_its_special_tokens_in_a_bert(folder):
+    albert = folder("5/albert", {"tokenizer_class": "XLMRobertaTokenizer"})
+    assert _read(albert, "bert").template.pieces(2) == ("[CLS]", "[SEP]", "[SEP]")  # as in tokenizer.json
+    layout = {"post_processor__pair__2__SpecialToken__type_id": 1}
+    with pytest.raises(ValueError, match=r"<s> \$A </s> </s> \$B </s> for two\. Received: .* </s>:1 </s> \$B </s>;"):
+        read_tokenizer(folder("5/xlm-roberta", **layout), families.family("bert"), BERTS_TEMPLATE)
+    with pytest.raises(ValueError, match=r"tokenizer_class must be XLMRobertaTokenizer, .* 'AlbertTokenizer'"):
+        _read(folder("5/xlm-roberta", {"tokenizer_class": "AlbertTokenizer"}), "bert")
 
 
 def test_the_longest_word_is_the_files(folder):
@@ -234,8 +276,13 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
 SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"}
 
 
-@pytest.mark.parametrize("split", [None, SPLIT])
-def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, folder):
+@pytest.mark.parametrize(
+    "split, said",
+    [(None, {"tokenizer_class": "PreTrainedTokenizerFast"}), (SPLIT, {"tokenizer_class": "PreTrainedTokenizerFast"}),
+     (SPLIT, {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}),
+     (SPLIT, {"tokenizer_class": "GemmaTokenizerFast", "add_bos_token": True})],
+)  # fmt: skip
+def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, said, folder):
     """As tokenizers writes Gemma's tokenizer, which mmBERT has."""
     special = [{"id": i, "content": token, "special": True} for i, token in enumerate(("<pad>", "<eos>", "<bos>"))]
     vocab = {token["content"]: token["id"] for token in special} | {"<0x00>": 3, "\u2581": 4, "a": 5, "\u2581a": 6}
@@ -247,7 +294,7 @@ def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, folder):
              "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
              "vocab": vocab, "merges": [["\u2581", "a"]]}  # fmt: skip
     copy = folder(
-        "5/roberta", {"tokenizer_class": "PreTrainedTokenizerFast"}, model=model, added_tokens=special,
+        "5/roberta", said, model=model, added_tokens=special,
         normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}, pre_tokenizer=split,
         post_processor=wrapped, decoder={"type": "Sequence", "decoders": [*decoders, {"type": "Fuse"}]},
     )  # fmt: skip

@@ -14,9 +14,14 @@ from bert_tf.checkpoints import tf1, writers
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion import round_trip
 from bert_tf.export.conversion.convert import convert_model
+from bert_tf.models import families
+from bert_tf.models.config import template_for
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.utils.files import whole_directory
+from tests import parity
 from tests.export.conversion import models
 
+XLM_ROBERTA = parity.GOLDENS / "tokenizers" / "whole" / "5" / "xlm-roberta"
 NOISE = {"bert/pooler/dense/kernel/adam_m": np.ones((12, 12), np.float32), "global_step": np.int64(7),
          "training/seed": np.int32(3)}  # fmt: skip
 
@@ -325,3 +330,26 @@ def test_a_directory_is_whole_or_not_there(tmp_path):
     with pytest.raises(RuntimeError), whole_directory(tmp_path / "old", replace=True):
         raise RuntimeError
     assert [path.name for path in tmp_path.rglob("*")] == ["old", "file"]
+
+
+def test_a_bert_with_the_tokenizer_of_xlm_roberta(tmp_path):
+    """As intfloat/multilingual-e5-small: the folder that is written is read with the same special tokens."""
+    made = models.model("bert", "text")
+    tokenizer = read_tokenizer(str(XLM_ROBERTA), families.family("bert"), template_for(made.config))
+    config = dataclasses.replace(made.config, vocab_size=tokenizer.vocab_size)
+    made = dataclasses.replace(made, config=config, arrays=models.arrays(config, "text"), tokenizer=tokenizer)
+    (tmp_path / "from").mkdir()
+    writers.write_model(tmp_path / "from", "bert_tf", made)
+    bert = bert_tf.load(tmp_path / "from")
+    bert_tf.save(bert, tmp_path / "to", "huggingface")
+    again = bert_tf.load(tmp_path / "to")
+    said = json.loads((tmp_path / "to" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert said["tokenizer_class"] == "XLMRobertaTokenizer" and said["cls_token"] == "<s>"
+    assert (tmp_path / "to" / "sentencepiece.bpe.model").is_file()
+    for each in (bert, again):
+        assert each.tokenizer.template == tokenizer.template and each.tokenizer.template.segments == 2
+        pair = each.tokenizer(["the sea"], ["the"], 12)
+        assert pair["input_ids"].numpy().tolist() == tokenizer(["the sea"], ["the"], 12)["input_ids"].numpy().tolist()
+        assert [tokenizer.vocab[i] for i in pair["input_ids"].numpy()[0]].count("</s>") == 3
+        assert not pair["segment_ids"].numpy().any()
+    np.testing.assert_array_equal(again.features(["the sea"]), bert.features(["the sea"]))
