@@ -26,11 +26,12 @@ command makes or continues the published table:
         --results=benchmarks/results/fine-tuning-ideas.jsonl --examples=1000 --eval_examples=1000 --max_seq_length=64 \\
         --variants=standard,r_drop,multi_sample,free_lb,smart,layerwise,held_out,lora,lora_plus
 
-To continue, the model and the two directories must have the same names. With --sets=sts-b, cola or rte, it adds that
-dataset. This one is for the tables with all examples:
+With --sets=sts-b, cola or rte, it adds that dataset. This one is for the tables with all examples:
 
     python benchmarks/fine_tuning_ideas.py --model=minilm --glue_dir=glue --sst_dir=sst2-tutorial --sets=cola,rte \\
         --results=benchmarks/results/fine-tuning-ideas-all.jsonl --examples=10000 --variants=standard,layerwise,lora
+
+To continue, the model and the two directories must have the same names.
 """
 
 import dataclasses
