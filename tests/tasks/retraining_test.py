@@ -71,8 +71,9 @@ def _check_rows(old, head, fresh, rows):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"problem": "multi_label"}, {"lstm_units": 4}, {"config": tiny.config(classifier_act="tanh")},
-     {"config": tiny.config(lora=Lora(2, 4.0))}],
+    [{}, {"problem": "multi_label"}, {"lstm_units": 4},
+     pytest.param({"config": tiny.config(classifier_act="tanh")}, marks=pytest.mark.slow),
+     pytest.param({"config": tiny.config(lora=Lora(2, 4.0))}, marks=pytest.mark.slow)],
     ids=["single", "several", "BiLSTM", "transform", "LoRA"],
 )  # fmt: skip
 def test_rows_follow_their_labels(tmp_path, caplog, options):
@@ -145,7 +146,8 @@ BIOES = ["B-X", "E-X", "I-X", "O", "S-X"]
         (TaggingTask(CONFIG, ["B-X", "O"]), None, _classifier(["B-X", "O"]), "it was trained for tagging"),
         (TaggingTask(CONFIG, BIOES), "ForTokenClassification", TaggingTask(CONFIG, ["B-X", "I-X", "O"]),
          "its tags are in the scheme bioes, and new tags are in iob2"),
-        (_classifier(OLD, lstm_units=4), None, _classifier(OLD), "its head has other layers"),
+        pytest.param(_classifier(OLD, lstm_units=4), None, _classifier(OLD), "its head has other layers",
+                     marks=pytest.mark.slow),
         pytest.param(_classifier(OLD, lstm_units=4), None, _classifier(OLD, lstm_units=5), "its head has other layers",
                      marks=pytest.mark.slow),
         pytest.param(_classifier(OLD), None, _classifier(OLD, lstm_units=4), "its head has other layers",

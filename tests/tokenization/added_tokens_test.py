@@ -205,6 +205,7 @@ def test_tf_data_finds_them(name):
     assert [row for batch in batches for row in batch.to_list()] == [ids for ids, _ in golden()[name]]
 
 
+@pytest.mark.slow
 def test_a_saved_model_finds_them_and_without_them_nothing_is_looked_for(tmp_path):
     texts, specs = golden()["texts"][:40], [tf.TensorSpec([None], tf.string)]
     kinds = []

@@ -62,23 +62,28 @@ def _arithmetic(kind, encoder, features):
     return RangedInt8(_ranges(encoder, features)) if kind == "ranged" else Int8() if kind == "int8" else Floats(kind)
 
 
+MORE = (
+    {"classifier_pooling": "mean"},
+    {"norm_first": True, "hidden_act": "relu"},
+    {"first_position": 2, "max_position_embeddings": 12, "type_vocab_size": 0, "has_pooler": False},
+    {"task_type_vocab_size": 3, "pruned_heads": {0: [1]}},
+    {"lora": Lora(2, 4.0, ("query", "value", "output"))},
+    {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
+    {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
+)
+
+
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(
     "changes",
     [
         {},
         {"is_decoder": True},
-        {"classifier_pooling": "mean"},
-        {"norm_first": True, "hidden_act": "relu"},
-        {"first_position": 2, "max_position_embeddings": 12, "type_vocab_size": 0, "has_pooler": False},
         {"num_hidden_layers": 3, "num_hidden_groups": 1, "embedding_size": 6},
-        {"task_type_vocab_size": 3, "pruned_heads": {0: [1]}},
-        {"lora": Lora(2, 4.0, ("query", "value", "output"))},
-        {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
         MODERN,
         DISENTANGLED,
-        {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
         {"conv_kernel_size": 3, "conv_act": "gelu"},
+        *(pytest.param(changes, marks=pytest.mark.slow) for changes in MORE),
     ],
     ids=str,
 )
@@ -128,7 +133,7 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
     "changes",
     [
         {"hidden_act": "gelu"},
-        MODERN,
+        pytest.param(MODERN, marks=pytest.mark.slow),
         pytest.param(DISENTANGLED, marks=pytest.mark.slow),
         pytest.param({"conv_kernel_size": 3}, marks=pytest.mark.slow),
     ],
