@@ -95,6 +95,12 @@ def test_predictions_have_a_score_for_each_document(home, results):
         assert line["order"] == sorted(range(len(line["scores"])), key=lambda n: (-line["scores"][n], n))
 
 
+def _rest(server, instances):
+    url = f"http://localhost:{server.rest_port}/v1/models/rank:predict"
+    with urllib.request.urlopen(url, json.dumps({"instances": instances}).encode()) as response:
+        return json.load(response)["predictions"]
+
+
 def _check(answers, said):
     for line, answer in zip(said, answers, strict=True):
         np.testing.assert_allclose(answer["scores"][: len(line["documents"])], line["scores"], atol=1e-5)
@@ -119,10 +125,18 @@ def test_the_server_ranks_lists_of_any_length(home, results, server):
         (typed,) = client.ask({"query": [QUERY], "documents": [TEXTS[:2]]}, typed=True)
     assert isinstance(typed, Ranking) and sorted(typed.order) == [0, 1]
     assert typed.scores == pytest.approx(answer["scores"][:2], abs=1e-6)
-    url = f"http://localhost:{server.rest_port}/v1/models/rank:predict"
     instances = [{"query": line["query"], "documents": (line["documents"] + [""] * 9)[:9]} for line in said]
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps({"instances": instances}).encode())) as response:
-        _check(json.load(response)["predictions"], said)
+    _check(_rest(server, instances), said)
+
+
+def test_no_documents_have_no_scores(server, home):
+    loaded = tf.saved_model.load(str(home / "whole" / "export" / "1")).signatures["serving_default"]
+    for queries in ([QUERY], [QUERY, "is it"]):
+        none = loaded(query=tf.constant(queries), documents=tf.zeros([len(queries), 0], tf.string))
+        assert {name: values.shape for name, values in none.items()} == dict.fromkeys(none, (len(queries), 0))
+        assert none.keys() == {"scores", "order"}
+        answers = _rest(server, [{"query": query, "documents": []} for query in queries])
+        assert answers == [{"scores": [], "order": []}] * len(queries)
 
 
 def test_the_trained_model_and_the_cross_encoder_say_the_same(home, results):
