@@ -1,5 +1,6 @@
 """bert-tf run_reranker as a user runs it: queries with documents in, scores and metrics out, served."""
 
+import concurrent.futures
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.results import Ranking
+from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.conftest import ROOT
@@ -137,6 +139,24 @@ def test_no_documents_have_no_scores(server, home):
         assert none.keys() == {"scores", "order"}
         answers = _rest(server, [{"query": query, "documents": []} for query in queries])
         assert answers == [{"scores": [], "order": []}] * len(queries)
+
+
+def test_a_batching_server_ranks_as_one_without(home, results, server):
+    said = json_lines(home / "whole" / "predictions.jsonl")
+    requests = [{"query": [line["query"]], "documents": [line["documents"]]} for line in said]
+    requests += [{"query": [QUERY] * n, "documents": [TEXTS[k : 2 * k] for k in range(n)]} for n in (2, 5)]
+    with (
+        serve(f"{home}/whole/export", "rank", poll_seconds=0, batching=BatchingLimits(batch_timeout_micros=50_000))
+        as batching,
+        Client(f"localhost:{batching.port}", "rank") as ours,
+        Client(f"localhost:{server.port}", "rank") as plain,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
+        answers = pool.map(ours.ask, requests * 3)
+        for asked, answer in zip(requests * 3, answers, strict=True):
+            for one, other in zip(answer, plain.ask(asked), strict=True):
+                assert one["order"] == other["order"]
+                np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-6)
 
 
 def test_the_trained_model_and_the_cross_encoder_say_the_same(home, results):
