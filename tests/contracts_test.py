@@ -195,6 +195,23 @@ def test_the_walk_sees_such_questions(code):
     assert any(map(_asks_which_family_or_task, ast.walk(ast.parse(code))))
 
 
+# Where a family is named: its row, its tokenizer, its names in files, and the files that are published for it.
+NAMING = (
+    "models/", "tokenization/", "checkpoints/name_maps.py", "checkpoints/keras_hub_names.py", "checkpoints/releases.py",
+)  # fmt: skip
+
+
+def test_no_other_file_names_the_families_that_came_last():
+    """Not in comments and messages either; the names of older families are those of objectives and papers, too."""
+    naming = {
+        path.relative_to(BERT_TF).as_posix()
+        for path in _modules()
+        if re.search("modernbert|deberta", path.read_text(encoding="utf-8"), re.IGNORECASE)
+    }
+    assert {"models/families.py", "checkpoints/name_maps.py"} <= naming
+    assert not [name for name in naming if not name.startswith(NAMING)]
+
+
 LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
     "bert_tf.models.config": ("tensorflow", "keras", "numpy"),

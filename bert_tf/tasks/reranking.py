@@ -244,19 +244,21 @@ class RerankingTask(FineTuningTask):
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         queries, documents = texts
-        return encode_served_lists(tokenizer, queries, documents, max_seq_length), None
+        return encode_served_lists(tokenizer, queries, documents, max_seq_length), tf.shape(documents)[1]
 
     def answer(self, outputs, origin=None):
         """Returns the scores of each query's documents, and their order.
 
         Args:
             outputs: logits float32 [n, k].
-            origin: unused.
+            origin: the second result of `read`: the number of documents, which is 0 where the outputs have 1 column.
 
         Returns:
             `scores` float32 [n, k], 0 for missing documents; `order` int32 [n, k], the indices of the documents, the
             best first, of equal ones the first, and then -1 for each missing document.
         """
+        if origin is not None:
+            outputs = outputs[:, :origin]
         there = outputs > MISSING / 2
         scores = tf.sigmoid(outputs) if self.activation == "sigmoid" else outputs
         order = tf.argsort(outputs, direction="DESCENDING", stable=True)

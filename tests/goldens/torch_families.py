@@ -6,8 +6,8 @@ Each case becomes a directory FOLDER/families/CASE as Hugging Face writes it, it
 expected.safetensors: input_ids, attention_mask, token_type_ids, int32 [B, S]; float32 sequence_output [B, S, H];
 pooled_output [B, H] where there is a pooler; logits: of masked LM [B, P, V] at the first P places of each row, of
 classifiers [B, L], of replaced tokens [B, S], of tokens [B, S, L]; sentence_logits [B, 2]; start_logits and end_logits
-[B, S]. Of the cases in WHOLE also hidden_states [layers + 1, B, S, H] (the embeddings' output first), and of the sum of
-`next_piece_loss` "gradient/NAME" for every parameter, computed in float64.
+[B, S]. Of the cases in WHOLE also hidden_states [layers + 1, B, S, H] (the embeddings' output first), loss [], what
+`summed_loss` gives, and "gradient/NAME", its gradient for every parameter, both computed in float64.
 """
 
 import pathlib
@@ -116,7 +116,8 @@ CASES = {
         "DebertaV2ForSequenceClassification", {**_CONVOLVED, **_SMALL, "conv_kernel_size": 5},
     ),
 }
-WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half", "deberta-convolution")
+WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half", "deberta-convolution",
+         "modernbert-mean", "deberta-classifier")  # fmt: skip
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
 _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",
@@ -163,11 +164,15 @@ def _expected(model, inputs):
     return found | ({} if sentence is None else {"sentence_logits": sentence})
 
 
-def next_piece_loss(model, inputs):
-    """Returns the summed cross-entropy at the first `_PLACES` of each row, the next id being what is right."""
-    logits, ids = model(**inputs).logits[:, :_PLACES].flatten(0, 1), inputs["input_ids"].long()
+def summed_loss(model, inputs):
+    """Returns the summed cross-entropy: of classifiers, the class of row n being n modulo their number; of masked LM,
+    at the first `_PLACES` of each row, the next id being what is right."""
+    logits, mask = model(**inputs).logits, inputs["attention_mask"]
+    if logits.dim() == 2:
+        return torch.nn.functional.cross_entropy(logits, torch.arange(len(logits)) % logits.shape[1], reduction="sum")
+    logits, ids = logits[:, :_PLACES].flatten(0, 1), inputs["input_ids"].long()
     losses = torch.nn.functional.cross_entropy(logits, ids[:, 1 : _PLACES + 1].flatten(), reduction="none")
-    return (losses * inputs["attention_mask"][:, :_PLACES].flatten()).sum()
+    return (losses * mask[:, :_PLACES].flatten()).sum()
 
 
 def _taken(model, inputs):
@@ -181,10 +186,11 @@ def _whole(model, inputs):
         states = list(model(**inputs, output_hidden_states=True).hidden_states)
         if type(model).__name__.startswith("ModernBert"):  # before Transformers 5 without the final norm
             states[-1] = model.base_model(**inputs).last_hidden_state
-    next_piece_loss(model.double(), inputs).backward()
+    loss = summed_loss(model.double(), inputs)
+    loss.backward()
     gradients = {f"gradient/{name}": weight.grad.float() for name, weight in model.named_parameters()}
     model.float()
-    return {"hidden_states": torch.stack(states)} | gradients
+    return {"hidden_states": torch.stack(states), "loss": loss.detach().float()} | gradients
 
 
 def make(folder: pathlib.Path):

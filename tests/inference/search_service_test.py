@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import urllib.error
 import urllib.request
@@ -9,6 +10,7 @@ import urllib.request
 import pytest
 
 from bert_tf.cli import serve as serve_command
+from bert_tf.inference import nearest_neighbors
 from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
@@ -66,6 +68,25 @@ def test_hits_are_those_of_the_index_and_follow_its_changes(index, tmp_path):
         other = SearchIndex.create(index.directory, tiny.checkpoint(tmp_path / "other", hidden_size=64))
         other.add(["d"], ["other people"])
         assert post(server, {"queries": ["music"]}) == (200, {"results": asked(other, ["music"])})
+
+
+@pytest.mark.slow
+def test_a_server_with_graphs_finds_the_same(index, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
+    index.add(["c", "d"], ["music and people", "a dull film"])
+    index.add(["e", "f", "g"], ["a good film", "it is music", "cold people"])
+    words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", "--search_approximate"]
+    server = serve_command.start_server(checks.read("serve", words)[0])
+    queries = ["a film — 音楽", "music"]
+    try:
+        for k in (2, 10):
+            _, found = post(server, {"queries": queries, "top_k": k})
+            for hits, exact in zip(found["results"], asked(index, queries, k), strict=True):
+                assert hits == [{**hit, "score": pytest.approx(hit["score"], abs=1e-6)} for hit in exact]
+    finally:
+        server.stop()
+    assert list(pathlib.Path(index.directory).glob("*/graph.usearch"))
 
 
 @pytest.mark.slow

@@ -49,6 +49,36 @@ def test_the_nearest_come_first(block, path, vectors, monkeypatch):
     assert {(hit.id, hit.text) for hit in whole[0]} == {(str(n), text) for n, text in enumerate(TEXTS)}
 
 
+class Reads:
+    """An array of which rows are read, how many at a time, and nothing else."""
+
+    def __init__(self, array):
+        self._array, self.shape, self.dtype, self.sizes = array, array.shape, array.dtype, []
+
+    def __len__(self):
+        return len(self._array)
+
+    def __getitem__(self, rows):
+        part = self._array[rows]
+        self.sizes.append(len(part))
+        return part
+
+
+def test_a_search_never_reads_more_than_a_block(path, vectors, monkeypatch):
+    """Whatever the index holds: a block is smaller where many queries have many cosines with it."""
+    monkeypatch.setattr(nearest_neighbors, "_BLOCK", 3)
+    monkeypatch.setattr(nearest_neighbors, "_COSINES", 4)
+    index = SearchIndex(path)
+    [segment] = index._segments
+    assert isinstance(segment.vectors, np.memmap)
+    stored = segment.vectors
+    for queries, sizes in ((vectors[1][:1], [3, 2]), (vectors[1], [2, 2, 1])):
+        segment.vectors = stored
+        expected = index.search(queries)
+        segment.vectors = reads = Reads(stored)
+        assert index.search(queries) == expected and reads.sizes == sizes
+
+
 def test_texts_are_queries_too(path, vectors):
     index = SearchIndex(path)
     assert found_in(index, ["a film", "good film"]) == found_in(index, vectors[1])
@@ -170,6 +200,17 @@ def results(index, query, *words):
     status, log = run("search", f"--index_dir={index}", query, "--json", *words)
     assert status == 0, log
     return json.loads(log.splitlines()[-1])
+
+
+def test_the_command_finds_the_same_with_graphs(path, tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
+    index = shutil.copytree(path, tmp_path / "index")
+    exact = results(index, "a film", "--top_k=3")["results"]
+    assert len(exact) == 3 and not list(index.glob("*/graph.usearch"))
+    found = results(index, "a film", "--top_k=3", "--approximate")["results"]
+    assert found == [{**hit, "score": pytest.approx(hit["score"], abs=1e-6)} for hit in exact]
+    assert list(index.glob("*/graph.usearch"))
 
 
 def test_what_cannot_be_exported(model, path, tmp_path):

@@ -25,6 +25,7 @@ from tests.harness import relative_error
 GOLDENS = parity.GOLDENS
 CASES = sorted(path.name for path in (GOLDENS / "families").iterdir())
 TOLERANCE = 1e-5  # of the largest value, float32
+SLOW = pytest.mark.slow
 
 
 def _kind(case):
@@ -77,23 +78,32 @@ def test_the_encoder(case):
                                          ("modernbert-biased", 3 + 16 * 3 - 2 + 2 + 5),
                                          ("deberta", 3 + 3 + 16 * 3 + 5),
                                          ("deberta-half", 5 + 3 + 16 * 3 + 5),
-                                         ("deberta-convolution", 3 + 3 + 16 * 3 + 4 + 5)])  # fmt: skip
+                                         ("deberta-convolution", 3 + 3 + 16 * 3 + 4 + 5),
+                                         pytest.param("modernbert-mean", 3 + 16 * 3 - 2 + 2 + 6, marks=SLOW),
+                                         pytest.param("deberta-classifier", 3 + 3 + 16 * 3 + 4, marks=SLOW),
+                                         ])  # fmt: skip
 def test_all_layers_and_gradients(case, count):
     folder, config, inputs, expected = _golden(case)
     config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    model = Pretrainer(config, next_sentence=False)
-    assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
-    outputs, mask = model.encoder(inputs), inputs["input_mask"]
+    of_text = _kind(case).endswith("ForSequenceClassification")
+    model = ClassificationTask(config, 3).build_model() if of_text else Pretrainer(config, next_sentence=False)
+    encoder = next(layer for layer in model.layers if isinstance(layer, Encoder))
+    assign_weights(folder, model.variables, [] if of_text else [heads.POOLER], config.model_type)
+    outputs, mask = encoder(inputs), inputs["input_mask"]
     states = expected["hidden_states"]  # of the last block before the final norm, which ours has behind it
     for ours, true in zip(outputs["encoder_outputs"][:-1], states[1:-1], strict=True):
         _assert_equal(ours, true, mask)
     _assert_equal(outputs["embedding_output"], states[0], mask)
     _assert_equal(outputs["encoder_outputs"][-1], expected["sequence_output"], mask)
-    positions = np.tile(np.arange(3, dtype=np.int32), (len(mask), 1))
     with tf.GradientTape() as tape:
-        logits = model(inputs | {"masked_lm_positions": positions}, training=True)["mlm_logits"]
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(inputs["input_ids"][:, 1:4], logits)
-        loss = tf.reduce_sum(losses * tf.cast(mask[:, :3], tf.float32))
+        if of_text:
+            logits, labels, weights = model(inputs, training=True), np.arange(len(mask)) % 3, 1.0
+        else:
+            positions = np.tile(np.arange(3, dtype=np.int32), (len(mask), 1))
+            logits = model(inputs | {"masked_lm_positions": positions}, training=True)["mlm_logits"]
+            labels, weights = inputs["input_ids"][:, 1:4], tf.cast(mask[:, :3], tf.float32)
+        loss = tf.reduce_sum(weights * tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+    assert float(loss) == pytest.approx(float(expected["loss"]), rel=TOLERANCE)
     name_map, checked = name_maps.hugging_face(config.model_type, classes=[_kind(case)]), 0
     found_twice = sum(name.endswith(("Wqkv.weight", "Wqkv.bias")) for name in expected if "gradient/" in name) * 2
     for variable, found in zip(model.variables, tape.gradient(loss, [v.value for v in model.variables]), strict=True):

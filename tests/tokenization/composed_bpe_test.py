@@ -1,6 +1,7 @@
 """ModernBERT's tokenizer.json: byte-level BPE after NFC, added tokens, its template; equal to the Rust tokenizer."""
 
 import json
+import shutil
 import unicodedata
 
 import pytest
@@ -33,6 +34,14 @@ def _check(tokenizer, folder):
 
 def test_ids_and_offsets_are_those_of_the_rust_tokenizer(tokenizer):
     _check(tokenizer, FOLDER)
+
+
+@pytest.mark.slow
+def test_the_one_file_is_enough(tokenizer, tmp_path):
+    shutil.copy(FOLDER / "tokenizer.json", tmp_path)
+    alone = _read(tmp_path)
+    assert alone.settings == tokenizer.settings
+    _check(alone, FOLDER)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """bert-tf run_reranker as a user runs it: queries with documents in, scores and metrics out, served."""
 
+import concurrent.futures
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.results import Ranking
+from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.conftest import ROOT
@@ -95,6 +97,12 @@ def test_predictions_have_a_score_for_each_document(home, results):
         assert line["order"] == sorted(range(len(line["scores"])), key=lambda n: (-line["scores"][n], n))
 
 
+def _rest(server, instances):
+    url = f"http://localhost:{server.rest_port}/v1/models/rank:predict"
+    with urllib.request.urlopen(url, json.dumps({"instances": instances}).encode()) as response:
+        return json.load(response)["predictions"]
+
+
 def _check(answers, said):
     for line, answer in zip(said, answers, strict=True):
         np.testing.assert_allclose(answer["scores"][: len(line["documents"])], line["scores"], atol=1e-5)
@@ -119,10 +127,36 @@ def test_the_server_ranks_lists_of_any_length(home, results, server):
         (typed,) = client.ask({"query": [QUERY], "documents": [TEXTS[:2]]}, typed=True)
     assert isinstance(typed, Ranking) and sorted(typed.order) == [0, 1]
     assert typed.scores == pytest.approx(answer["scores"][:2], abs=1e-6)
-    url = f"http://localhost:{server.rest_port}/v1/models/rank:predict"
     instances = [{"query": line["query"], "documents": (line["documents"] + [""] * 9)[:9]} for line in said]
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps({"instances": instances}).encode())) as response:
-        _check(json.load(response)["predictions"], said)
+    _check(_rest(server, instances), said)
+
+
+def test_no_documents_have_no_scores(server, home):
+    loaded = tf.saved_model.load(str(home / "whole" / "export" / "1")).signatures["serving_default"]
+    for queries in ([QUERY], [QUERY, "is it"]):
+        none = loaded(query=tf.constant(queries), documents=tf.zeros([len(queries), 0], tf.string))
+        assert {name: values.shape for name, values in none.items()} == dict.fromkeys(none, (len(queries), 0))
+        assert none.keys() == {"scores", "order"}
+        answers = _rest(server, [{"query": query, "documents": []} for query in queries])
+        assert answers == [{"scores": [], "order": []}] * len(queries)
+
+
+def test_a_batching_server_ranks_as_one_without(home, results, server):
+    said = json_lines(home / "whole" / "predictions.jsonl")
+    requests = [{"query": [line["query"]], "documents": [line["documents"]]} for line in said]
+    requests += [{"query": [QUERY] * n, "documents": [TEXTS[k : 2 * k] for k in range(n)]} for n in (2, 5)]
+    with (
+        serve(f"{home}/whole/export", "rank", poll_seconds=0, batching=BatchingLimits(batch_timeout_micros=50_000))
+        as batching,
+        Client(f"localhost:{batching.port}", "rank") as ours,
+        Client(f"localhost:{server.port}", "rank") as plain,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
+        answers = pool.map(ours.ask, requests * 3)
+        for asked, answer in zip(requests * 3, answers, strict=True):
+            for one, other in zip(answer, plain.ask(asked), strict=True):
+                assert one["order"] == other["order"]
+                np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-6)
 
 
 def test_the_trained_model_and_the_cross_encoder_say_the_same(home, results):

@@ -288,7 +288,7 @@ def test_served_scores_and_order(tokenizer, model, activation):
 
 @pytest.mark.parametrize("queries, documents, order", [
     (["a", "it"], [["", " "], ["", "bad"]], [[-1, -1], [1, -1]]),
-    (["a"], np.zeros([1, 0], str), [[-1]]),
+    (["a"], np.zeros([1, 0], str), [[]]),
     ([], np.zeros([0, 3], str), np.zeros([0, 3]).tolist()),
 ])  # fmt: skip
 def test_without_documents(tokenizer, model, queries, documents, order):
