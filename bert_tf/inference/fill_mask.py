@@ -46,11 +46,11 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
             f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
             f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
         )
-    if _DISCRIMINATOR_HEAD in checkpoint.names:  # DeBERTa-v3's releases also have a masked-LM head, of no use with it
+    if _DISCRIMINATOR_HEAD in checkpoint.names:  # some releases also have a masked-LM head, of no use with it
         raise ValueError(
             f"A model trained to predict masked tokens is required. {checkpoint.path} is a discriminator: it has a "
-            f"head for replaced tokens ({_DISCRIMINATOR_HEAD}; in Hugging Face's DeBERTa-v3, mask_predictions), and "
-            "its masked-LM head was not trained with its encoder. Use the generator published with it: save "
+            f"head for replaced tokens ({_DISCRIMINATOR_HEAD}; mask_predictions in Hugging Face's files), and its "
+            "masked-LM head was not trained with its encoder. Use the generator published with it: save "
             "`pytorch_model.generator.bin` as described in docs/concepts/model_families.md."
         )
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
