@@ -45,7 +45,7 @@ FAMILIES = {
     "deberta-v2": ("DebertaV3", {"bucket_size": 6, "num_layers": 2}),
 }
 # Every task of KerasHub's that computes what ours does; a backbone where there is none, and one where there is.
-CASES = [("bert", None), ("electra", None), ("electra-square", None)]
+CASES = [("bert", None), ("electra", None), ("electra-square", None), ("deberta-v2", None)]
 CASES += [(family, "text_classifier") for family in FAMILIES if not family.startswith("electra")]
 CASES += [("roberta", "masked_lm")]  # XLM-RoBERTa's head is RoBERTa's, and its tokenizer is in the line above
 QUICK = [("bert", "text_classifier"), ("electra", None)]

@@ -71,6 +71,16 @@ def test_packed_examples_give_the_losses_of_padded_ones(plain, accumulation):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("changes", [tiny.MODERNBERT, tiny.DEBERTA], ids=lambda changes: changes["model_type"])
+def test_packed_examples_of_families_with_relative_positions_give_the_losses_of_padded_ones(changes):
+    task = ClassificationTask(tiny.config(**changes), 2)
+    plain, packed = (_make(StepConfig(pack_examples=packs), task) for packs in (False, True))
+    losses = _losses(plain)
+    assert losses[-1] < 0.7 * losses[0]
+    _assert_equal_run(packed, (losses, _weights(plain)), 1e-5)
+
+
+@pytest.mark.slow
 def test_dropout_of_packed_examples_is_a_function_of_the_seed():
     task = ClassificationTask(tiny.config(dropout=0.1), 2)
     packed, padded = (_make(StepConfig(pack_examples=packs), task) for packs in (True, False))

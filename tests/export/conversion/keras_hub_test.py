@@ -19,6 +19,7 @@ from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models.config_files import task_in
 from bert_tf.tokenization.wordpiece import Tokenizer
+from tests.checkpoints.good_files import GOLDENS
 from tests.export.conversion import models
 
 TEXTS = ["The film is a great story of people, and music.", "see the dull FILMS"]
@@ -49,18 +50,21 @@ def test_keras_hub_reads_ours(case, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "deberta"])
 def test_we_read_keras_hub_s(case, tmp_path):
     """A classifier that KerasHub made and saved by itself, lowercased as its own presets of Google's models are."""
-    stem = {"bert": "Bert", "distilbert": "DistilBert"}[case]
+    stem = {"bert": "Bert", "distilbert": "DistilBert", "deberta": "DebertaV3"}[case]
     model = models.model(case, "encoder")
     classes = {name: getattr(keras_hub.models, f"{stem}{name}") for name in
                ("Tokenizer", "Backbone", "TextClassifierPreprocessor", "TextClassifier")}  # fmt: skip
-    tokenizer = classes["Tokenizer"](list(model.tokenizer.vocab), lowercase=True)
-    segments = {"num_segments": 2} if model.config.type_vocab_size else {}
+    if case == "deberta":
+        tokenizer = classes["Tokenizer"]((GOLDENS / "deberta" / "spm.model").read_bytes())
+    else:
+        tokenizer = classes["Tokenizer"](list(model.tokenizer.vocab), lowercase=True)
+    own = {"bert": {"num_segments": 2}, "deberta": {"bucket_size": 6}}.get(case, {})
     backbone = classes["Backbone"](
-        len(model.tokenizer.vocab), num_layers=2, num_heads=3, hidden_dim=12, intermediate_dim=20, dropout=0.2,
-        max_sequence_length=20, **segments,
+        tokenizer.vocabulary_size(), num_layers=2, num_heads=3, hidden_dim=12, intermediate_dim=20, dropout=0.2,
+        max_sequence_length=20, **own,
     )  # fmt: skip
     preprocessor = classes["TextClassifierPreprocessor"](tokenizer, sequence_length=20)
     theirs = classes["TextClassifier"](backbone, num_classes=4, preprocessor=preprocessor)

@@ -87,8 +87,7 @@ VARIANTS = {
         "packed", ["--rematerialize", "--precision=mixed_bfloat16", "--bert_config_file=HOME/disentangled.json"], KEYS,
     ),
     "rotary and local": (
-        "alone", ["--rematerialize", "--precision=mixed_bfloat16", "--bert_config_file=HOME/rotary.json"],
-        WITHOUT_SENTENCES,
+        "packed", ["--rematerialize", "--precision=mixed_bfloat16", "--bert_config_file=HOME/rotary.json"], KEYS,
     ),
     "ALBERT": ("unmasked_swapped", ["--objective=albert", "--bert_config_file=HOME/albert.json"], KEYS),
     "RoBERTa": ("unmasked_alone", ["--objective=roberta", "--mask_token_prob=0.9"], WITHOUT_SENTENCES),
