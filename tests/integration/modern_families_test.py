@@ -24,6 +24,9 @@ from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
 from tests.run_cases import run_here
 from tests.scripts import at, run_programs
+from tests.tasks.multiple_choice import support as choices
+from tests.tasks.program_tests import json_lines
+from tests.tasks.reranking import support as rankings
 
 WORDS = ("the", "old", "keeper", "counted", "ships", "gulls", "and", "waves", "caf\u00e9", "cafe\u0301")
 _SHAPE = {"hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 20, "num_hidden_layers": 3,
@@ -265,6 +268,30 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
         said = other_envs.run(python, _LOADED, json.dumps(pairs), json.dumps(texts), prefix)
         theirs = [[row["0"], row["1"]] for row in json.loads(said.splitlines()[-1])]
         np.testing.assert_allclose(theirs, expected, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_lists_are_learned_and_served(start, tmp_path):
+    ranked, chosen = rankings.queries(16), choices.questions(16, counts=(2, 5))
+    rankings.write_jsonl(tmp_path / "run_reranker.train.jsonl", ranked)
+    rows = [(query, [*positives, *negatives]) for query, positives, negatives in ranked]
+    rankings.write_jsonl(tmp_path / "run_reranker.jsonl", rows, ("query", "documents"))
+    for ending in (".train.jsonl", ".jsonl"):
+        choices.write_jsonl(tmp_path / f"run_multiple_choice{ending}", chosen)
+    for program, values in {"run_reranker": "scores", "run_multiple_choice": "probabilities"}.items():
+        (said,) = run_programs(program, [
+            [f"--init_checkpoint={start}", "--do_train", f"--train_file={tmp_path}/{program}.train.jsonl",
+             "--do_predict", f"--predict_file={tmp_path}/{program}.jsonl", "--do_export", "--seed=1",
+             f"--max_seq_length={LENGTH}", "--train_batch_size=8", "--num_train_epochs=2", "--learning_rate=3e-3",
+             f"--output_dir={tmp_path}/{program}"],
+        ])  # fmt: skip
+        assert not said["status"], said["log"]
+        lines = json_lines(tmp_path / program / "predictions.jsonl")
+        predictor = bert_tf.Predictor(tmp_path / program / "export")
+        answers = predictor([tuple(line[name] for name in predictor.inputs) for line in lines])
+        for answer, line in zip(answers, lines, strict=True):
+            np.testing.assert_allclose(answer[values], line[values], atol=1e-5)
+        assert np.ptp(np.concatenate([line[values] for line in lines])) > 0.005
 
 
 @pytest.mark.slow

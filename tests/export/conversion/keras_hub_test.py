@@ -19,7 +19,7 @@ from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models.config_files import task_in
 from bert_tf.tokenization.wordpiece import Tokenizer
-from tests.checkpoints.good_files import GOLDENS
+from tests import parity
 from tests.export.conversion import models
 
 TEXTS = ["The film is a great story of people, and music.", "see the dull FILMS"]
@@ -58,7 +58,7 @@ def test_we_read_keras_hub_s(case, tmp_path):
     classes = {name: getattr(keras_hub.models, f"{stem}{name}") for name in
                ("Tokenizer", "Backbone", "TextClassifierPreprocessor", "TextClassifier")}  # fmt: skip
     if case == "deberta":
-        tokenizer = classes["Tokenizer"]((GOLDENS / "deberta" / "spm.model").read_bytes())
+        tokenizer = classes["Tokenizer"]((parity.GOLDENS / "tokenizers" / "deberta" / "spm.model").read_bytes())
     else:
         tokenizer = classes["Tokenizer"](list(model.tokenizer.vocab), lowercase=True)
     own = {"bert": {"num_segments": 2}, "deberta": {"bucket_size": 6}}.get(case, {})
