@@ -24,6 +24,7 @@ from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
 from tests.run_cases import run_here
 from tests.scripts import at, run_programs
+from tests.tasks.embedding import support as embeddings
 from tests.tasks.multiple_choice import support as choices
 from tests.tasks.program_tests import json_lines
 from tests.tasks.reranking import support as rankings
@@ -292,6 +293,43 @@ def test_lists_are_learned_and_served(start, tmp_path):
         for answer, line in zip(answers, lines, strict=True):
             np.testing.assert_allclose(answer[values], line[values], atol=1e-5)
         assert np.ptp(np.concatenate([line[values] for line in lines])) > 0.005
+
+
+@pytest.mark.slow
+def test_pairs_are_learned_and_their_embeddings_served(start, tmp_path):
+    tiny.write_jsonl(tmp_path / "pairs.jsonl", embeddings.pairs(16), ["text_a", "text_b"])
+    tiny.write_jsonl(tmp_path / "texts.jsonl", [(text,) for text in _texts()], ["text"])
+    trained, asked = run_programs("run_embedder", [
+        [f"--init_checkpoint={start}", "--do_train", f"--train_file={tmp_path}/pairs.jsonl", "--do_export", "--seed=1",
+         f"--max_seq_length={LENGTH}", "--train_batch_size=8", "--num_train_epochs=2", "--learning_rate=3e-3",
+         f"--output_dir={tmp_path}/out"],
+        [f"--init_checkpoint={tmp_path}/out", "--do_predict", f"--predict_file={tmp_path}/texts.jsonl",
+         "--text_column=text", f"--output_dir={tmp_path}/asked"],
+    ])  # fmt: skip
+    assert not trained["status"] and not asked["status"], (trained["log"], asked["log"])
+    expected = np.array([line["embedding"] for line in json_lines(tmp_path / "asked" / "predictions.jsonl")])
+    found = np.stack([each["embedding"] for each in bert_tf.Predictor(tmp_path / "out" / "export")(_texts())])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.ptp(expected, axis=0).max() > 1e-3  # the texts differ
+
+
+@pytest.mark.slow
+def test_probes_know_the_words(start, tmp_path):
+    texts = _texts()
+    tagged = ("\n".join(f"{w} {'S' if w.endswith('s') else 'A' if len(w) == 3 else 'O'}" for w in text.split())
+              for text in texts)  # fmt: skip
+    (tmp_path / "tags.txt").write_text("\n\n".join(tagged) + "\n", encoding="utf-8")
+    words = [f"--model={start}", f"--train_file={tmp_path}/tags.txt", f"--output_dir={tmp_path}"]
+    for more in (["--num_train_epochs=60"], ["--heads"]):
+        said = run_here("probe", [*words, *more])
+        assert not said["status"], said["log"]
+    found = json.loads((tmp_path / "probe.json").read_text(encoding="utf-8"))
+    assert [each["layer"] for each in found["layers"]] == [0, 1, 2, 3] and found["labels"] == ["A", "O", "S"]
+    assert found["layers"][0]["accuracy"] > 0.95 > found["baselines"]["majority"] + 0.3
+    heads = json.loads((tmp_path / "heads.json").read_text(encoding="utf-8"))["measures"]
+    rows = inspect.attention(bert_tf.load(start), texts)  # tokens of white space belong to no word
+    first = np.concatenate([row.weights[:, :, row.word_of_token >= 0, 0] for row in rows], 2).mean(2)
+    np.testing.assert_allclose(heads["first"], first, atol=1e-5)
 
 
 @pytest.mark.slow
