@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_tf.checkpoints.keras_hub_names import TASK
+from bert_tf.models.config_files import OF_KERAS, warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
@@ -280,6 +281,11 @@ class Preset:
 _WORDPIECE = {"split": True, "suffix_indicator": "##", "oov_token": "[UNK]", "special_tokens_in_strings": False}
 
 
+# The keys that a tokenizer of KerasHub states in addition: read here, or of files, batches and lists beside them.
+_KNOWN = ("lowercase", "strip_accents", "add_prefix_space", "vocabulary", "merges", "proto", "config_file",
+          "sequence_length", "special_tokens", "unsplittable_tokens", "add_bos", "add_eos")  # fmt: skip
+
+
 class PresetTokenizer(NamedTuple):
     """The tokenizer of a preset; only WordPiece presets state the last two, None means the family's default."""
 
@@ -300,6 +306,8 @@ def tokenizer_of(directory: str) -> PresetTokenizer | None:
         return None
     file = os.path.join(directory, TOKENIZER_FILE)
     config = read_object(file, _DESCRIPTION, _REMEDY).get("config")
+    if isinstance(config, dict) and (unknown := sorted(config.keys() - {*_KNOWN, *_WORDPIECE, *OF_KERAS})):
+        warn_of_unknown_keys(file, tuple(unknown))
     if path != paths[0] and isinstance(config, dict):
         if config.get("add_prefix_space"):
             raise ValueError(
