@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from bert_tf.checkpoints import releases
+from bert_tf.models.config_files import check_not_adapters
 
 # In order of preference if a directory holds several; safetensors first, because it cannot contain code.
 _FILES = {
@@ -69,6 +70,7 @@ def _in_directory(path):
     prefix = _latest_named(path) or _by_convention(path)
     if prefix:
         return "tf1", os.path.join(path, prefix)
+    check_not_adapters(path)
     looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
     unread = "; .onnx is not supported" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
     raise ValueError(
