@@ -162,7 +162,7 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: b
     """Opens a Hugging Face, sentence-transformers or KerasHub directory, a file of one, or a TF1 checkpoint.
 
     Args:
-        path: a directory; a .safetensors or .bin file or the .index.json of a sharded one; a TF1 prefix such as
+        path: a directory; a .safetensors, .bin or .ckpt file or the .index.json of a sharded one; a TF1 prefix such as
             bert_model.ckpt. For a directory with TF1 checkpoints, the one named in its file `checkpoint` is used, or
             bert_model.ckpt, or the model.ckpt-N with the highest N.
         family: the family whose names the file has, a `model_type`. If None, that of the configuration next to the
