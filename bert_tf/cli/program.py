@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import errno
 import glob
+import itertools
 import logging as standard_logging
 import os
 import re
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from absl import flags, logging
 
 from bert_tf.cli import usage
+from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils import requirements
 from bert_tf.utils.files import check_exists, find_files
@@ -232,14 +234,18 @@ def parse(
         UnknownFlag: it has a flag that is not in the table.
     """
     table = list(table)
+    words, places = expand_flag_files(words)
     try:
         texts = values(["", *words])[1:]
     except flags.UnrecognizedFlagError as error:
         near = difflib.get_close_matches(error.flagname, [flag.name for flag in table if flag.has_effect], 1)
         ask = f" Did you mean --{near[0]}?" if near else ""
-        raise UnknownFlag(f"Unknown flag --{error.flagname}.{ask}") from error
+        raise UnknownFlag(_in_place(f"Unknown flag --{error.flagname}.{ask}", places)) from error
     except flags.Error as error:
-        raise ValueError(_reason(error)) from error
+        raise ValueError(_in_place(_reason(error), places)) from error
+    if takes_texts:
+        before = set(itertools.takewhile(lambda word: word != "--", words))
+        check_dashes([text for text in texts if text in before], [flag.name for flag in table])
     if texts and not takes_texts:
         hint = " A boolean flag takes its value after an equals sign." if texts[0].lower() in ("true", "false") else ""
         raise ValueError(f"Every argument must have the form --flag=value; got {texts[0]!r}.{hint}")
@@ -250,6 +256,13 @@ def parse(
         named = [f"--{flag.name} ({usage.first_clause(flag.help)})" for flag in missing]
         raise ValueError(f"{', '.join(named[:-1])} and {named[-1]} are required.")
     return texts
+
+
+def _in_place(message, places):
+    """Puts the line of a flag file before a message about a flag that is in it."""
+    named = re.search(r"--(\w+)", message)
+    place = places.get(named[1]) if named else None
+    return f"{place}: {message}" if place else message
 
 
 def _reason(error):

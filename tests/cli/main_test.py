@@ -177,7 +177,7 @@ def read(*words):
         (["train", "classifier", "--output_dir=a", "--schedule=cosin"], "--schedule must be one of linear, polynomial, "
          "cosine, trapezoid; got cosin. Did you mean cosine?"),
         (["run_squad", "--output_dir"], "--output_dir requires a value: --output_dir=..."),
-        (["run_squad", "--flagfile=/none"], "Unable to open flagfile: [Errno 2] No such file or directory: '/none'."),
+        (["run_squad", "--flagfile=/none"], "Flag file not found: /none (--flagfile). Check its spelling."),
         (["run_squad", "--do_train=5"], "--do_train must be true or false; got 5."),
         (["run_squad", "--do_train", "false"], "Every argument must have the form --flag=value; got 'false'. A boolean "
          "flag takes its value after an equals sign."),
