@@ -21,6 +21,7 @@ from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
+from bert_tf.utils.signals import Terminated, orderly_end
 
 # === Given files ===
 # The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
@@ -356,7 +357,8 @@ def run_program(program, argv: Sequence[str]):
             requirements.check()
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
+        with orderly_end():  # unfinished files are removed after a signal, too
+            program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:
         if not _log_error(error, settings):
             raise
@@ -365,6 +367,9 @@ def run_program(program, argv: Sequence[str]):
     except KeyboardInterrupt:
         logging.error("Interrupted. Run the same command again to %s.", _continuation(settings))
         sys.exit(130)
+    except Terminated as end:
+        logging.error("%s: stopped. Run the same command again to %s.", end.signal.name, _continuation(settings))
+        raise
 
 
 def _continuation(settings):
