@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import os
 import pathlib
 import shlex
 import shutil
@@ -132,7 +133,9 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
     try:
         _wait_until_ready(server, rest_port, log)
         print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
-        client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
+        command = [sys.executable, *client_command, "--", *sentences]
+        in_utf8 = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        client = subprocess.run(command, env=in_utf8, capture_output=True, encoding="utf-8", errors="replace")
         if client.returncode:
             why = client.stderr.strip()
             raise ValueError(f"The client failed with status {client.returncode}: {why}")
