@@ -1,5 +1,7 @@
 """Tensors that an input does not take: each is refused before anything of its size is made, whatever way it comes."""
 
+import copy
+import dataclasses
 import json
 import tracemalloc
 
@@ -76,9 +78,20 @@ def version_of(path):
 
 @pytest.fixture(scope="module")
 def film_version(film_path):
+    """A version whose signatures are held to their shapes, as those of an export of ours are."""
     version = version_of(film_path / "3")
+    signatures = version.model.signatures
+    version.model.signatures = {name: dataclasses.replace(each, checks_shapes=True) for name, each in signatures.items()}
     yield version
     version.model.close()
+
+
+@pytest.fixture(scope="module")
+def graph_decides(film_version):
+    """The same as it is for other SavedModels, whose graph decides on shapes."""
+    model = copy.copy(film_version.model)
+    model.signatures = {name: dataclasses.replace(each, checks_shapes=False) for name, each in model.signatures.items()}
+    return dataclasses.replace(film_version, model=model, compute=direct(model, film_version.scheduler))
 
 
 class Anything(tf.Module):
@@ -193,6 +206,29 @@ def test_wrong_tensors_for_a_number_input_are_refused(film_version, what):
     proto, message = NUMBERS[what]
     request = asked("numbers", x=proto, scale=tensor(INT32, [1], int_val=[1]))
     assert refused(predict, film_version, request) == (CODE.INVALID_ARGUMENT, message)
+
+
+@pytest.mark.parametrize("shape", [[2, 4], [2, 3, 1], [1] * 30, [3], []])
+def test_the_graph_decides_on_shapes(graph_decides, shape):
+    """As in TensorFlow Serving: [?, 3] times [n, 1] also makes sense for these."""
+    request = asked("numbers", x=tensor(FLOAT, shape, float_val=[1]), scale=tensor(INT32, [1], int_val=[2]))
+    assert set(predict(graph_decides, request).outputs["y"].float_val) == {2.0}
+    document = {"inputs": {"x": np.ones(shape).tolist(), "scale": [2]}}
+    inputs, _ = predict_inputs(document, graph_decides.model.signatures["numbers"])
+    assert list(inputs["x"].shape) == shape
+
+
+def test_an_error_of_the_graph_names_the_input_that_does_not_fit(graph_decides):
+    request = asked(text=text(1, 2, values=[b""]))
+    wanted = f"{WANTS}[1, 2]: input must be a vector, got shape: [1,2]"
+    assert refused(predict, graph_decides, request) == (CODE.INVALID_ARGUMENT, wanted)
+    request = asked("numbers", x=tensor(FLOAT, [2, 3], float_val=[1]), scale=tensor(INT32, [], int_val=[2]))
+    code, message = refused(predict, graph_decides, request)
+    assert code == CODE.INVALID_ARGUMENT and "{{" not in message
+    assert message.startswith("The input scale must have the shape [?] and has []: ")
+    request = asked("numbers", x=tensor(FLOAT, [2, 3], float_val=[1]), scale=tensor(INT32, [3], int_val=[2]))
+    code, message = refused(predict, graph_decides, request)  # both fit, but not each other
+    assert code == CODE.INVALID_ARGUMENT and message.startswith("Incompatible shapes: [3,1] vs. [2,3]")
 
 
 def nested(value, depth):
@@ -325,7 +361,7 @@ def test_the_default_of_an_input_is_held_to_the_same():
         meta_graph_pb2.TensorInfo(name="text:0", dtype=STRING, tensor_shape={"dim": [{"size": -1}]})
     )
     definition.defaults["text"].CopyFrom(text(1, 2))
-    signature = read_signature(definition)
+    signature = read_signature(definition, checks_shapes=True)
     with pytest.raises(ServingError, match=r"^The input text must have the shape \[\?\] and has \[1, 2\]$"):
         _inputs(signature, {}, LIMITS)
 
@@ -344,6 +380,7 @@ def test_examples_are_held_to_the_input_that_takes_them(film_version):
     wrong = Signature(
         {"inputs": Endpoint("inputs:0", tf.string, (2,))},
         film_version.model.signatures["classify"].outputs, {}, film_version.model.signatures["classify"].definition,
+        checks_shapes=True,
     )  # fmt: skip
     number = Signature({"inputs": Endpoint("inputs:0", tf.float32, (None,))}, wrong.outputs, {}, wrong.definition)
 

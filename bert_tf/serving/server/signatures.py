@@ -38,22 +38,17 @@ class Endpoint:
     dtype: tf.DType
     shape: tuple[int | None, ...] | None = None
 
-    def check_shape(self, alias: str, sizes: Sequence[int]):
-        """Raises ServingError if a tensor has more axes than this input, or a different size on a fixed axis.
-
-        Fewer axes are allowed, as in TensorFlow Serving, whose half_plus_two accepts [n] for [n, 1].
-
-        Args:
-            alias: of the input, for the message.
-            sizes: of the tensor's axes.
-        """
+    def fits(self, sizes: Sequence[int]) -> bool:
+        """Whether a tensor of these sizes has the axes of this endpoint, and its size on fixed ones."""
         if self.shape is None:
-            if len(sizes) > MAX_AXES:
-                raise invalid(f"The input {alias} may have {MAX_AXES} axes and has {len(sizes)}")
-        elif len(sizes) >= len(self.shape):
-            known = [size if wanted is None else wanted for wanted, size in zip(self.shape, sizes, strict=False)]
-            if known != list(sizes):
-                raise invalid(f"The input {alias} must have the shape {_listed(self.shape)} and has {_listed(sizes)}")
+            return True
+        return len(sizes) == len(self.shape) and all(
+            wanted in (None, size) for wanted, size in zip(self.shape, sizes, strict=True)
+        )
+
+    def describe_misfit(self, alias: str, sizes: Sequence[int]) -> str:
+        """Returns the message that a tensor of these sizes does not fit the input `alias`."""
+        return f"The input {alias} must have the shape {_listed(self.shape)} and has {_listed(sizes)}"
 
     @property
     def has_rows(self) -> bool:
@@ -77,6 +72,7 @@ class Signature:
         definition: the SignatureDef itself.
         checks_method: whether it can only be called with its own method.
         explains: whether it explains predictions, at many times their cost.
+        checks_shapes: whether inputs must fit their shapes; an axis may be missing, but none added or of another size.
     """
 
     inputs: dict[str, Endpoint]
@@ -85,6 +81,7 @@ class Signature:
     definition: meta_graph_pb2.SignatureDef
     checks_method: bool = False
     explains: bool = False
+    checks_shapes: bool = False
 
     def has_method(self, *names: str) -> bool:
         """Whether one of these methods, such as `PREDICT`, may call it."""
@@ -101,7 +98,10 @@ class Signature:
 
 
 def read_signature(
-    definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
+    definition: meta_graph_pb2.SignatureDef,
+    checks_method: bool = False,
+    explains: bool = False,
+    checks_shapes: bool = False,
 ) -> Signature:
     """Converts a SignatureDef to a Signature."""
 
@@ -119,7 +119,7 @@ def read_signature(
 
     return Signature(
         read_endpoints(definition.inputs), read_endpoints(definition.outputs), dict(definition.defaults), definition,
-        checks_method, explains,
+        checks_method, explains, checks_shapes,
     )  # fmt: skip
 
 
