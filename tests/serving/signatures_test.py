@@ -28,7 +28,15 @@ from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
-from bert_tf.serving.server.signatures import Endpoint, Signature, count_rows, fill_proto, read_signature
+from bert_tf.serving.server.signatures import (
+    Endpoint,
+    Signature,
+    check_tensor,
+    count_rows,
+    fill_proto,
+    proto_to_array,
+    read_signature,
+)
 from bert_tf.serving.server.versions import Version, direct
 from tests.serving.models import example
 from tests.serving.server_process import running
@@ -80,8 +88,7 @@ def version_of(path):
 def film_version(film_path):
     """A version whose signatures are held to their shapes, as those of an export of ours are."""
     version = version_of(film_path / "3")
-    signatures = version.model.signatures
-    version.model.signatures = {name: dataclasses.replace(each, checks_shapes=True) for name, each in signatures.items()}
+    version.model.signatures = _checking_shapes(version.model, True)
     yield version
     version.model.close()
 
@@ -90,8 +97,12 @@ def film_version(film_path):
 def graph_decides(film_version):
     """The same as it is for other SavedModels, whose graph decides on shapes."""
     model = copy.copy(film_version.model)
-    model.signatures = {name: dataclasses.replace(each, checks_shapes=False) for name, each in model.signatures.items()}
+    model.signatures = _checking_shapes(model, False)
     return dataclasses.replace(film_version, model=model, compute=direct(model, film_version.scheduler))
+
+
+def _checking_shapes(model, checks):
+    return {name: dataclasses.replace(each, checks_shapes=checks) for name, each in model.signatures.items()}
 
 
 class Anything(tf.Module):
@@ -149,9 +160,11 @@ WRONG = {
     "sixty million of one": (text(60_000_000), f"{PARSING} has 60000000 elements, {MOST}"),
     "overflow": (text(2**62, 4), f"{PARSING} has {2**64} elements, {MOST}"),
     "overflow to nothing": (text(2**32, 2**32), f"{PARSING} has {2**64} elements, {MOST}"),
-    "none of many": (text(3, values=()), PARSING),
+    "none of too many": (text(4096, 17, values=()), "A request may have 4096 rows and has 69632; send it in parts"),
     "more than its shape": (text(1, values=[b"x", b"y"]), PARSING),
-    "strings as content": (tensor(STRING, [1], tensor_content=b"\1x"), PARSING),
+    "strings as content that is too short": (tensor(STRING, [1], tensor_content=b"\2x"), PARSING),
+    "strings as content that is too long": (tensor(STRING, [1], tensor_content=b"\1xy"), PARSING),
+    "strings as content without an end": (tensor(STRING, [2], tensor_content=b"\x80" * 40), PARSING),
     "half a number": (tensor(FLOAT, [1], tensor_content=b"123"), PARSING),
     "content beyond the shape": (tensor(FLOAT, [1], tensor_content=b"12345678"), PARSING),
     "an unknown type": (tensor(9999, [1], tensor_content=b"1"), PARSING),
@@ -216,6 +229,25 @@ def test_the_graph_decides_on_shapes(graph_decides, shape):
     document = {"inputs": {"x": np.ones(shape).tolist(), "scale": [2]}}
     inputs, _ = predict_inputs(document, graph_decides.model.signatures["numbers"])
     assert list(inputs["x"].shape) == shape
+
+
+def test_values_may_be_absent_or_raw_as_in_tensorflow():
+    def read(proto):
+        check_tensor(proto, "x")
+        return proto_to_array(proto, "x").tolist()
+
+    assert read(tensor(FLOAT, [2])) == [0, 0] and read(text(2, values=())) == [b"", b""]
+    assert read(tensor(STRING, [2], tensor_content=b"\1\2xyz")) == [b"x", b"yz"]
+    assert read(tensor(types_pb2.DT_BOOL, [2], tensor_content=b"\0\1")) == [False, True]
+    for wrong in (
+        tensor(types_pb2.DT_BOOL, [2], tensor_content=b"\0\7"),
+        tensor(FLOAT, [1], float_val=[1, 2]),  # TensorFlow drops the 2
+    ):
+        with pytest.raises(ServingError, match="^tensor parsing error: x$"):
+            read(wrong)
+    few = Limits(max_message_bytes=48, max_body_bytes=48)
+    message = "A text may have 3 bytes and one has 4; shorten it"
+    assert refused(check_tensor, tensor(STRING, [1], tensor_content=b"\4four"), "x", few)[1] == message
 
 
 def test_an_error_of_the_graph_names_the_input_that_does_not_fit(graph_decides):

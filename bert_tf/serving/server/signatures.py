@@ -140,8 +140,9 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
     """Raises ServingError if a TensorProto is malformed or too large, before memory is allocated for it.
 
-    A shape may have more elements than there are values; the last value is then repeated. TensorFlow Serving
-    does not limit this; here, the limit is small, because a request of 60 bytes could otherwise claim gigabytes.
+    A shape may have more elements than there are values: the last value is then repeated, and without any, all are 0
+    or "". TensorFlow Serving does not limit this; here, the limit is small, because a request of 60 bytes could
+    otherwise claim gigabytes. It drops values beyond the shape in silence; here, they are an error.
 
     Args:
         proto: of a request.
@@ -162,8 +163,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         raise invalid(f"{fault.message} has {what}, of which {most} are allowed; send it in parts")
     limits.check_rows(count_rows(proto.dtype, sizes))
     if proto.tensor_content:
-        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
-            raise fault
+        _check_content(proto, field, elements, fault, limits)
         return
     values = getattr(proto, field)
     if field == "string_val":
@@ -172,10 +172,25 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         if len(values) < elements:
             # TensorFlow copies the text for each repetition.
             limits.check_text(max(sizes, default=0) * (elements - len(values)))
-    if len(values) > elements or len(values) < min(elements, 1):
+    if len(values) > elements:
         raise fault
     if len(values) < elements and elements > _MOST_REPEATS:
         raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def _check_content(proto, field, elements, fault, limits):
+    """Checks the raw bytes of a tensor; strings count as texts before any is made."""
+    content = proto.tensor_content
+    if field == "string_val":
+        try:
+            limits.check_texts(messages.string_sizes(content, elements)[0])
+        except ValueError as error:
+            raise fault from error
+        return
+    # What other bytes mean in place of false and true, no graph knows.
+    is_odd = field == "bool_val" and content.translate(None, b"\0\1")
+    if is_odd or len(content) != elements * tf.as_dtype(proto.dtype).size:
+        raise fault
 
 
 def count_rows(datatype: int, sizes: Sequence[int]) -> int:
