@@ -20,12 +20,12 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
-from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.gpu import leave_out_of_xla
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
+from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config import EncoderConfig
@@ -377,6 +377,8 @@ def export_trained(
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)
+    for gap in facts.gaps():
+        logging.warning("%s", gap)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
         forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
