@@ -44,6 +44,7 @@ from bert_tf.export.saved_model import export_trained
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import TASKS, find_task, save_task
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.training.distribution import by_chief, is_chief
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.scored_files import Evaluated, scored_files
@@ -53,6 +54,7 @@ from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
 from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.token_counts import TokenCounts
 
 
 def run_task(kind: type[FineTuningTask], settings: Settings):
@@ -84,8 +86,8 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     check_export(settings, form, as_trained)  # before the long work
     label_rows = find_label_rows(task, model, settings)
-    rows = _encode(task, model, data, settings)
-    checks.look_at_rows(rows)
+    rows, counts = _encode(task, model, data, settings)
+    checks.look_at_rows(rows, counts)
     checks.refuse()
     with strategy.scope():
         trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
@@ -96,7 +98,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
             print_training_cost(trainable, config, rows.get("train"), settings, use_xla)
             return
         config, range_test = with_learning_rate(trainable, config, rows, settings, use_xla)
-        history = _make_history(settings, task, model, data, config, range_test)
+        history = _make_history(settings, task, model, data, counts, config, range_test)
         trainer = Trainer(trainable, config, history)
         run = FineTuning(settings, model, data, rows, as_trained, trainer, use_xla)
         with tracked(history):
@@ -126,16 +128,19 @@ def _check_settings(settings):
 
 
 def _encode(task, model, data, settings):
-    """Returns {split: tokenized examples}."""
-    return {
-        split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
-        for split, examples in data.examples.items()
-    }
+    """Returns {split: tokenized examples}, and {split: the counts of their tokens}."""
+    rows, counters = {}, {split: TokenCounter(model.tokenizer) for split in data.examples}
+    for split, examples in data.examples.items():
+        length = settings.max_seq_length
+        rows[split] = task.encode_examples(counters[split], examples, length, _kind_of(split) != "test")
+    return rows, {split: TokenCounts().plus(counter.counts().numpy()) for split, counter in counters.items()}
 
 
-def _make_history(settings, task, model, data, config, range_test):
+def _make_history(settings, task, model, data, counts, config, range_test):
     """Returns the history of the run, which begins with what it is: flags, files, model and versions."""
     read = _described(data, data.examples)
+    for split, each in counts.items():
+        read[split] |= {"truncated": each.truncated_share, "unknown": each.unknown_share}
     files = {split: find_files(each["file"]) for split, each in read.items()}
     values, flags = settings.to_dict(), settings.given_values()
     record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())

@@ -15,6 +15,7 @@ from bert_tf.export.markdown import format_list, format_rows, format_section, fo
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.utils.files import file_names
+from bert_tf.utils.names import percent
 
 FILE = "MODEL_CARD.md"
 
@@ -24,6 +25,7 @@ _INTRODUCTION = (
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
+_SHARES = {"truncated": "of the texts truncated", "unknown": "of the tokens unknown"}
 _RETRAINED = {
     "labels": "labels of that model",
     "kept": "labels kept from it",
@@ -126,7 +128,9 @@ def _list_kept_labels(retrained_from):
 
 
 def _format_examples(each):
-    return f"{file_names(each['file'])}, {each['rows']:,} rows"
+    shares = ((name, words) for name, words in _SHARES.items() if name in each)
+    return ", ".join([f"{file_names(each['file'])}, {each['rows']:,} rows",
+                      *(f"{percent(each[name])} {words}" for name, words in shares)])  # fmt: skip
 
 
 def _format_flags(flags):

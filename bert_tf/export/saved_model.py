@@ -34,7 +34,7 @@ from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.utils.files import write_text
-from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
+from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 # === Server files ===
@@ -232,7 +232,7 @@ def _write_version(directory, served, task_options, facts):
         functions = served.signatures()
         # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(served, directory, signatures=functions, options=without)
+        tf.saved_model.save(served, directory, {**functions, TOKEN_COUNTS: served.token_counts()}, without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
@@ -283,6 +283,8 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
+        counts = graph.signature_def.pop(TOKEN_COUNTS)
+        graph.collection_def[TOKEN_COUNTS].bytes_list.value.append(counts.SerializeToString(deterministic=True))
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":

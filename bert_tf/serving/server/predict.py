@@ -235,6 +235,9 @@ def run_predict(
         else:
             outputs = version.compute(signature, inputs, aliases, call, plan)
     metrics.RUNTIME_LATENCY.labels(version.name, api, "TF1").observe((time.monotonic() - started) * 1e6)
+    counts = version.model.token_counts.take()
+    if call is not INTERNAL:
+        metrics.observe_tokens(version.name, counts)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
     if call.until_sent is not None:  # a warm-up's response is not sent, so nothing would end the turn
