@@ -17,6 +17,7 @@ from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known, order
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions, find_versions
 from bert_tf.utils.text_lists import present_list, text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 _BATCHES = 32  # of a file, which are read and sorted by length together
 
@@ -40,6 +41,7 @@ class Predictor:
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
+        token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`, which warns if they are many.
 
     Raises:
         ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
@@ -52,6 +54,7 @@ class Predictor:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
         self._model = find_model(path, signature).load() if exported else _load_trained(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
+        self.token_counts = self._model.token_counts
         if pairs and self.inputs != PAIR:
             raise ValueError(
                 f"`pairs` is only for Hugging Face text classifiers. {path} takes {', '.join(self.inputs)}; remove it."
@@ -221,14 +224,16 @@ def _load_trained(path, pairs):
     if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
         trained = dataclasses.replace(trained, text_inputs=PAIR)
     served = load_trained_model(path, trained).served() if trained else _fill_mask_model(path)
-    function = served.signatures(only=DEFAULT)[DEFAULT]
+    function, counts = served.counting_function(), TokenCountLog(path, served.max_seq_length)
 
     def compute(texts):
-        outputs = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        outputs, counted = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        counts.add(counted.numpy())
         return {name: value.numpy() for name, value in outputs.items()}
 
     names, several = order_of(served.text_inputs), served.task.list_inputs
-    return TextModel(path, tuple(TextInput(name, name in several) for name in names), compute)
+    inputs = tuple(TextInput(name, name in several) for name in names)
+    return TextModel(path, inputs, compute, token_counts=counts)
 
 
 def _fill_mask_model(path):

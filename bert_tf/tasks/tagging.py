@@ -114,13 +114,29 @@ _REMARKS = {
 
 
 def tagging_report(
-    examples: TaggedExamples, origin: SentenceOrigin, given: list[list[str]], chances: list[list[float]]
+    examples: TaggedExamples,
+    origin: SentenceOrigin,
+    given: list[list[str]],
+    chances: list[list[float]],
+    types: list[str],
 ) -> TaggingReport:
-    """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter."""
+    """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter.
+
+    Args:
+        examples, origin: the sentences, and where their tokens came from.
+        given, chances: the predicted tag of each word, and its probability.
+        types: the entity types of the model.
+    """
     texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
     shown = Shown(examples.path, examples.ids, examples.lines, texts, counts, "words")
     return TaggingReport(
-        examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given, chances=chances
+        examples=shown,
+        remarks=_REMARKS,
+        words=examples.words,
+        gold=origin.tags,
+        given=given,
+        chances=chances,
+        types=types,
     )
 
 
@@ -185,8 +201,8 @@ class TaggingTask(FineTuningTask):
             self.head = ("tagger/.*",)
         elif lstm_units:
             self.head = RECURRENT_HEAD
-        types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
-        rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
+        self.types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
+        rates = [f"{rate}_{each}" for each in self.types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
 
     @classmethod
@@ -331,7 +347,8 @@ class TaggingTask(FineTuningTask):
 
     def error_report(self, outcome):
         origin, chances = outcome.encoded.origin, outcome.outputs["probability"]
-        return tagging_report(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
+        tags = self._tags(outcome.outputs, origin)
+        return tagging_report(outcome.examples, origin, tags, origin.take(chances, 1.0), self.types)
 
     def write_scored(self, directory, outcomes, suffix=""):
         for outcome in outcomes:

@@ -17,6 +17,7 @@ from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import LitertRunner, length_for
 from bert_tf.utils.resources import cores
+from bert_tf.utils.token_counts import TokenCountLog
 
 TFLITE_MODEL = "model.tflite"
 _PART_TOKENS = 2**9  # computed at once, before other requests get a turn
@@ -50,6 +51,7 @@ class TfliteModel:
             except ValueError as error:
                 raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
             self._idle.put(runner)
+        self.token_counts = TokenCountLog(path)  # of none: requests hold ids
         self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
         signature = read_signature(_definition(runner), bundle.check_method_names, checks_shapes=True)
         self.signatures = {DEFAULT_SIGNATURE: signature}
