@@ -11,7 +11,7 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import TextInput, TextModel, Texts
-from bert_tf.models.config_files import CONFIG_FILES, check_not_gliner, task_in
+from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters, check_not_gliner, task_in
 from bert_tf.serving.client.client_core import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known, order_of
 from bert_tf.serving.client.results import split_answer
@@ -216,6 +216,7 @@ def _load_trained(path, pairs):
 
     check_not_gliner(path)
     if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        check_not_adapters(path)
         raise ValueError(
             f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
             f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
