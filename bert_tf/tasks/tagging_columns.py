@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.data.columns import NAME
 from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.evaluation.entities import (
@@ -313,6 +314,7 @@ def _read_ids(path, count, dialect):
 
 
 def _texts(at, key, value):
+    value = as_list(value)
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise ValueError(
             f"{at}: {key!r} must be a non-empty list of texts. Received: {excerpt(value)}; correct this line, or "
