@@ -5,6 +5,7 @@ import os
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 
@@ -169,6 +170,7 @@ def _take(at, values):
 
 
 def _documents(at, name, value):
+    value = as_list(value)
     if not isinstance(value, list):
         raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_REMEDY}.")
     return [_document(at, each) for each in value]
@@ -181,6 +183,7 @@ def _document(at, value):
 
 
 def _relevances(at, value, count):
+    value = as_list(value)
     values = value if isinstance(value, list) else []
     if len(values) != count or not all(_is_within(each, MOST_RELEVANT) and each == each // 1 for each in values):
         raise ValueError(
@@ -191,6 +194,7 @@ def _relevances(at, value, count):
 
 
 def _scores(at, value, count):
+    value = as_list(value)
     values = value if isinstance(value, list) else []
     if len(values) != count or not all(_is_within(each, _MOST_SCORE) for each in values):
         raise ValueError(
@@ -207,6 +211,7 @@ def _is_within(value, most):
 def _document_ids(at, value, count):
     if value is None:
         return list(map(str, range(count)))
+    value = as_list(value)
     ids = [_id(at, "document_ids", each) for each in value] if isinstance(value, list) else []
     if len(ids) != count or len(set(ids)) < count:
         raise ValueError(

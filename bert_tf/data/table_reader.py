@@ -16,6 +16,7 @@ from bert_tf.data.dialect import (
     DEFAULT_DIALECT,
     SEPARATOR_NAMES,
     Dialect,
+    QuotedRows,
     extension_of,
     separator_name,
     separator_option,
@@ -144,6 +145,10 @@ def _missing(columns, names, at, header):
     advice += ", or set `header=false` if line 1 is already an example" if header else ""
     if header and len(names) == 1 and (likely := [each for each in SEPARATOR_NAMES if each in names[0]]):
         advice = f"{separator_name(likely[0])} seem to separate the columns: set {separator_option(likely[0])}"
+    elif header and not at.lower().removesuffix(":1").removesuffix(".gz").endswith(".csv") and all(
+        name[:1] == name[-1:] == '"' for name in names
+    ):
+        advice = f"the columns seem to be in double quotes, as in .csv: {QuotedRows.REMEDY}"
     *others, last = dict.fromkeys(map(str, columns))
     what = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
     return ValueError(
@@ -241,9 +246,21 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
 
 
 def _read_tsv(path, wanted, header, skip_short, dialect):
-    lines, separator = map(without_end, _lines(path, dialect.encoding)), dialect.separator_of(".tsv")
-    rows = ((number, line.split(separator) if line else []) for number, line in enumerate(lines, 1))
-    return _select(path, rows, separator, wanted, header, skip_short)
+    separator = dialect.separator_of(".tsv")
+    return _select(path, _tsv_rows(path, separator, dialect.encoding), separator, wanted, header, skip_short)
+
+
+def _tsv_rows(path, separator, encoding):
+    quoted = QuotedRows(separator)
+    for number, line in enumerate(map(without_end, _lines(path, encoding)), 1):
+        if line:
+            quoted.add(number, line)
+        yield number, line.split(separator) if line else []
+    if quoted.are_certain:
+        logging.warning(
+            "%s: %d of %d rows have fields in double quotes, as in .csv, which are read as part of the text; %s.",
+            *(path, len(quoted.lines), quoted.count, QuotedRows.REMEDY),
+        )
 
 
 def _read_csv(path, wanted, header, skip_short, dialect):

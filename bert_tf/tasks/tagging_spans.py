@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, SPAN_KEYS
 from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import excerpt, iterate_lines, line_position, parse_object
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.utils import files
@@ -115,7 +116,7 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
 
 
 def _spans(at, row, key, text):
-    values = row.get(key)
+    values = as_list(row.get(key))
     if not isinstance(values, list):
         raise ValueError(f"{at}: {key!r} must be a list of entities. Received: {excerpt(values)}; {_FORMS}.")
     return [_span(at, text, value) for value in values]
@@ -126,7 +127,7 @@ def _span(at, text, value):
     if isinstance(value, dict):
         start, end = (value.get(name, value.get(f"{name}_offset")) for name in ("start", "end"))
         kind, quoted = value.get("type", value.get("label")), value.get("text")
-    elif isinstance(value, list) and len(value) == 3:
+    elif isinstance(value, list | tuple) and len(value) == 3:
         start, end, kind = value
     else:
         raise ValueError(f"{at}: an entity must have a start, an end and a type. Received: {excerpt(value)}; {_FORMS}.")

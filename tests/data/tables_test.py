@@ -236,7 +236,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                      r"score must be a number from 0 to 5\. Received: 6"),
     "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
                    r"a\.tsv:2: labels must "
-                   r"be names separated by ',', .*Received: 'a,,b'"),
+                   r"be names separated by ',' .*Received: 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: "
                     r"labels must be names .*Received: None"),
