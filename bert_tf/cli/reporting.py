@@ -115,6 +115,9 @@ def _bert_tf():
 # Error reports of a scored model: on the page of the run, and example by example in eval_predictions.tsv.
 
 
+_REMEDY = "Train for more steps, with a higher learning rate or `class_weights=balanced`, or add examples."
+
+
 def check_showing(settings: Settings):
     """Raises ValueError where a table is to be sorted that is not written."""
     if "sort_predictions" in settings.given and not settings.do_eval:
@@ -196,6 +199,7 @@ def _warn(judged, with_missing=True):
     """Logs what must be read before any metric is believed; labels that a file lacks only `with_missing`."""
     for each in judged.values():
         path, results = file_names(each.examples.path), each.label_results()
-        gaps = [*describe_unpredicted(results, path), *(describe_missing(results, path) if with_missing else ())]
+        gaps = [f"{gap} {_REMEDY}" for gap in describe_unpredicted(results, path)]
+        gaps += describe_missing(results, path) if with_missing else []
         for warning in [each.warning] if each.warning else gaps:
             logging.warning("%s", warning)
