@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import errno
 import glob
+import itertools
 import logging as standard_logging
 import os
 import re
@@ -13,12 +14,14 @@ from collections.abc import Iterable, Sequence
 from absl import flags, logging
 
 from bert_tf.cli import usage
+from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils import requirements
 from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
+from bert_tf.utils.signals import Terminated, orderly_end
 
 # === Given files ===
 # The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
@@ -232,14 +235,18 @@ def parse(
         UnknownFlag: it has a flag that is not in the table.
     """
     table = list(table)
+    words, places = expand_flag_files(words)
     try:
         texts = values(["", *words])[1:]
     except flags.UnrecognizedFlagError as error:
         near = difflib.get_close_matches(error.flagname, [flag.name for flag in table if flag.has_effect], 1)
         ask = f" Did you mean --{near[0]}?" if near else ""
-        raise UnknownFlag(f"Unknown flag --{error.flagname}.{ask}") from error
+        raise UnknownFlag(_in_place(f"Unknown flag --{error.flagname}.{ask}", places)) from error
     except flags.Error as error:
-        raise ValueError(_reason(error)) from error
+        raise ValueError(_in_place(_reason(error), places)) from error
+    if takes_texts:
+        before = set(itertools.takewhile(lambda word: word != "--", words))
+        check_dashes([text for text in texts if text in before], [flag.name for flag in table])
     if texts and not takes_texts:
         hint = " A boolean flag takes its value after an equals sign." if texts[0].lower() in ("true", "false") else ""
         raise ValueError(f"Every argument must have the form --flag=value; got {texts[0]!r}.{hint}")
@@ -250,6 +257,13 @@ def parse(
         named = [f"--{flag.name} ({usage.first_clause(flag.help)})" for flag in missing]
         raise ValueError(f"{', '.join(named[:-1])} and {named[-1]} are required.")
     return texts
+
+
+def _in_place(message, places):
+    """Puts the line of a flag file before a message about a flag that is in it."""
+    named = re.search(r"--(\w+)", message)
+    place = places.get(named[1]) if named else None
+    return f"{place}: {message}" if place else message
 
 
 def _reason(error):
@@ -343,7 +357,8 @@ def run_program(program, argv: Sequence[str]):
             requirements.check()
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
+        with orderly_end():  # unfinished files are removed after a signal, too
+            program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:
         if not _log_error(error, settings):
             raise
@@ -352,6 +367,9 @@ def run_program(program, argv: Sequence[str]):
     except KeyboardInterrupt:
         logging.error("Interrupted. Run the same command again to %s.", _continuation(settings))
         sys.exit(130)
+    except Terminated as end:
+        logging.error("%s: stopped. Run the same command again to %s.", end.signal.name, _continuation(settings))
+        raise
 
 
 def _continuation(settings):

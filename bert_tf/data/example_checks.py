@@ -193,7 +193,7 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
-        found += table_checks.check_raw_file(sample)
+        found += [*sample.findings, *table_checks.check_raw_file(sample)]
         found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
         found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
         found += find_empty_texts(sample)

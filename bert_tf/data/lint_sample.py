@@ -121,6 +121,7 @@ class LintSample:
         bad_texts: line -> the value in place of a text, such as None, of each row that was skipped for that.
         fewest_words: examples whose texts have fewer words often repeat, and are not compared.
         dialect: how a text file is written.
+        findings: what the task itself found in the file.
     """
 
     path: str
@@ -136,6 +137,7 @@ class LintSample:
     bad_texts: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     fewest_words: int = 0
     dialect: Dialect = DEFAULT_DIALECT
+    findings: Sequence[DataFinding] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))

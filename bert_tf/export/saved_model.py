@@ -5,8 +5,6 @@ import functools
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -33,7 +31,7 @@ from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
-from bert_tf.utils.files import write_text
+from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
@@ -166,7 +164,7 @@ prometheus_config {
 # === Saved model ===
 
 
-_ASIDE = "tmp-export-"
+_ASIDE = "export"  # in the name of what is unfinished, which is no number: servers look for numbers
 _OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function is not part of an export
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
@@ -195,36 +193,24 @@ def export(
     export_dir = os.path.abspath(os.fspath(export_dir))
     for_servers = served.options.export_for != "litert"
     served.options.check_folder(export_dir)
-    aside = None
+    logging.info("Exporting to %s", export_dir)
     try:
         os.makedirs(export_dir, exist_ok=True)
-        _warn_of_leftovers(export_dir)
-        # TensorFlow Serving treats only numeric names as versions, so it ignores this one.
-        aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
-        write = _write_version if for_servers else _write_for_litert
-        write(aside, served, task_options or {}, facts or RunFacts())
-        os.chmod(aside, 0o755)  # mkdtemp's directories are private to the owner, and a server runs as another user
-        files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
-        written = write_server_files(export_dir, files)
-        path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
-        _publish(aside, path, written)
+        with temporary_path(os.path.join(export_dir, _ASIDE)) as aside:
+            os.mkdir(aside)
+            write = _write_version if for_servers else _write_for_litert
+            write(aside, served, task_options or {}, facts or RunFacts())
+            os.chmod(aside, 0o755)  # whatever the umask is, as a server runs as another user
+            files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
+            written = write_server_files(export_dir, files)
+            path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
+            _publish(aside, path, written)
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
             f"Could not write the export to {export_dir}: {reason}. Nothing was kept."
         ) from error
-    finally:
-        if aside and os.path.isdir(aside):
-            shutil.rmtree(aside, ignore_errors=True)
     return path
-
-
-def _warn_of_leftovers(export_dir):
-    logging.info("Exporting to %s", export_dir)
-    for name in sorted(os.listdir(export_dir)):
-        if name.startswith(_ASIDE):
-            logging.warning("%s belongs to another export that is running or was stopped. If stopped, delete it.",
-                            os.path.join(export_dir, name))  # fmt: skip
 
 
 def _write_version(directory, served, task_options, facts):

@@ -27,6 +27,7 @@ KEYS = {
     "max_sequence_length": "max_position_embeddings",
     "num_segments": "type_vocab_size",
 }
+OF_KERAS = ("name", "trainable", "dtype")  # what each layer of Keras states, without effect on a loaded model
 _LONGEST = 2**20  # so that a damaged file cannot ask for tables of any size
 
 
@@ -126,17 +127,19 @@ def read_config_file(path: str) -> dict[str, Any]:
         ValueError: the file is missing, or does not hold a JSON object.
     """
     if not os.path.exists(path):
-        raise ValueError(
-            f"BERT configuration file not found: {path}. Pass a file such as bert_config.json."
-        )
+        raise ValueError(f"BERT configuration file not found: {path}. Pass a file such as bert_config.json.")
     kind = "a BERT configuration in JSON, such as bert_config.json"
     values = read_object(path, kind, "correct the file, or `bert_config_file`")
     if "registered_name" not in values:  # of a KerasHub preset
         return values
     try:
-        return from_keras_hub(values)
+        found = from_keras_hub(values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    known = {*keras_hub_keys(found["model_type"]), *OF_KERAS}
+    if unknown := sorted(values["config"].keys() - known):
+        warn_of_unknown_keys(path, tuple(unknown))
+    return found
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:

@@ -11,8 +11,18 @@ from bert_tf.data.columns import NAME
 from bert_tf.data.dialect import Dialect, extension_of
 from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
-from bert_tf.evaluation.entities import SCHEMES, find_scheme, find_wrong_tag, parse_entities, split_tag, tags_of
-from bert_tf.tasks.tagging_spans import has_spans, read_span_texts, word_spans
+from bert_tf.evaluation.entities import (
+    SCHEMES,
+    EntitySpan,
+    find_scheme,
+    find_wrong_tag,
+    parse_entities,
+    split_tag,
+    tags_of,
+)
+from bert_tf.tasks.tagging_alignment import tag_words
+from bert_tf.tasks.tagging_boundaries import find_boundaries, word_spans
+from bert_tf.tasks.tagging_spans import has_spans, read_span_texts
 from bert_tf.utils import files
 
 _DOCUMENT = "-DOCSTART-"
@@ -34,7 +44,10 @@ class TaggedExamples:
             tags, or if these do not mark entities.
         path: the file, or several as `files.find_files` takes them.
         lines: 1-based line of each sentence's first word; in .jsonl of the sentence; for several files, "file:line".
-        texts: the texts that the words are from, which white space separates. If None, the file has words.
+        texts: the texts that the words are from. If None, the file has words.
+        entities: the entities of each text as the file has them: its characters `first` to `last`. If None, the file
+            has tags, or none were requested.
+        boundaries: where the words of a text end, one of `names.WORD_BOUNDARIES`.
     """
 
     ids: list[str]
@@ -44,6 +57,8 @@ class TaggedExamples:
     path: str
     lines: list[int] | list[str]
     texts: list[str] | None = None
+    entities: list[list[EntitySpan]] | None = None
+    boundaries: str = "whitespace"
 
     def __len__(self) -> int:
         return len(self.words)
@@ -59,7 +74,7 @@ class TaggedExamples:
         """Returns the text of sentence `index` and the span of each word, like `text_of`."""
         if self.texts is None:
             return text_of(self.words[index])
-        return self.texts[index], word_spans(self.texts[index])
+        return self.texts[index], word_spans(self.texts[index], self.boundaries)
 
 
 def read_columns(
@@ -68,6 +83,7 @@ def read_columns(
     tag_column: int | None = -1,
     tag_scheme: str | None = "auto",
     encoding: str | None = None,
+    boundaries: str | None = None,
 ) -> TaggedExamples:
     """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
@@ -88,23 +104,22 @@ def read_columns(
             the entities are those that conlleval finds, and the log names the first such line. If None, tags do not
             mark entities and are unchanged, such as parts of speech.
         encoding: as in `files.read_text`.
+        boundaries: where the words of texts end, one of `names.WORD_BOUNDARIES`. If None,
+            at punctuation; of words, as `tagging_boundaries.find_boundaries` finds them.
 
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
     _check_scheme(tag_scheme)
-    return read_files(path, lambda path: _read_file(path, text_column, tag_column, tag_scheme, encoding))
+    return read_files(path, lambda path: _read_file(path, text_column, tag_column, tag_scheme, encoding, boundaries))
 
 
-def _read_file(path, text_column, tag_column, tag_scheme, encoding):
+def _read_file(path, text_column, tag_column, tag_scheme, encoding, boundaries):
     with_tags = tag_column is not None
     if _is_json(path) and has_spans(path, encoding):
         if tag_scheme not in (None, "auto", "iob2"):
             raise ValueError(f"{path} has character spans, which have no `tag_scheme`. Remove it.")
-        ids, lines, texts, tags = read_span_texts(path, with_tags, encoding)
-        words = [[text[start:end] for start, end in word_spans(text)] for text in texts]
-        scheme = "iob2" if with_tags and tag_scheme else None
-        return TaggedExamples(ids, words, tags, scheme, path, lines, texts)
+        return _from_spans(path, with_tags, "iob2" if with_tags and tag_scheme else None, encoding, boundaries)
     if _is_json(path):
         examples = _read_jsonl(path, with_tags, encoding)
     else:
@@ -112,9 +127,19 @@ def _read_file(path, text_column, tag_column, tag_scheme, encoding):
     if not examples.words:
         raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
+    examples.boundaries = boundaries or find_boundaries(examples.words)
     if examples.tags is not None and tag_scheme is not None:
         unify_tags(examples, tag_scheme)
     return examples
+
+
+def _from_spans(path, with_tags, scheme, encoding, boundaries):
+    ids, lines, texts, entities = read_span_texts(path, with_tags, encoding)
+    boundaries = boundaries or "punctuation"
+    spans = [word_spans(text, boundaries) for text in texts]
+    words = [[text[start:end] for start, end in own] for text, own in zip(texts, spans, strict=True)]
+    tags = list(map(tag_words, spans, entities)) if with_tags else None
+    return TaggedExamples(ids, words, tags, scheme, path, lines, texts, entities, boundaries)
 
 
 def unify_tags(examples: TaggedExamples, tag_scheme: str):

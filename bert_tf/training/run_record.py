@@ -134,7 +134,7 @@ def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
 
     def git(*words):
         command = ["git", "-C", os.fspath(folder), *words]
-        options = {"capture_output": True, "text": True, "check": True, "timeout": 30}
+        options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "check": True, "timeout": 30}
         return subprocess.run(command, env={**environment, "GIT_OPTIONAL_LOCKS": "0"}, **options).stdout.strip()
 
     try:

@@ -24,6 +24,7 @@ TEXT_FORMATS = ("sentences", "prose", "jsonl")
 HAVE_SEVERAL_LABELS = {"single_label": False, "multi_label": True, "regression": False}
 PROBLEMS = tuple(HAVE_SEVERAL_LABELS)  # of a classifier, also in its task.json
 FORMATS = ("bert_tf", "huggingface", "keras_hub", "sentence_transformers", "tf1")
+WORD_BOUNDARIES = ("whitespace", "punctuation", "characters")
 LAYERS = (
     "embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all",
 )  # fmt: skip

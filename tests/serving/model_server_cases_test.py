@@ -1,8 +1,7 @@
 """The cases of TensorFlow Serving's end-to-end test of its server (tensorflow_model_server_test.py), asked of ours.
 
 Here are those that need its models or its flags; contract_test.py asks the same of status, metadata and refusals, and
-model_config_test.py of configs, labels and polling. Not here: TensorFlow Lite, the profiler, and models of files that
-only its repository has.
+model_config_test.py of configs, labels and polling. The last test runs its own file, if it is there.
 """
 
 import json
@@ -25,8 +24,11 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving.client.client import Client
+from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server import profiling
 from bert_tf.serving.server.grpc_service import read_arguments
 from bert_tf.serving.server.options import read_parameters
+from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves
@@ -73,6 +75,7 @@ def server(folders, tmp_path_factory):
         ),
         "batching": read_parameters(str(folder / "batching.txt")),
         "metrics_path": "/monitoring/prometheus/metrics",
+        "enable_profiler": True,
         "poll_seconds": 0,
     }
     with serve(**options) as running:
@@ -158,6 +161,49 @@ def test_rest(server, method, body, expected):
     url = f"http://localhost:{server.rest}/v1/models/half_plus_two_tf2:{method}"
     with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=_SECONDS) as response:
         assert json.load(response) == expected
+
+
+def _profile_request(**values):
+    request = profiling.ProfileRequest(session_id="now", host_name="localhost:8500", **values)
+    request.opts.duration_ms, request.opts.host_tracer_level = 300, 2
+    return request
+
+
+def test_a_profile_is_sent_or_saved(server, prediction, tmp_path):
+    with grpc.insecure_channel(server.address) as channel:
+        ask = channel.unary_unary(
+            f"/{profiling.SERVICE}/Profile",
+            profiling.ProfileRequest.SerializeToString,
+            profiling.ProfileResponse.FromString,
+        )
+        for request in (_profile_request(emit_xspace=True), _profile_request(repository_root=str(tmp_path))):
+            pending = ask.future(request, _SECONDS)
+            while not pending.done():
+                _predict(prediction)
+            answer = pending.result()
+            assert not answer.empty_trace and bool(answer.xspace) == request.emit_xspace
+    assert b"Session" in (tmp_path / "now" / "localhost_8500.xplane.pb").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("values", "peer", "code", "words"),
+    [
+        ({"opts": {"duration_ms": 0}, "emit_xspace": True}, "", "INVALID_ARGUMENT", "from 1 to 60000 ms"),
+        ({"opts": {"duration_ms": 2**40}, "emit_xspace": True}, "", "INVALID_ARGUMENT", "from 1 to 60000 ms"),
+        ({"repository_root": "/tmp"}, "ipv4:10.0.0.7:2", "PERMISSION_DENIED", "on the server's machine"),
+        ({"repository_root": "logs"}, "unix:", "INVALID_ARGUMENT", "absolute repository_root"),
+        ({"repository_root": "/tmp", "session_id": ".."}, "unix:", "INVALID_ARGUMENT", "without directories"),
+        ({"repository_root": "/tmp", "host_name": "../../x"}, "unix:", "INVALID_ARGUMENT", "without directories"),
+    ],
+)
+def test_a_profile_that_is_refused(values, peer, code, words):
+    request = _profile_request()
+    request.MergeFrom(profiling.ProfileRequest(**values))
+    if "opts" in values:
+        request.opts.duration_ms = values["opts"]["duration_ms"]
+    with pytest.raises(ServingError, match=words) as raised:
+        profiling.profile(request, Call(peer=peer))
+    assert raised.value.code == grpc.StatusCode[code]
 
 
 def test_a_model_of_several_signatures_that_ignores_its_input(tmp_path):

@@ -34,7 +34,7 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving import addresses, messages
 from bert_tf.serving.limits import GRPC_BYTES, Limits, ServingError, from_fault, invalid, unavailable
-from bert_tf.serving.server import metrics
+from bert_tf.serving.server import metrics, profiling
 from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_registry import is_ready, model_metadata, model_status, ready, reload, require_spec
 from bert_tf.serving.server.options import ServerOptions
@@ -290,6 +290,13 @@ METHODS = {
 }
 
 
+_PROFILER = {
+    profiling.SERVICE: {
+        "Profile": Method(profiling.ProfileRequest, lambda registry, request, call: profiling.profile(request, call))
+    }
+}
+
+
 class GrpcServer:
     """The gRPC server for every method of METHODS.
 
@@ -314,7 +321,7 @@ class GrpcServer:
             options=channel_options(options.limits, options.grpc_channel_arguments),
             maximum_concurrent_rpcs=_OPEN_CALLS,
         )
-        for service, methods in METHODS.items():
+        for service, methods in (METHODS | (_PROFILER if options.enable_profiler else {})).items():
             handlers = {name: self._handler(name, method) for name, method in methods.items()}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self._health = Health(registry, list(METHODS)) if options.health else None

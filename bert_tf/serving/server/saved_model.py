@@ -90,10 +90,12 @@ class SavedModel:
             raise
         internals.forget_functions(graph)
         self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
+        is_ours = SEQUENCES in meta_graph.collection_def  # asked first: reading an entry of a map creates it
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
-        explanations = EXPLANATIONS if SEQUENCES in meta_graph.collection_def else ()
-        self.signatures = {name: read_signature(each, checks, name in explanations) for name, each in definitions}
+        self.signatures = {
+            name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours) for name, each in definitions
+        }
         self._counted = meta_graph.collection_def[TOKEN_COUNTS].bytes_list.value
         self._counted = self._counting_feeds(*self._counted) if self._counted else {}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)

@@ -53,7 +53,8 @@ class TfliteModel:
             self._idle.put(runner)
         self.token_counts = TokenCountLog(path)  # of none: requests hold ids
         self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
-        self.signatures = {DEFAULT_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
+        signature = read_signature(_definition(runner), bundle.check_method_names, checks_shapes=True)
+        self.signatures = {DEFAULT_SIGNATURE: signature}
 
     def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which `run` finds an idle interpreter; raises ServingError as `Turns.turn`."""
