@@ -136,7 +136,7 @@ def warn_of_teacher(settings: Settings):
                         path, answer)  # fmt: skip
 
 
-def judge(task: FineTuningTask, outcomes: Sequence[SplitPredictions]) -> dict[str, ErrorReport]:
+def error_reports(task: FineTuningTask, outcomes: Sequence[SplitPredictions]) -> dict[str, ErrorReport]:
     """Returns {split: error report} of the predictions for files with labels, where the task has reports."""
     judged = {outcome.split: task.error_report(outcome) for outcome in outcomes}
     return {split: each for split, each in judged.items() if each is not None}
@@ -156,7 +156,7 @@ def show_scored(
     Args:
         task: that was scored.
         outcomes: of the files.
-        judged: the result of `judge`.
+        judged: the result of `error_reports`.
         scores: {"eval_accuracy": ...} over all of them.
         trainer: of the task.
         settings: the flags.
@@ -186,7 +186,7 @@ def _more(task, outcomes, salt):
 
 def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], trainer: Trainer):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
-    judged = judge(task, [outcome])
+    judged = error_reports(task, [outcome])
     step = trainer.global_step
     name, history = f"predict{outcome.suffix}", trainer.history
     history.show(f"{HEADLINE}_{name}", lambda: render_headline(judged, scores, step))
