@@ -31,8 +31,8 @@ from bert_tf.cli.options_from_flags import make_export_options
 from bert_tf.cli.program import compiles, with_precision
 from bert_tf.cli.program import prepare_process as prepare_devices
 from bert_tf.cli.reporting import (
-    build_error_reports,
     check_showing,
+    error_reports,
     log_after_fine_tuning,
     show_answers,
     show_scored,
@@ -246,7 +246,7 @@ class FineTuning:
         """Returns the scores of a task on the files of a kind, and what they are of; writes and shows the answers."""
         settings, outcomes = self.settings, self._outcomes(kind, self.settings.eval_batch_size)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
-        judged = build_error_reports(self.task, outcomes)
+        judged = error_reports(self.task, outcomes)
         by_chief(self.task.write_scored, settings.output_dir, outcomes, files.suffix)
         by_chief(show_scored, self.task, outcomes, judged, scores, self.trainer, settings, files.suffix)
         labels = {outcome.suffix: judged[outcome.split].label_results() for outcome in outcomes

@@ -115,6 +115,9 @@ def _bert_tf():
 # Error reports of a scored model: on the page of the run, and example by example in eval_predictions.tsv.
 
 
+_REMEDY = "Train for more steps, with a higher learning rate or `class_weights=balanced`, or add examples."
+
+
 def check_showing(settings: Settings):
     """Raises ValueError where a table is to be sorted that is not written."""
     if "sort_predictions" in settings.given and not settings.do_eval:
@@ -133,7 +136,7 @@ def warn_of_teacher(settings: Settings):
                         path, answer)  # fmt: skip
 
 
-def build_error_reports(task: FineTuningTask, outcomes: Sequence[SplitPredictions]) -> dict[str, ErrorReport]:
+def error_reports(task: FineTuningTask, outcomes: Sequence[SplitPredictions]) -> dict[str, ErrorReport]:
     """Returns {split: error report} of the predictions for files with labels, where the task has reports."""
     judged = {outcome.split: task.error_report(outcome) for outcome in outcomes}
     return {split: each for split, each in judged.items() if each is not None}
@@ -153,7 +156,7 @@ def show_scored(
     Args:
         task: that was scored.
         outcomes: of the files.
-        judged: the result of `build_error_reports`.
+        judged: the result of `error_reports`.
         scores: {"eval_accuracy": ...} over all of them.
         trainer: of the task.
         settings: the flags.
@@ -183,7 +186,7 @@ def _more(task, outcomes, salt):
 
 def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], trainer: Trainer):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
-    judged = build_error_reports(task, [outcome])
+    judged = error_reports(task, [outcome])
     step = trainer.global_step
     name, history = f"predict{outcome.suffix}", trainer.history
     history.show(f"{HEADLINE}_{name}", lambda: render_headline(judged, scores, step))
@@ -196,6 +199,7 @@ def _warn(judged, with_missing=True):
     """Logs what must be read before any metric is believed; labels that a file lacks only `with_missing`."""
     for each in judged.values():
         path, results = file_names(each.examples.path), each.label_results()
-        gaps = [*describe_unpredicted(results, path), *(describe_missing(results, path) if with_missing else ())]
+        gaps = [f"{gap} {_REMEDY}" for gap in describe_unpredicted(results, path)]
+        gaps += describe_missing(results, path) if with_missing else []
         for warning in [each.warning] if each.warning else gaps:
             logging.warning("%s", warning)
