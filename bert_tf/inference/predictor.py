@@ -16,9 +16,11 @@ from bert_tf.serving.client.client_core import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known, order_of
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions, find_versions
+from bert_tf.utils.model_outputs import check_outputs
 from bert_tf.utils.text_lists import present_list, text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
+_REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
 _BATCHES = 32  # of a file, which are read and sorted by length together
 
 
@@ -81,7 +83,8 @@ class Predictor:
             `Client.ask`, such as {"label": str, "probabilities": {label: float}} for a classifier.
 
         Raises:
-            ValueError: an example does not match the model's inputs, or a text is missing.
+            ValueError: an example does not match the model's inputs, or a text is missing; or the model's outputs are
+                NaN or infinite.
         """
         _check_batch_size(batch_size)
         if not isinstance(texts, Iterable):
@@ -141,7 +144,9 @@ class Predictor:
     def _predict(self, columns, ids, batch_size):
         answers = [None] * len(ids)
         for chosen in self._model.batches(columns, batch_size):
-            found = split_answer(self._model.run(columns, chosen, ids), len(chosen))
+            outputs = self._model.run(columns, chosen, ids)
+            check_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
+            found = split_answer(outputs, len(chosen))
             for row, answer in zip(chosen, found, strict=True):
                 answers[row] = answer
         return answers

@@ -1,6 +1,7 @@
 """`bert_tf.Predictor`: the answers of an export, from the export itself or from the trained model."""
 
 import concurrent.futures
+import dataclasses
 import functools
 import json
 import os
@@ -164,6 +165,15 @@ def test_one_text_has_one_answer_and_many_keep_their_order(classify):
     for texts in (Series(TEXTS[::-1], range(len(TEXTS))), np.array(TEXTS[::-1]), iter(TEXTS[::-1])):
         assert classify(texts, batch_size=4) == together
     assert classify("film \ud83d") == classify("film ")  # a lone surrogate is no text
+
+
+def test_outputs_that_are_not_numbers_are_refused(classify, monkeypatch):
+    def compute(texts):
+        return {"probabilities": np.where(texts["text"] == b"music", np.nan, 0.5)[:, None]}
+
+    monkeypatch.setattr(classify, "_model", dataclasses.replace(classify._model, compute=compute))
+    with pytest.raises(ValueError, match="outputs NaN or infinity for 1 of 2 examples, the first of them example 1 "):
+        classify(["a story", "music"])
 
 
 def test_examples_of_several_texts(predictors):
