@@ -307,7 +307,7 @@ def _read_jsonl(path, wanted, header, skip_short, dialect):
 def parse_object(at: str, line: str) -> dict:
     """Parses the JSON object in a line; `at` is "file:line" for errors."""
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{at}: every line must be one JSON object. Received {excerpt(line)}, which cannot be parsed ({error}); "
@@ -319,6 +319,15 @@ def parse_object(at: str, line: str) -> dict:
             "correct this line."
         )
     return value
+
+
+def _unique(pairs):
+    """Returns the object of a list of (key, value), of which Python's own keeps only the last of a key."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs more than once")
+    return values
 
 
 def _read_parquet(path, wanted, header, skip_short, dialect):

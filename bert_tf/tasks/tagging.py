@@ -21,7 +21,7 @@ from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_l
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import pad_sequences
-from bert_tf.tasks.tagging_alignment import find_changed_entities, refuse_changed_entities
+from bert_tf.tasks.tagging_alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
 from bert_tf.tasks.tagging_columns import read_columns
 from bert_tf.tasks.tagging_outputs import (
     COLUMNS_FILE,
@@ -247,7 +247,10 @@ class TaggingTask(FineTuningTask):
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         layout = max_seq_length, self.doc_stride, with_targets, self.word_boundaries
-        return encode_sentences(tokenizer, examples, self.labels, *layout)
+        encoded = encode_sentences(tokenizer, examples, self.labels, *layout)
+        if examples.entities is not None and examples.tags is not None:
+            warn_of_cut_tokens(examples, encoded.origin.continued())
+        return encoded
 
     def example_weights(self, batch):
         """Returns the number of tagged words per sequence, or the sum of their tags' weights."""
