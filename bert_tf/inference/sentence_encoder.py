@@ -27,6 +27,7 @@ from bert_tf.models.sentence_transformers_files import (
 )
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
@@ -79,6 +80,7 @@ class SentenceEncoder:
     Attributes:
         recipe: how embeddings are computed, a `PoolingConfig`.
         prompt: the prompt put before every text.
+        token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.
 
     Raises:
         ValueError: the directory has an unsupported module, or an option is not available, such as `dim` dimensions.
@@ -116,6 +118,10 @@ class SentenceEncoder:
             ValueError: the input is not texts; see `text_lists.text_list`.
         """
         return self._extractor(self._prepared(texts))
+
+    @property
+    def token_counts(self) -> TokenCountLog:
+        return self._extractor.token_counts
 
     @property
     def width(self) -> int:
