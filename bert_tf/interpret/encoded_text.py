@@ -1,7 +1,6 @@
 """Encodes texts one at a time, and maps tokens and words back to the texts."""
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -269,29 +268,4 @@ def _tokenize(tokenizer, texts, masks):
     """Returns ids, starts and ends of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
-    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # it includes white space before it, as in RoBERTa
-    parts = [list(_split_at_blanks(blank, text)) for text in texts]
-    plain = [text for each in parts for _, text in each]
-    found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
-    lists, first = ([], [], []), 0
-    for text, each in zip(texts, parts, strict=True):
-        blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
-        for k, (offset, _) in enumerate(each):
-            ids, starts, ends = (numbers[first + k] for numbers in found)
-            own = [ids, [offset + start for start in starts], [offset + end for end in ends]]
-            behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
-            for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
-                numbers += more + ([] if last is None else [last])
-        first += len(each)
-        for column, numbers in zip(lists, row, strict=True):
-            column.append(numbers)
-    return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
-
-
-def _split_at_blanks(blank, text):
-    """Yields (start, text) of the parts between the masks of a text, before the first and after the last."""
-    start = 0
-    for match in blank.finditer(text):
-        yield start, text[start : match.start()]
-        start = match.end()
-    yield start, text[start:]
+    return tokenizer.tokenize_matching(texts, tokenizer.matcher_with_special([tokenizer.mask]))
