@@ -28,8 +28,8 @@ from bert_tf.tasks.tagging_outputs import (
     ENTITIES_FILE,
     EVAL_FILE,
     both_entities,
+    sentence_texts,
     tagging_report,
-    texts_of,
     write_entities,
     write_tags,
 )
@@ -159,7 +159,7 @@ class TaggingTask(FineTuningTask):
         if examples.tags is not None:
             targets = list(map(tuple, examples.tags))
             types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
-        texts, changed = {"text": texts_of(examples)}, find_changed_entities(examples)
+        texts, changed = {"text": sentence_texts(examples)}, find_changed_entities(examples)
         called = {"label": "entity type", "target": "tags", "dialect": options.dialect}
         more = {"fewest_words": _FEWEST_WORDS, "findings": (changed,) if changed else ()}
         return LintSample(examples.path, examples.where, texts, targets, types, **called, **more)

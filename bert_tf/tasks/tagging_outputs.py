@@ -68,7 +68,7 @@ _REMARKS = {
 def tagging_report(examples: TaggedExamples, given: list[list[str]], chances: list[list[float]]) -> TaggingReport:
     """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter."""
     counts = np.array(list(map(len, examples.words)))
-    shown = Shown(examples.path, examples.ids, examples.lines, {"text": texts_of(examples)}, counts, "words")
+    shown = Shown(examples.path, examples.ids, examples.lines, {"text": sentence_texts(examples)}, counts, "words")
     tags = {"words": examples.words, "gold": examples.tags, "given": given, "chances": chances}
     return TaggingReport(examples=shown, remarks=_REMARKS, **tags, entities=both_entities(examples, given))
 
@@ -83,6 +83,6 @@ def both_entities(
     return examples.entities, [answered_entities(text, tags, examples.boundaries) for text, tags in answers]
 
 
-def texts_of(examples: TaggedExamples) -> list[str]:
+def sentence_texts(examples: TaggedExamples) -> list[str]:
     """Returns the text of each sentence: its words, joined by spaces, if the file has none."""
     return examples.texts or list(map(" ".join, examples.words))
