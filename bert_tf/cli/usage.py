@@ -80,9 +80,9 @@ _GROUPS = {
     """,
     "Ports and protocols": """
         *port *rest_api_port *host *allowed_hosts *ui *ssl_config_file grpc_socket_path grpc_channel_arguments
-        rest_api_enable_cors_support enable_grpc_healthcheck_service enable_grpc_reflection *monitoring_config_file
-        enable_serialization_as_tensor_content use_alts_credentials *grace_seconds *search_index search_model
-        search_approximate search_reranker search_rerank_weight search_reader
+        rest_api_enable_cors_support enable_grpc_healthcheck_service enable_grpc_reflection enable_profiler
+        *monitoring_config_file enable_serialization_as_tensor_content use_alts_credentials *grace_seconds
+        *search_index search_model search_approximate search_reranker search_rerank_weight search_reader
     """,
     "Batching and threads": """
         *enable_batching *batching_parameters_file *max_batch_tokens enable_per_model_batching_parameters

@@ -13,6 +13,7 @@ from bert_tf.data.list_cells import parse_list
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
+from bert_tf.utils.token_counts import LARGE_SHARE, TokenCounts
 
 # === Truncation ===
 
@@ -233,3 +234,24 @@ def check_truncation(
     """
     several = ((samples[split], truncation) for split, truncation in truncations.items() if split in samples)
     return [finding for each in several for finding in find_truncated_texts(*each, has_windows_to_offer)]
+
+
+def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str, TokenCounts]) -> list[DataFinding]:
+    """Returns the findings about tokens that are not in the vocabulary: a warning from a tenth on, otherwise a note.
+
+    Args:
+        samples: as in `check_samples`.
+        counts: split -> the counts of its tokens.
+    """
+    several = [(samples[split], each) for split, each in counts.items() if split in samples and each.unknown]
+    return [
+        DataFinding(
+            "unknown_tokens",
+            sample.path,
+            each.unknown,
+            f"{format_share(each.unknown, each.tokens, 'tokens', ('is', 'are'))} not in the vocabulary of the model",
+            "check the language and the encoding of the texts, and `do_lower_case`",
+            is_warning=each.unknown_share > LARGE_SHARE,
+        )
+        for sample, each in several
+    ]

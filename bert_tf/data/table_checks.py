@@ -43,15 +43,27 @@ def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
 
 
 def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
-    """Yields the labels of an evaluation file that do not occur in the training file."""
-    known = count_labels(train)
-    unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
-    if not unknown:
-        return
+    """Yields the labels that only one of an evaluation file and the training file has."""
+    known, own = count_labels(train), count_labels(sample)
+    if unknown := {name: count for name, count in own.items() if name not in known}:
+        yield _unknown_labels(sample, train, known, unknown)
+    if own and (untested := {name: count for name, count in known.items() if name not in own}):
+        them = word_for(len(untested), "it", "them")
+        yield DataFinding(
+            "untested_labels",
+            sample.path,
+            len(untested),
+            f"no examples of {len(untested)} of the {number_of(len(known), sample.label)} in {train.path}, so "
+            f"{word_for(len(untested), 'its', 'their')} quality is not measured: {_list_counts(untested)} in training",
+            f"add examples of {them}, or split the data with `bert-tf split`, which keeps the shares of labels",
+        )
+
+
+def _unknown_labels(sample, train, known, unknown):
     near = {_plain(name): name for name in known}
     alike = [f"{name!r} is {near[_plain(name)]!r} in training" for name in sorted(unknown) if _plain(name) in near]
     them = word_for(len(unknown), "it", "them")
-    yield DataFinding(
+    return DataFinding(
         UNKNOWN,
         sample.path,
         len(unknown),

@@ -131,8 +131,8 @@ class TaggingTask(FineTuningTask):
             self.head = ("tagger/.*",)
         elif lstm_units:
             self.head = RECURRENT_HEAD
-        types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
-        rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
+        self.types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
+        rates = [f"{rate}_{each}" for each in self.types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
 
     @classmethod
@@ -293,7 +293,8 @@ class TaggingTask(FineTuningTask):
 
     def error_report(self, outcome):
         origin, chances = outcome.encoded.origin, outcome.outputs["probability"]
-        return tagging_report(outcome.examples, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
+        tags = self._tags(outcome.outputs, origin)
+        return tagging_report(outcome.examples, tags, origin.take(chances, 1.0), self.types)
 
     def write_scored(self, directory, outcomes, suffix=""):
         for outcome in outcomes:

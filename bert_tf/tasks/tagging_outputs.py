@@ -65,11 +65,19 @@ _REMARKS = {
 }
 
 
-def tagging_report(examples: TaggedExamples, given: list[list[str]], chances: list[list[float]]) -> TaggingReport:
-    """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter."""
+def tagging_report(
+    examples: TaggedExamples, given: list[list[str]], chances: list[list[float]], types: list[str]
+) -> TaggingReport:
+    """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter.
+
+    Args:
+        examples: the sentences.
+        given, chances: the predicted tag of each word, and its probability.
+        types: the entity types of the model.
+    """
     counts = np.array(list(map(len, examples.words)))
     shown = Shown(examples.path, examples.ids, examples.lines, {"text": sentence_texts(examples)}, counts, "words")
-    tags = {"words": examples.words, "gold": examples.tags, "given": given, "chances": chances}
+    tags = {"words": examples.words, "gold": examples.tags, "given": given, "chances": chances, "types": types}
     return TaggingReport(examples=shown, remarks=_REMARKS, **tags, entities=both_entities(examples, given))
 
 

@@ -224,6 +224,14 @@ def test_labels_that_training_does_not_have(tmp_path):
     assert f"'Card ' 1, 'other' 1; {alike}" in str(found)
 
 
+def test_labels_that_the_evaluation_lacks(tmp_path):
+    train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:30], *[(f"new {i}", "other") for i in range(3)]]))
+    dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[30:]]))
+    (found,) = kinds(train, dev).values()
+    assert (found.kind, found.path, found.count, found.is_warning) == ("untested_labels", dev.path, 1, True)
+    assert f"no examples of 1 of the 5 labels in {train.path}" in str(found) and "'other' 3 in training" in str(found)
+
+
 @pytest.mark.parametrize("name, separator, called", [
     ("a.csv", ";", "semicolons"), ("a.csv", "\t", "tabs"), ("a.tsv", ",", "commas"), ("a.csv.gz", "|", "bars"),
 ])  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.evaluation.entities import EntitySpan, parse_entities
 from bert_tf.evaluation.error_reports import sections
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
+from bert_tf.evaluation.label_results import label_results
 from bert_tf.utils.html_report import Page
 
 NONE, _NO_TYPE = "no entity", "(no type)"
@@ -26,6 +27,7 @@ class TaggingReport(ErrorReport):
         words: of each.
         gold, given: of each as many tags, in any scheme.
         chances: of each as many probabilities of the predicted tags.
+        types: the entity types of the model.
         entities: the true and the predicted entities of each, as characters of the texts. If None, the tags mark them.
     """
 
@@ -33,6 +35,7 @@ class TaggingReport(ErrorReport):
     gold: Sequence[Sequence[str]]
     given: Sequence[Sequence[str]]
     chances: Sequence[Sequence[float]]
+    types: Sequence[str] = ()
     entities: tuple[Sequence[Sequence[EntitySpan]], Sequence[Sequence[EntitySpan]]] | None = None
     task_name = "Named entity recognition"
     main_metrics = ("f1", "accuracy")
@@ -42,6 +45,17 @@ class TaggingReport(ErrorReport):
     def warning(self):
         gold, given = ({tag for tags in side for tag in tags} for side in (self.gold, self.given))
         return self.learned_nothing(f"the tag '{given.pop()}'") if len(given) == 1 < len(gold) else ""
+
+    def label_results(self):
+        types = sorted({*self.types, *self._types})
+        return label_results([name or _NO_TYPE for name in types], *self._counts(types))
+
+    def _counts(self, types):
+        """Returns the numbers of true, predicted and correct entities of each type."""
+        index = {name: i for i, name in enumerate(types)}
+        golds, givens = ([entity for both in self._entities for entity in both[side]] for side in (0, 1))
+        hits = [entity for both in self._entities for entity in set(both[0]) & set(both[1])]
+        return Counts(*(_count(each, index) for each in (golds, givens, hits)))
 
     @functools.cached_property
     def severity(self):
@@ -125,10 +139,7 @@ class TaggingReport(ErrorReport):
 
     def _show_types(self, page, types, pairs):
         names, index = [name or _NO_TYPE for name in types], {name: i for i, name in enumerate(types)}
-        hits = [gold for gold, given in pairs if gold == given]
-        golds, givens = ([entity for both in self._entities for entity in both[side]] for side in (0, 1))
-        counts = [_count(each, index) for each in (golds, givens, hits)]
-        sections.add_label_rates(page, "type", names, Counts(*counts), "entities")
+        sections.add_label_rates(page, "type", names, self._counts(types), "entities")
         matrix = np.zeros([len(types) + 1] * 2, int)
         for gold, given in pairs:
             matrix[tuple(len(types) if each is None else index[each.type] for each in (gold, given))] += 1

@@ -1,5 +1,7 @@
 """The pages of several labels, numbers, tags, questions and places."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -15,9 +17,9 @@ from tests.evaluation.error_reports.support import Sections, shown
 def test_report_of_several_labels():
     gold = np.array([[1, 1], [0, 0], [1, 0]], bool)
     chances = np.array([[0.9, 0.2], [0.4, 0.1], [0.9, 0.95]])
-    page = Sections(
-        MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
-    )
+    judged = MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
+    assert judged.label_results() == {"x": (2, 2, 2), "y": (1, 1, 0)}
+    page = Sections(judged)
     rates = page.tables["Precision, recall and F1 by label"][0]
     assert [row[:4] for row in rates[1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
     assert page.tables["Most confident errors"][0][1:] == [
@@ -108,6 +110,8 @@ def test_report_of_tagging():
     examples = shown([" ".join(each) for each in words], unit="words")
     judged = TaggingReport(examples=examples, words=words, gold=gold, given=given, chances=chances)
     page = Sections(judged)
+    with_types = dataclasses.replace(judged, types=["LOC", "MISC", "PER"])  # of the model
+    assert with_types.label_results() == {"LOC": (2, 2, 1), "MISC": (0, 0, 0), "ORG": (0, 1, 0), "PER": (1, 1, 0)}
     assert [row[:4] for row in page.tables["Precision, recall and F1 by type"][0][1:]] == [
         ["LOC", "2", "2", "1"], ["ORG", "0", "1", "0"], ["PER", "1", "1", "0"],
     ]  # fmt: skip
