@@ -12,7 +12,9 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
 from bert_tf.tokenization.characters import ISOLATED, SPACE, character_flags
 from bert_tf.tokenization.packing import pack_texts
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Words ===
 # The words of a text as a reader sees them, and the word of each token, independent of the tokenizer's words.
@@ -231,7 +233,9 @@ def _encode_rows(tokenizer, columns, config, masks):
     tokenizer.template.check(len(columns))
     if not columns[0]:
         return []
+    tokenizer = TokenCounter(tokenizer)
     parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, ends of each column
+    TokenCountLog(tokenizer.vocab_file or "The model").add(tokenizer.counts().numpy())
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 

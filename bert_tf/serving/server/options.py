@@ -85,7 +85,7 @@ def parse_message(path: str, kind: type):
             monitors recognize a bad file.
     """
     check_regular(path)
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         text = file.read()
     try:
         return text_format.Parse(text, kind(), descriptor_pool=kind.DESCRIPTOR.file.pool)

@@ -246,6 +246,9 @@ def run_predict(
         except ServingError as error:
             raise _explain_shapes(error, signature, inputs) from error
     metrics.RUNTIME_LATENCY.labels(version.name, api, "TF1").observe((time.monotonic() - started) * 1e6)
+    counts = version.model.token_counts.take()
+    if call is not INTERNAL:
+        metrics.observe_tokens(version.name, counts)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
     if call.until_sent is not None:  # a warm-up's response is not sent, so nothing would end the turn

@@ -18,6 +18,7 @@ from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
 from bert_tf.utils.resources import cores
+from bert_tf.utils.token_counts import TokenCountLog
 
 TFLITE_MODEL = "model.tflite"
 _PART_TOKENS = 2**9  # computed at once, before other requests get a turn
@@ -52,6 +53,7 @@ class TfliteModel:
             raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
         for runner in runners:
             self._idle.put(runner)
+        self.token_counts = TokenCountLog(path)  # of none: requests hold ids
         if isinstance(runner, TfliteGraph):
             self.sequences, definitions = Sequences(), runner.definitions
         else:
