@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from bert_tf.checkpoints import releases
+from bert_tf.utils.files import path_text
 
 # In order of preference if a directory holds several; safetensors first, because it cannot contain code.
 _FILES = {
@@ -33,7 +34,7 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     Raises:
         ValueError: there are no weights at `path`, or they are incomplete.
     """
-    path = os.fspath(path)
+    path = path_text(path)
     if os.path.isdir(path):
         return _in_directory(path)
     if match := _TF1_FILE.fullmatch(path):
