@@ -283,7 +283,7 @@ def read_graphs(folder: str) -> Sequence[meta_graph_pb2.MetaGraphDef]:
     if not os.path.isfile(path):
         raise ValueError(
             f"SavedModel not found: {folder} has no saved_model.pb. Pass the directory that contains it; "
-            "`bert-tf export --hub` writes one from a checkpoint."
+            "`bert_tf.export.hub.export.export_hub` writes one from a checkpoint."
         )
     saved = saved_model_pb2.SavedModel()
     try:
