@@ -16,6 +16,7 @@ from bert_tf.serving.server.scheduling import RequestPlan, Sequences
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import LitertRunner, length_for
+from bert_tf.utils.litert_trial import check_litert
 from bert_tf.utils.resources import cores
 
 TFLITE_MODEL = "model.tflite"
@@ -44,12 +45,13 @@ class TfliteModel:
         config = config_pb2.ConfigProto.FromString(bundle.session_config)
         self._threads = max(1, (config.intra_op_parallelism_threads or cores()) // number)
         self._turns, self._idle = Turns(number), queue.SimpleQueue()
-        for _ in range(number):
-            try:
+        try:
+            check_litert(self._data)
+            for _ in range(number):
                 runner = LitertRunner(self._data, self._threads)
-            except ValueError as error:
-                raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
-            self._idle.put(runner)
+                self._idle.put(runner)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"LiteRT cannot read {file}: {_one_line(error)}; export it again") from error
         self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
         self.signatures = {DEFAULT_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
 
@@ -75,12 +77,18 @@ class TfliteModel:
         return [outputs[name] for name in fetches]
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
-        """Runs each interpreter once per sequence length, so that it allocates its memory."""
+        """Runs each interpreter once per sequence length, so that it allocates its memory.
+
+        Raises:
+            ValueError: LiteRT cannot run the file.
+        """
         for _ in range(self._idle.qsize()):
             runner = self._idle.get()  # from the front of the queue; it returns to the end
             try:
                 for length in runner.lengths:
                     runner(_zeros(runner.inputs, length))
+            except (ValueError, RuntimeError) as error:
+                raise ValueError(f"LiteRT cannot run {TFLITE_MODEL}: {_one_line(error)}; export it again") from error
             finally:
                 self._idle.put(runner)
 
@@ -114,6 +122,10 @@ class _OneByOne(Sequences):
         positions = inputs.get("masked_lm_positions", np.zeros([0, 1]))
         if not np.all((positions >= 0) & (positions < width)):
             raise invalid(f"The input masked_lm_positions must be from 0 to {width - 1}, the last token's")
+
+
+def _one_line(error):
+    return " ".join(str(error).split())
 
 
 def _zeros(specs, length):
