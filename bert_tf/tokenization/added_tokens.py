@@ -294,6 +294,8 @@ def _with_flags(directory, config, id_of):
             value = values.get(role)
             number = id_of(value["content"]) if isinstance(value, dict) and "content" in value else None
             if number is not None:
+                # Missing flags default as in Transformers: `normalized` to true in tokenizer_config.json alone.
+                value = value if os.path.basename(path) == CONFIG_FILE else {**value, "special": True}
                 yield dataclasses.replace(_token(path, value, number), special=True), path
 
 

@@ -75,6 +75,7 @@ class UnigramTokenizer(BaseTokenizer):
     Attributes:
         keep_accents: if true, text is not decomposed (NFKD) and keeps its marks.
         straight_quotes: whether `` and '' become ".
+        maps_characters: whether the model replaces characters, such as full-width forms.
     """
 
     KIND: ClassVar = "unigram"
@@ -134,6 +135,7 @@ class UnigramTokenizer(BaseTokenizer):
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
+        self.maps_characters = bool(mapping)
         # Not as attributes, of which tf.Module would track each score.
         self._whole = functools.partial(tokenizer_json_writer.unigram_json, self, scores, blob)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
