@@ -156,13 +156,12 @@ class Filler:
         return tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
 
     def _check(self, texts, masks, ids):
-        """Raises ValueError if a mask is part of a word or was cut off; warns about unknown words, often caused by wrong
-        casing."""
+        """Raises ValueError if a mask is part of a word or was cut off; warns about unknown words."""
         unread = [i for i, text in enumerate(texts) if self.reader.mask in text and not masks[i]]
         if unread:
             raise ValueError(
-                f"{self.reader.mask} must be a word of its own, because the tokenizer's files set single_word for it. It "
-                f"is not in {len(unread)} of {len(texts)} texts, first in text {unread[0] + 1}: "
+                f"{self.reader.mask} must be a word of its own, because the tokenizer's files set single_word for it. "
+                f"It is not in {len(unread)} of {len(texts)} texts, first in text {unread[0] + 1}: "
                 f"{texts[unread[0]][:80]!r}. Put spaces around it."
             )
         cut = np.flatnonzero(masks > self._count(ids))
