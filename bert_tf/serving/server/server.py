@@ -154,6 +154,7 @@ class Server(contextlib.AbstractContextManager):
             threading.Semaphore(unloads) if unloads else None,
             options.max_num_load_retries,
             options.load_retry_interval_micros,
+            options.keep_previous_version,
         )
         offered = options.enable_model_config_reload
         offered = options.model_config_file is not None if offered is None else offered
