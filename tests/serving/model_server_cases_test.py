@@ -283,4 +283,4 @@ def test_their_own_file_as_it_is():
     verdicts = {case: verdict for verdict, case in lines}
     assert len(verdicts) >= 31, done.stderr[-3000:]
     failed = {case for case, verdict in verdicts.items() if verdict == "FAILED"}
-    assert failed <= KERAS_2 | {"test_tf_text"}, done.stderr[-10000:]
+    assert not failed - KERAS_2 - {"test_tf_text"}, f"{sorted(failed)}: {done.stderr[-10000:]}"
