@@ -47,10 +47,14 @@ def _name(number):
 
 
 def run_all_signatures(data: bytes):
-    """Loads a model and runs each of its signatures with zeros and with extreme ids; only a crash matters."""
+    """Loads a model and runs its graph and each of its signatures with zeros and extreme ids; only a crash matters."""
     for fill in _FILLS:
         with contextlib.suppress(ValueError, RuntimeError):
             interpreter = interpreter_class()(model_content=data, num_threads=1)
+            interpreter.allocate_tensors()
+            for detail in interpreter.get_input_details():  # of the first graph, which a file without signatures has
+                interpreter.set_tensor(detail["index"], _filled(detail, fill))
+            interpreter.invoke()
             for name in interpreter.get_signature_list():
                 run = interpreter.get_signature_runner(name)
                 run(**{key: _filled(each, fill) for key, each in run.get_input_details().items()})
