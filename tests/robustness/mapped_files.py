@@ -17,7 +17,6 @@ from tests.checkpoints.hostile_files_test import read
 from tests.data.hostile_parquet import crafted_parquet
 from tests.export.hostile_litert import crafted_litert
 from tests.inference.hostile_graphs import crafted_graphs, odd_graphs
-from tests.robustness.checkpoints_fuzz_test import FORMATS
 
 _ROWS = 200
 _PIECES_BYTES = (GOLDENS / "unigram" / PIECES).stat().st_size
@@ -131,9 +130,9 @@ def _read_parquet(folder):
         pass
 
 
-def _checkpoint(name, step):
+def _checkpoint(row, step):
     """A format of `checkpoints_fuzz_test.py`, with an extreme number in every place."""
-    write, file, kind = FORMATS[name]
+    write, file, kind = row
     return Mapped(write, (file,), lambda folder: read(folder, kind), functools.partial(_craft_numbers, step=step))
 
 
@@ -145,15 +144,15 @@ def _craft_numbers(data, step):
     }
 
 
-def mapped_formats(tflite: str) -> dict[str, Mapped]:
-    """Returns the formats by name; `tflite` is the path of a good .tflite file."""
+def mapped_formats(tflite: str, checkpoints: dict[str, tuple]) -> dict[str, Mapped]:
+    """Returns the formats by name, for the path of a good .tflite file and the formats of `checkpoints_fuzz_test.py`."""
     segment = Mapped(lambda folder: _write_segment(folder, "float32"), ("segment/*.npy",), _read_segment)
     return {
         **{f"graph.usearch, {dtype}": _graph(dtype) for dtype in ("float32", "int8", "binary")},
         "segment of an index": segment,
-        "spiece.model": _checkpoint("spiece.model", max(1, _PIECES_BYTES // 100)),
-        "model.weights.h5": _checkpoint("model.weights.h5", 24),
-        "TF1 index": _checkpoint("TF1 index", 1),
+        "spiece.model": _checkpoint(checkpoints["spiece.model"], max(1, _PIECES_BYTES // 100)),
+        "model.weights.h5": _checkpoint(checkpoints["model.weights.h5"], 24),
+        "TF1 index": _checkpoint(checkpoints["TF1 index"], 1),
         "model.tflite": _litert(tflite),
         "Parquet": _parquet(compression="none", use_dictionary=["text"]),
         "Parquet, compressed": _parquet(compression="zstd", data_page_version="2.0"),

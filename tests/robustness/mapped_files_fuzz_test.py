@@ -19,12 +19,12 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
 from tests import processes
 from tests.export import models
-from tests.robustness.checkpoints_fuzz_test import damaged
+from tests.robustness.checkpoints_fuzz_test import FORMATS, damaged
 from tests.robustness.mapped_files import mapped_formats
 
 FILES = int(os.environ.get("BERT_TF_MAPPED_FILES", 2000))
 SECONDS, CRAFTED = 600, 30  # for one file, however busy the machine; crafted files of a format, at least
-NAMES = list(mapped_formats(""))
+NAMES = list(mapped_formats("", FORMATS))
 ONLY_DAMAGED = ("graph.usearch, int8", "graph.usearch, binary", "segment of an index")
 
 
@@ -42,7 +42,7 @@ def _fuzz(name, tflite, folder, files, pipe):
     os.dup2(log, 2)
     os.dup2(log, 1)
     warnings.simplefilter("ignore")
-    form, folder = mapped_formats(tflite)[name], pathlib.Path(folder)
+    form, folder = mapped_formats(tflite, FORMATS)[name], pathlib.Path(folder)
     folder.mkdir()
     form.write(folder)
     form.read(str(folder))  # undamaged it is good
