@@ -265,6 +265,7 @@ def _options(settings):
         "rest_api_enable_cors_support": settings.rest_api_enable_cors_support,
         "health": settings.enable_grpc_healthcheck_service,
         "reflection": settings.enable_grpc_reflection,
+        "enable_profiler": settings.enable_profiler,
         "metrics_path": metrics.read_path(monitoring) if monitoring else None,
         "tls": read_tls(ssl) if ssl else None,
     }

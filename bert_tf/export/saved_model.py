@@ -18,21 +18,22 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
-from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.gpu import leave_out_of_xla
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
+from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
+from bert_tf.models.attention import SelfAttention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.utils.files import temporary_path, write_text
-from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
+from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 # === Server files ===
@@ -218,7 +219,7 @@ def _write_version(directory, served, task_options, facts):
         functions = served.signatures()
         # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(served, directory, signatures=functions, options=without)
+        tf.saved_model.save(served, directory, {**functions, TOKEN_COUNTS: served.token_counts()}, without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
@@ -269,6 +270,8 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
+        counts = graph.signature_def.pop(TOKEN_COUNTS)
+        graph.collection_def[TOKEN_COUNTS].bytes_list.value.append(counts.SerializeToString(deterministic=True))
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":
@@ -321,6 +324,10 @@ def load_trained_model(
     if options.export_for == "gpu" and hasattr(task, "every_window"):
         task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
     model, report = build_with_weights(task, open_checkpoint(directory), options.variable_dtype)
+    if options.export_for == "litert" and options.dtype == "float16":  # with which GPUs of phones compute in float16
+        for layer in model._flatten_layers():
+            if isinstance(layer, SelfAttention):
+                layer.scales_first = True
     inputs = trained.text_inputs, trained.max_seq_length
     return TrainedModel(report.path, task, model, description.tokenizer, *inputs)
 
@@ -363,6 +370,8 @@ def export_trained(
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)
+    for gap in facts.gaps():
+        logging.warning("%s", gap)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
         forward = forward or functools.partial(fast_model(model, options, ranges), training=False)

@@ -14,8 +14,10 @@ from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
 from bert_tf.utils.files import path_text
+from bert_tf.utils.model_outputs import check_outputs
 from bert_tf.utils.text_lists import present_list, text_list
 
+_REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
 _BATCHES = 32  # of a file, which are read and sorted by length together
 
 
@@ -38,6 +40,7 @@ class Predictor:
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
+        token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`, which warns if they are many.
 
     Raises:
         ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
@@ -50,6 +53,7 @@ class Predictor:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
         self._model = find_model(path, signature).load() if exported else load_trained_text_model(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
+        self.token_counts = self._model.token_counts
         if pairs and self.inputs != PAIR:
             raise ValueError(
                 f"`pairs` is only for Hugging Face text classifiers. {path} takes {', '.join(self.inputs)}; remove it."
@@ -76,7 +80,8 @@ class Predictor:
             `Client.ask`, such as {"label": str, "probabilities": {label: float}} for a classifier.
 
         Raises:
-            ValueError: an example does not match the model's inputs, or a text is missing.
+            ValueError: an example does not match the model's inputs, or a text is missing; or the model's outputs are
+                NaN or infinite.
         """
         _check_batch_size(batch_size)
         if not isinstance(texts, Iterable):
@@ -136,7 +141,9 @@ class Predictor:
     def _predict(self, columns, ids, batch_size):
         answers = [None] * len(ids)
         for chosen in self._model.batches(columns, batch_size):
-            found = split_answer(self._model.run(columns, chosen, ids), len(chosen))
+            outputs = self._model.run(columns, chosen, ids)
+            check_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
+            found = split_answer(outputs, len(chosen))
             for row, answer in zip(chosen, found, strict=True):
                 answers[row] = answer
         return answers

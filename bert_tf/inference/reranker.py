@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf.inference.predictor import is_export, load_predictor
 from bert_tf.inference.search import Hit
 from bert_tf.models.config_files import task_in
-from bert_tf.models.sentence_transformers_files import CROSS_ENCODER, SCORE_ACTIVATIONS
+from bert_tf.models.cross_encoder_files import CROSS_ENCODER, SCORE_ACTIVATIONS
 from bert_tf.serving.client.requests import DOCUMENTS
 from bert_tf.serving.verification import find_export
 from bert_tf.utils.files import path_text

@@ -14,10 +14,11 @@ from bert_tf.export.saved_model import load_trained_model
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.inference.batch_prediction.exported_model import TablePredictor
 from bert_tf.inference.text_model import TextInput, TextModel
-from bert_tf.models.config_files import CONFIG_FILES, check_not_gliner, task_in
+from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters, check_not_gliner, task_in
 from bert_tf.serving.client.requests import DEFAULT, PAIR, order_of
 from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions
 from bert_tf.tasks.registry import stated_task
+from bert_tf.utils.token_counts import TokenCountLog
 
 
 def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
@@ -36,6 +37,7 @@ def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
 def _load(path, pairs) -> ServingModule:
     check_not_gliner(path)
     if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        check_not_adapters(path)
         raise ValueError(
             f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
             f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
@@ -63,16 +65,18 @@ def _fill_mask_model(path):
 
 def _traced(path, served):
     """Returns the model, and {output: shape}."""
-    function = served.signatures(only=DEFAULT)[DEFAULT]
+    function, counts = served.counting_function(), TokenCountLog(path, served.max_seq_length)
 
     def compute(texts):
-        outputs = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        outputs, counted = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        counts.add(counted.numpy())
         return {name: value.numpy() for name, value in outputs.items()}
 
     names, several = order_of(served.text_inputs), served.task.list_inputs
-    shapes = {name: output.shape for name, output in function.structured_outputs.items()}
+    shapes = {name: output.shape for name, output in function.structured_outputs[0].items()}
     fixed = frozenset(name for name, shape in shapes.items() if shape.rank is not None and None not in shape[1:])
-    return TextModel(path, tuple(TextInput(name, name in several) for name in names), compute, fixed), shapes
+    inputs = tuple(TextInput(name, name in several) for name in names)
+    return TextModel(path, inputs, compute, fixed, counts), shapes
 
 
 # === Batch prediction ===

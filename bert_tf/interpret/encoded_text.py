@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,9 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
 from bert_tf.tokenization.characters import ISOLATED, SPACE, character_flags
 from bert_tf.tokenization.packing import pack_texts
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Words ===
 # The words of a text as a reader sees them, and the word of each token, independent of the tokenizer's words.
@@ -246,7 +247,9 @@ def _encode_rows(tokenizer, columns, config, masks):
     tokenizer.template.check(len(columns))
     if not columns[0]:
         return []
+    tokenizer = TokenCounter(tokenizer)
     parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, ends of each column
+    TokenCountLog(tokenizer.vocab_file or "The model").add(tokenizer.counts().numpy())
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 
@@ -280,29 +283,4 @@ def _tokenize(tokenizer, texts, masks):
     """Returns ids, starts and ends of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
-    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # it includes white space before it, as in RoBERTa
-    parts = [list(_split_at_blanks(blank, text)) for text in texts]
-    plain = [text for each in parts for _, text in each]
-    found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
-    lists, first = ([], [], []), 0
-    for text, each in zip(texts, parts, strict=True):
-        blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
-        for k, (offset, _) in enumerate(each):
-            ids, starts, ends = (numbers[first + k] for numbers in found)
-            own = [ids, [offset + start for start in starts], [offset + end for end in ends]]
-            behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
-            for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
-                numbers += more + ([] if last is None else [last])
-        first += len(each)
-        for column, numbers in zip(lists, row, strict=True):
-            column.append(numbers)
-    return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
-
-
-def _split_at_blanks(blank, text):
-    """Yields (start, text) of the parts between the masks of a text, before the first and after the last."""
-    start = 0
-    for match in blank.finditer(text):
-        yield start, text[start : match.start()]
-        start = match.end()
-    yield start, text[start:]
+    return tokenizer.tokenize_matching(texts, tokenizer.matcher_with_special([tokenizer.mask]))

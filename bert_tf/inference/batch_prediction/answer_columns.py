@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data.features import Ragged
+from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, same_labels
 from bert_tf.serving.client.results import CHOICE, CLASSES, PREDICTED
@@ -46,7 +47,7 @@ class LabelColumns:
 
     def __call__(self):
         answer = self.model()
-        return lambda rows: self.shape(answer(rows))
+        return CountedAnswers(lambda rows: self.shape(answer(rows)), answer.token_counts)
 
     def shape(self, columns: dict[str, Any]) -> dict[str, Any]:
         """Returns the model's columns, with the requested ones in place of its `CLASSES` or `CHOICE`, if it has them.

@@ -16,6 +16,7 @@ from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
 from bert_tf.utils.json_files import read_object
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Prediction ===
 # Predictions of a SavedModel for the rows of a part.
@@ -34,6 +35,7 @@ class TablePredictor:
     def __init__(self, exported):
         self._batch_size = exported.batch_size
         self._model = exported.load()
+        self.token_counts = self._model.token_counts
 
     def __call__(self, rows):
         """Returns the columns for `TableRows`."""
@@ -112,6 +114,7 @@ class ExportedModel:
     def load(self) -> TextModel:
         """Loads the model; raises ValueError if its files are not complete."""
         model = open_export(self.path)
+        model.token_counts = TokenCountLog(self.path)  # unlike that of a server, it warns from the first text on
         signature = model.signatures[self.signature]
         fetches = [output.tensor for output in signature.outputs.values()]
 
@@ -121,7 +124,7 @@ class ExportedModel:
 
         shapes = {name: output.shape for name, output in signature.outputs.items()}
         fixed = frozenset(name for name, shape in shapes.items() if shape is not None and None not in shape[1:])
-        return TextModel(self.path, self.inputs, compute, fixed)
+        return TextModel(self.path, self.inputs, compute, fixed, model.token_counts)
 
     def __call__(self):
         return TablePredictor(self)

@@ -425,6 +425,7 @@ class ServerOptions:
         rest_api_enable_cors_support: whether browser pages of other origins may send requests.
         health: whether gRPC's health service is offered.
         reflection: whether gRPC's reflection service is offered.
+        enable_profiler: whether callers may profile the server over gRPC.
         metrics_path: path of the Prometheus page on the REST port; None: no page.
         routes: REST routes besides the models', as in `http_server.answer`.
         tls: for gRPC and REST; None: no encryption.
@@ -460,6 +461,7 @@ class ServerOptions:
     rest_api_enable_cors_support: bool = False
     health: bool = False
     reflection: bool = False
+    enable_profiler: bool = False
     metrics_path: str | None = None
     routes: Mapping[str, Callable] = dataclasses.field(default_factory=dict)
     tls: ServerTls | None = None
