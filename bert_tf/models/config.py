@@ -149,9 +149,10 @@ class EncoderConfig:
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        if isinstance(self.vocab_size, str | os.PathLike):
+        size = self.vocab_size
+        if isinstance(size, str | os.PathLike) and not os.fspath(size).isdigit():
             raise ValueError(
-                f"vocab_size must be a positive integer. Received: {os.fspath(self.vocab_size)!r}. If this is a path, "
+                f"vocab_size must be a positive integer. Received: {os.fspath(size)!r}. If this is a path, "
                 "EncoderConfig.load reads the configuration there."
             )
         if isinstance(self.pos_att_type, list):  # of JSON
