@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
 from bert_tf.tokenization.packing import pack_texts
 from bert_tf.tokenization.token_counter import TokenCounter
+from bert_tf.utils.model_outputs import check_outputs
 from bert_tf.utils.text_lists import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -19,6 +20,7 @@ _CHUNK = 10_000  # texts tokenized at a time
 _TOKENS_CHUNK = 512  # the same, if the features of all tokens are kept
 _TOKENS = 4096  # of a batch, padding included
 _WIDTHS = 8  # widths are multiples of this
+_REMEDY = "Use float32: `precision=float32`, or the dtype policy of Keras when the model is loaded."
 
 
 class TokenFeatures(NamedTuple):
@@ -90,7 +92,7 @@ class Extractor:
         """Encodes texts or text pairs; returns one vector each, float32 [n, D].
 
         Raises:
-            ValueError: the inputs are not texts or pairs; see `text_lists.text_list`.
+            ValueError: the inputs are not texts or pairs; see `text_lists.text_list`. Or vectors are not finite.
         """
         texts = text_list(texts, pairs=True)
         parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
@@ -135,6 +137,7 @@ class Extractor:
             if vectors is None:
                 vectors = np.empty([len(texts), values.shape[-1]], np.float32)
             vectors[chosen] = values
+        check_outputs([vectors], _REMEDY)
         return vectors
 
     def _tokens(self, texts):
@@ -147,7 +150,9 @@ class Extractor:
         numbers = [self._pack_numbers(*each) for each in (starts, ends)] + [self._pack_numbers(*of_text, special=-1)]
         splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
         for chosen, features in self._batches(rows):
-            for text, values in zip(chosen.tolist(), self._of_tokens(features).numpy(), strict=True):
+            whole = self._of_tokens(features).numpy()
+            check_outputs([np.where(features["input_mask"][:, :, None], whole, 0)], _REMEDY, chosen)
+            for text, values in zip(chosen.tolist(), whole, strict=True):
                 own = slice(splits[text], splits[text + 1])
                 tokens = [vocab[n] for n in all_ids[own].tolist()]
                 found[text] = TokenFeatures(tokens, values[: len(tokens)], *(each[own] for each in numbers))

@@ -3,10 +3,8 @@
 import contextlib
 import difflib
 import errno
-import glob
 import itertools
 import logging as standard_logging
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,48 +13,13 @@ from absl import flags, logging
 
 from bert_tf.cli import usage
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
+from bert_tf.cli.given_files import check_files, check_outputs
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils import requirements
-from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
 from bert_tf.utils.signals import Terminated, orderly_end
-
-# === Given files ===
-# The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
-
-
-# Flags of files that a program reads -> what makes it read them; (): it does so whatever is asked for.
-_READ = {
-    "train_file": ("do_train", "dry_run"),
-    "eval_file": ("do_eval", "do_train", "dry_run"),
-    "predict_file": ("do_predict",),
-    **dict.fromkeys(
-        ("test_file", "input_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
-         "bert_config_file", "vocab_file"),
-        (),
-    ),
-}  # fmt: skip
-
-
-def check_files(settings: Settings):
-    """Raises ValueError where a flag names a file that is not there, although it would be read."""
-    for name, actions in _READ.items():
-        value, asked = settings.where_given(name), [settings.get(action) for action in actions if action in settings]
-        if not value or asked and not any(asked):
-            continue
-        if isinstance(value, str):
-            for path in find_files(value):
-                check_exists(path, name)
-            continue
-        for pattern in value:  # of a list: folders and patterns too
-            if not (os.path.exists(pattern) or "://" in pattern or glob.glob(pattern, recursive=True)):
-                raise ValueError(
-                    f"No file matches `{name}={pattern}`. Check its spelling; files, directories and patterns are "
-                    "accepted."
-                )
-
 
 # === Devices ===
 # Settings of the whole process: its devices, the seed, determinism, precision.
@@ -357,6 +320,7 @@ def run_program(program, argv: Sequence[str]):
             requirements.check()
         check_actions(settings, program.FLAGS)
         check_files(settings)
+        check_outputs(settings)
         with orderly_end():  # unfinished files are removed after a signal, too
             program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:

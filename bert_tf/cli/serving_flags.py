@@ -307,7 +307,7 @@ LOADING = (
     ),
     Flag(
         "prefer_tflite_model", False,
-        "Serve versions that have a model.tflite from it, with LiteRT; requests must then hold token ids.",
+        "Serve versions that have a model.tflite from it, with LiteRT; models exported by bert_tf then take token ids.",
         "bool",
     ),
     Flag(

@@ -25,6 +25,7 @@ DUPLICATES = 0.05  # of a file's examples
 CONTRADICTIONS = 0.01  # of a file's examples
 OVERLAP = 0.02  # of the evaluation file's examples
 EMPTY = 0.001  # of a file's examples
+LISTS = 0.5  # of a file's examples: fewer are no finding
 DAMAGED = 0.005  # of a file's lines
 CUT = LARGE_SHARE  # of a file's examples: at 128 tokens, GLUE's recipe, only RTE is above it, with 0.13
 

@@ -26,6 +26,7 @@ from bert_tf.export.precision import build_with_weights
 from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
+from bert_tf.models.attention import SelfAttention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
@@ -323,6 +324,10 @@ def load_trained_model(
     if options.export_for == "gpu" and hasattr(task, "every_window"):
         task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
     model, report = build_with_weights(task, open_checkpoint(directory), options.variable_dtype)
+    if options.export_for == "litert" and options.dtype == "float16":  # with which GPUs of phones compute in float16
+        for layer in model._flatten_layers():
+            if isinstance(layer, SelfAttention):
+                layer.scales_first = True
     inputs = trained.text_inputs, trained.max_seq_length
     return TrainedModel(report.path, task, model, description.tokenizer, *inputs)
 

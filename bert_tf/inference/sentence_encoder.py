@@ -13,7 +13,8 @@ from absl import logging
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.readers import OPENERS, check_finite, hash_weights
+from bert_tf.checkpoints.readers import hash_weights
+from bert_tf.checkpoints.weight_files import OPENERS, check_finite
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width

@@ -10,6 +10,7 @@ from absl import logging
 from bert_tf.models import families
 from bert_tf.models.families import FAMILIES
 from bert_tf.models.lora import Lora
+from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 # === Keras hub names ===
@@ -90,6 +91,8 @@ def _check_buckets(buckets, most):
 TASK_FILE = "task.json"
 INPUT_POSITIONS, DECODER_POSITIONS = "bert/embeddings/position_embeddings", "cls/predictions/position_embeddings"
 CONFIG_FILES = ("bert_config.json", "config.json")
+# Of PEFT: settings and weights of LoRA adapters, and the older form of the weights.
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
 _GLINER_FILE = "gliner_config.json"
 # Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
 OF_TRANSFORMERS = ("architectures", "transformers_version")
@@ -107,6 +110,7 @@ def find_config_file(path: str) -> str:
     for name in CONFIG_FILES:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
+    check_not_adapters(path)
     there = sorted(os.listdir(path))[:20]
     raise ValueError(f"No configuration file in {path}: expected {' or '.join(CONFIG_FILES)}. It contains {there}.")
 
@@ -118,6 +122,20 @@ def check_not_gliner(directory: str):
             f"GLiNER models, which find entities of any named type, are not supported. Received {directory}, which "
             f"contains {_GLINER_FILE}; use a model for token classification, or train one with `bert-tf run_tagger`."
         )
+
+
+def check_not_adapters(directory: str):
+    """Raises ValueError if a directory without a model contains LoRA adapters; the message says how to merge them."""
+    config = os.path.join(directory, ADAPTER_FILES[0])
+    if not any(os.path.isfile(os.path.join(directory, name)) for name in ADAPTER_FILES):
+        return
+    remedy = "copy it again"
+    base = read_object(config, "the configuration of an adapter in JSON", remedy).get("base_model_name_or_path")
+    of_base = f", {brief(base)}" if base else ""
+    raise ValueError(
+        f"{directory} holds LoRA adapters without the model that they were trained on{of_base}. Merge them into it "
+        f"with bert-tf surgery: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
+    )
 
 
 def read_config_file(path: str) -> dict[str, Any]:

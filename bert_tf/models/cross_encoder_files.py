@@ -20,7 +20,7 @@ from bert_tf.models.sentence_transformers_files import (
     checked_settings,
     model_type_of,
     named_prompts,
-    read_settings,
+    read_sentence_settings,
     tokenizer_length,
     transformer_file,
 )
@@ -81,7 +81,7 @@ def check_reranker_prompts(directory: str):
     The prompts of an embedder, from which a reranker may be trained, do not count.
     """
     path = os.path.join(directory, PROMPTS)
-    values = read_settings(path) if os.path.exists(path) else {}
+    values = read_sentence_settings(path) if os.path.exists(path) else {}
     older = "SentenceTransformer" if os.path.exists(os.path.join(directory, MODULES)) else "CrossEncoder"
     if values.get("model_type", older) != "CrossEncoder":
         return

@@ -168,7 +168,7 @@ def model_type_of(directory: str) -> str | None:
         such as SPLADE, is a masked LM with modules of its own.
     """
     path = os.path.join(directory, PROMPTS)
-    return read_settings(path).get("model_type") if os.path.exists(path) else None
+    return read_sentence_settings(path).get("model_type") if os.path.exists(path) else None
 
 
 @functools.cache
@@ -278,7 +278,7 @@ def transformer_file(directory: str) -> str | None:
 def tokenizer_length(directory: str) -> int | None:
     """Returns the maximum sequence length in tokenizer_config.json; None if it has none."""
     path = os.path.join(directory, "tokenizer_config.json")
-    longest = read_settings(path).get("model_max_length") if os.path.exists(path) else None
+    longest = read_sentence_settings(path).get("model_max_length") if os.path.exists(path) else None
     return int(longest) if isinstance(longest, int | float) and longest < _LONGEST else None
 
 
@@ -353,7 +353,7 @@ _STEPS = {"Dense": _dense, "Normalize": _normalize}
 
 def _module_settings(path, keys):
     """Reads the settings of a module, which must be known: each of them may change the embeddings."""
-    values, known = read_settings(path), {*keys[0], *keys[1]}
+    values, known = read_sentence_settings(path), {*keys[0], *keys[1]}
     if unknown := sorted(values.keys() - known):
         raise ValueError(
             f"{path} must have no other keys than {', '.join(sorted(known))}. Received: {brief(unknown[0])}; use "
@@ -372,7 +372,7 @@ def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[An
     Raises:
         ValueError: the file is damaged, or a value is not supported.
     """
-    values, (known, computed) = read_settings(path), keys
+    values, (known, computed) = read_sentence_settings(path), keys
     for key, allowed in computed.items():
         if key in values and values[key] not in allowed:
             must = "absent" if allowed[-1] is None else f"absent or {brief(allowed[-1])}, the only supported value"
@@ -385,7 +385,7 @@ def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[An
     return values
 
 
-def read_settings(path: str) -> dict[str, Any]:
+def read_sentence_settings(path: str) -> dict[str, Any]:
     """Reads a file of settings; raises ValueError if it is missing or damaged."""
     return read_object(path, "the settings of a sentence encoder in JSON", _REMEDY)
 

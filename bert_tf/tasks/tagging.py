@@ -21,15 +21,15 @@ from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_l
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import pad_sequences
-from bert_tf.tasks.tagging_alignment import find_changed_entities, refuse_changed_entities
+from bert_tf.tasks.tagging_alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
 from bert_tf.tasks.tagging_columns import read_columns
 from bert_tf.tasks.tagging_outputs import (
     COLUMNS_FILE,
     ENTITIES_FILE,
     EVAL_FILE,
     both_entities,
+    sentence_texts,
     tagging_report,
-    texts_of,
     write_entities,
     write_tags,
 )
@@ -159,7 +159,7 @@ class TaggingTask(FineTuningTask):
         if examples.tags is not None:
             targets = list(map(tuple, examples.tags))
             types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
-        texts, changed = {"text": texts_of(examples)}, find_changed_entities(examples)
+        texts, changed = {"text": sentence_texts(examples)}, find_changed_entities(examples)
         called = {"label": "entity type", "target": "tags", "dialect": options.dialect}
         more = {"fewest_words": _FEWEST_WORDS, "findings": (changed,) if changed else ()}
         return LintSample(examples.path, examples.where, texts, targets, types, **called, **more)
@@ -247,7 +247,10 @@ class TaggingTask(FineTuningTask):
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         layout = max_seq_length, self.doc_stride, with_targets, self.word_boundaries
-        return encode_sentences(tokenizer, examples, self.labels, *layout)
+        encoded = encode_sentences(tokenizer, examples, self.labels, *layout)
+        if examples.entities is not None and examples.tags is not None:
+            warn_of_cut_tokens(examples, encoded.origin.continued())
+        return encoded
 
     def example_weights(self, batch):
         """Returns the number of tagged words per sequence, or the sum of their tags' weights."""

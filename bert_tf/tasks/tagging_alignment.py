@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from absl import logging
+
 from bert_tf.data.lint_sample import DataFinding, format_positions, format_share
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
 from bert_tf.tasks.tagging_boundaries import inner_span, word_spans
@@ -76,6 +78,26 @@ def find_changed_entities(examples: "TaggedExamples") -> DataFinding | None:
     )
 
 
+def warn_of_cut_tokens(examples: "TaggedExamples", continued: Sequence[Sequence[bool]]):
+    """Logs the entities that begin or end inside a token of the vocabulary.
+
+    Args:
+        examples: n texts with tags.
+        continued: for each word of each text, whether it has no token of its own.
+    """
+    total, cut = 0, []
+    for i, (tags, inside) in enumerate(zip(examples.tags, continued, strict=True)):
+        entities = parse_entities(tags)
+        total += len(entities)
+        cut += [i for _, first, last in entities if inside[first] or inside[last + 1 : last + 2] == [True]]
+    if cut:
+        logging.warning(
+            "%s: %d of %d entities begin or end inside a token of the vocabulary and cannot be predicted exactly, the "
+            "first in %s.",
+            *(examples.path, len(cut), total, examples.where(cut[0])),
+        )
+
+
 def refuse_changed_entities(examples: "TaggedExamples"):
     """Raises ValueError if the tags of words change over a fifth of the entities, or none of a type is left."""
     if not examples.entities or not (changed := changed_entities(examples)):
@@ -103,6 +125,5 @@ def _shown(text, entity):
 
 
 def _remedy(examples):
-    if examples.boundaries == "characters":
-        return "correct the offsets"
-    return "correct the offsets, or train with `word_boundaries=characters`"
+    finer = {"whitespace": "punctuation", "punctuation": "characters"}.get(examples.boundaries)
+    return "correct the offsets" + (f", or train with `word_boundaries={finer}`" if finer else "")

@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.data.columns import NAME
 from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.evaluation.entities import (
@@ -24,8 +25,12 @@ from bert_tf.tasks.tagging_alignment import tag_words
 from bert_tf.tasks.tagging_boundaries import find_boundaries, word_spans
 from bert_tf.tasks.tagging_spans import has_spans, read_span_texts
 from bert_tf.utils import files
+from bert_tf.utils.names import number_of
 
 _DOCUMENT = "-DOCSTART-"
+_COMMENTS = ("#", "#begin", "#end")  # what a line that is a comment begins with
+_CONLL_U, _NO_WORD = 10, re.compile(r"\d+[-.]\d+")  # columns; indexes of contractions, whose words follow, and of gaps
+_INDEX = re.compile(r"\d+(?:[-.]\d+)?")
 _CELL = re.compile("[^ \t]+")  # not str.split(): it also breaks at no-break spaces, which occur inside words
 _BREAK = re.compile("[ \t\r\n]")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
@@ -93,7 +98,8 @@ def read_columns(
 
     Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
     sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
-    sentences, those that begin with "#" are words. All other characters, a no-break space and U+2028 too, are text.
+    sentences. A line "# ..." before a sentence is a comment if it cannot be a word; the log has their number. All other
+    characters, a no-break space and U+2028 too, are text.
 
     Args:
         path: the file; several as `files.find_files` takes them.
@@ -211,30 +217,66 @@ def _is_json(path):
 
 def _read_column_file(path, text_column, tag_column, encoding):
     examples = TaggedExamples([], [], None if tag_column is None else [], None, path, [])
-    first, inside = None, False
     text = files.read_text(path, encoding)
     if "\r" in text and "\n" not in text:
         raise bare_returns(path, 1, text)
     # Not str.splitlines(): it also breaks at U+2028 and U+0085, which are ordinary text here.
-    for number, line in enumerate(text.split("\n"), 1):
-        cells = _CELL.findall(line.removesuffix("\r"))
+    lines, inside, skipped = [line.removesuffix("\r") for line in text.split("\n")], False, []
+    of_first, example = _first_word(lines)
+    first = _CELL.findall(example)
+    indexes = _column_indexes(line_position(path, of_first), first, text_column, tag_column) if first else []
+    for number, line in enumerate(lines, 1):
+        cells = _CELL.findall(line)
         if not cells or cells[0] == _DOCUMENT:
             inside = False
             continue
-        if first is None:
-            first = number, len(cells)
-            indexes = _column_indexes(line_position(path, number), cells, text_column, tag_column)
-        if len(cells) != first[1]:
+        if not inside and _is_comment(line, cells, example, len(first)):
+            skipped.append(number)
+            continue
+        if len(cells) != len(first) and len(cells := _in_tabs(line, cells)) != len(first):
             raise ValueError(
-                f"{line_position(path, number)}: a word's line must have {first[1]} columns, like line {first[0]}, "
+                f"{line_position(path, number)}: a word's line must have {len(first)} columns, like line {of_first}, "
                 f"separated by spaces or tabs. Received {len(cells)}: {excerpt(cells)}; correct this line."
             )
+        if len(first) == _CONLL_U and indexes[0] and _NO_WORD.fullmatch(cells[0]):
+            continue
         if not inside:
             _append(examples, number)
         inside = True
         for column, index in zip((examples.words, examples.tags), indexes, strict=False):
             column[-1].append(cells[index])
+    if skipped:
+        logging.info("%s: skipped %s, the first in line %d.", path, number_of(len(skipped), "comment"), skipped[0])
     return examples
+
+
+def _first_word(lines):
+    """Returns (number, line) of the first word, whose columns all others must have; a comment only if all are."""
+    begins = ((number, line, match[0]) for number, line in enumerate(lines, 1) if (match := _CELL.search(line)))
+    words = (each for each in begins if each[2] != _DOCUMENT)
+    first = next(words, (0, "", ""))
+    if first[2] in _COMMENTS:
+        first = next((each for each in words if each[2] not in _COMMENTS), first)
+    return first[:2]
+
+
+def _is_comment(line, cells, example, width):
+    """Returns whether a line before a sentence is a comment, as in CoNLL-U, GermEval and OntoNotes, and not a word.
+
+    Args:
+        line, cells: the line.
+        example: the line of the first word.
+        width: its number of columns.
+    """
+    if cells[0] not in _COMMENTS or len(cells) < 2 or line == example:
+        return False
+    return len(cells) != width or ("\t" in example and "\t" not in line) or cells[:2] == ["#end", "document"]
+
+
+def _in_tabs(line, cells):
+    """Returns the cells of a line if only tabs separate them, as in CoNLL-U, where a word may contain spaces."""
+    by_tab = [cell.strip(" ") for cell in line.split("\t")]
+    return by_tab if all(by_tab) and len(by_tab) > 1 else cells
 
 
 def _append(examples, number):
@@ -313,6 +355,7 @@ def _read_ids(path, count, dialect):
 
 
 def _texts(at, key, value):
+    value = as_list(value)
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise ValueError(
             f"{at}: {key!r} must be a non-empty list of texts. Received: {excerpt(value)}; correct this line, or "
@@ -322,6 +365,11 @@ def _texts(at, key, value):
 
 
 def _check_words(examples):
+    if all(words[0] == "1" and all(map(_INDEX.fullmatch, words)) for words in examples.words):
+        raise ValueError(
+            f"{examples.where(0)}: words must not be indexes. Received 1, 2, ... in every sentence; set `text_column` "
+            "to the column of the words, such as 1."
+        )
     for i, words in enumerate(examples.words):
         for k, word in enumerate(words):
             if not word.strip():

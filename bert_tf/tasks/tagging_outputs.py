@@ -76,7 +76,7 @@ def tagging_report(
         types: the entity types of the model.
     """
     counts = np.array(list(map(len, examples.words)))
-    shown = Shown(examples.path, examples.ids, examples.lines, {"text": texts_of(examples)}, counts, "words")
+    shown = Shown(examples.path, examples.ids, examples.lines, {"text": sentence_texts(examples)}, counts, "words")
     tags = {"words": examples.words, "gold": examples.tags, "given": given, "chances": chances, "types": types}
     return TaggingReport(examples=shown, remarks=_REMARKS, **tags, entities=both_entities(examples, given))
 
@@ -91,6 +91,6 @@ def both_entities(
     return examples.entities, [answered_entities(text, tags, examples.boundaries) for text, tags in answers]
 
 
-def texts_of(examples: TaggedExamples) -> list[str]:
+def sentence_texts(examples: TaggedExamples) -> list[str]:
     """Returns the text of each sentence: its words, joined by spaces, if the file has none."""
     return examples.texts or list(map(" ".join, examples.words))

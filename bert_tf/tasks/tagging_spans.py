@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, SPAN_KEYS
 from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import excerpt, iterate_lines, line_position, parse_object
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.utils import files
@@ -42,7 +43,9 @@ def has_spans(path: str, encoding: str | None) -> bool:
     """Returns whether a .jsonl or .json file has texts with character spans, rather than tokens with tags."""
     if extension_of(path) == ".json":
         return True
-    first = next(_read_objects(path, encoding), (1, {}))[1]
+    line, first = next(_read_objects(path, encoding), (1, {}))
+    if {"tokens", "tags"} <= first.keys() and (key := next((k for k in SPAN_KEYS if _are_spans(first.get(k))), None)):
+        raise _competing(line_position(path, line), "tags", key)
     return "tokens" not in first and bool({"text", "data"} & first.keys())
 
 
@@ -76,6 +79,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
             raise ValueError(f"{at}: a text must be a string that is not blank. Received: {excerpt(text)}; remove it.")
         text = _SURROGATES.sub("\ufffd", text)
         if with_entities:
+            _refuse_others(at, row, "data" if is_studio else key)
             spans = _studio_spans(at, row, text) if is_studio else _spans(at, row, key, text)
             if spans is None:
                 continue
@@ -114,8 +118,36 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
 # The spans of a text in each of the forms: (start, end, type).
 
 
+def _refuse_others(at, row, key):
+    """Raises ValueError if a line has entities under a key that is not read."""
+    for other in SPAN_KEYS:
+        if other != key and _are_spans(row.get(other)) and row[other] != row.get(key):
+            raise _competing(at, key, other)
+
+
+def _are_spans(value):
+    items = as_list(value)
+    return isinstance(items, list) and any(isinstance(item, dict | list | tuple) for item in items)
+
+
+def _competing(at, one, other):
+    return ValueError(
+        f"{at}: a line must have entities in one place. Received both {one!r} and {other!r}; remove one of them."
+    )
+
+
+def _either(at, value, one, other):
+    """Returns the value of the one of two keys that an entity has."""
+    if one in value and other in value and value[one] != value[other]:
+        raise ValueError(
+            f"{at}: {one!r} and {other!r} of an entity mean the same. Received both: {excerpt(value)}; remove one of "
+            "them."
+        )
+    return value.get(one, value.get(other))
+
+
 def _spans(at, row, key, text):
-    values = row.get(key)
+    values = as_list(row.get(key))
     if not isinstance(values, list):
         raise ValueError(f"{at}: {key!r} must be a list of entities. Received: {excerpt(values)}; {_FORMS}.")
     return [_span(at, text, value) for value in values]
@@ -124,9 +156,9 @@ def _spans(at, row, key, text):
 def _span(at, text, value):
     quoted = None
     if isinstance(value, dict):
-        start, end = (value.get(name, value.get(f"{name}_offset")) for name in ("start", "end"))
-        kind, quoted = value.get("type", value.get("label")), value.get("text")
-    elif isinstance(value, list) and len(value) == 3:
+        start, end = (_either(at, value, name, f"{name}_offset") for name in ("start", "end"))
+        kind, quoted = _either(at, value, "type", "label"), value.get("text")
+    elif isinstance(value, list | tuple) and len(value) == 3:
         start, end, kind = value
     else:
         raise ValueError(f"{at}: an entity must have a start, an end and a type. Received: {excerpt(value)}; {_FORMS}.")

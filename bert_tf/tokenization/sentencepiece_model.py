@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from bert_tf.utils.protobuf_classes import message_classes
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, _BYTE = range(1, 7)  # types of pieces; 0 if missing: NORMAL
-UNIGRAM = 1  # trainer_spec.model_type
+UNIGRAM, _BPE = 1, 2  # trainer_spec.model_type
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
 _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
 _LONGEST_KEY, _LONGEST_TEXT = 64, 256  # bytes of a key of the character map, and of what replaces it
@@ -97,12 +97,33 @@ def model_bytes(pieces: Iterable[tuple[str, float, int]], character_map: bytes) 
         pieces: text, score and type of each.
         character_map: its `precompiled_charsmap`.
     """
-    model = _Model()
-    for text, score, kind in pieces:
-        model.pieces.add(piece=text, score=score, type=kind)
-    model.trainer_spec.model_type = UNIGRAM
+    model = _of_pieces(pieces, UNIGRAM)
     model.normalizer_spec.precompiled_charsmap = character_map
     return model.SerializeToString()
+
+
+def merging_model(pieces: Iterable[tuple[str, float, int]]) -> bytes:
+    """Returns a model that merges the characters of a word, as it is, into the pieces with the highest scores first.
+
+    Args:
+        pieces: text, score and type of each.
+    """
+    model = _of_pieces(pieces, _BPE)
+    _set_normalization_off(model.normalizer_spec)
+    return model.SerializeToString()
+
+
+def _of_pieces(pieces, kind):
+    model = _Model()
+    for text, score, piece_type in pieces:
+        model.pieces.add(piece=text, score=score, type=piece_type)
+    model.trainer_spec.model_type = kind
+    return model
+
+
+def _set_normalization_off(spec):
+    spec.precompiled_charsmap, spec.add_dummy_prefix, spec.remove_extra_whitespaces = b"", False, False
+    spec.escape_whitespaces = True
 
 
 def _refusal(path, why):
@@ -161,9 +182,7 @@ def without_normalization(model):
     """
     copy = type(model)()
     copy.CopyFrom(model)
-    spec = copy.normalizer_spec
-    spec.precompiled_charsmap, spec.add_dummy_prefix, spec.remove_extra_whitespaces = b"", False, False
-    spec.escape_whitespaces = True
+    _set_normalization_off(copy.normalizer_spec)
     copy.ClearField("self_test_data")  # it was made with the normalization
     copy.DiscardUnknownFields()
     return copy

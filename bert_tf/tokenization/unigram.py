@@ -26,7 +26,7 @@ from bert_tf.tokenization.tokenizer_config import (
     without_unread_case,
 )
 from bert_tf.tokenization.tokenizer_json import METASPACE
-from bert_tf.tokenization.unigram_normalizer import Normalizer
+from bert_tf.tokenization.unigram_normalizer import Normalizer, Replacements
 from bert_tf.utils.files import atomic_open
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
@@ -138,6 +138,9 @@ class UnigramTokenizer(BaseTokenizer):
         self._whole = functools.partial(tokenizer_json_writer.unigram_json, self, scores, blob)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
         ids[ids == _REPLACED] = self.unk_id
+        # By characters: a number above 0 for those of the pieces that represent text.
+        pieces = (piece.piece for piece in model.pieces if piece.type not in (models.CONTROL, models.UNKNOWN))
+        self._known = Replacements({ord(char): char for piece in pieces for char in piece})
         with tf.init_scope(), tf.device("CPU:0"):
             self._ids, self._words = tf.constant(ids), _word_splitter(model, self.vocab_file)
         self._take_added_tokens(added_tokens)
@@ -278,8 +281,8 @@ class UnigramTokenizer(BaseTokenizer):
         solid = tf.where(~white)[:, 0]
         marker = stream.chars == ord(METASPACE)
         new = shift(white, 1) | (row != shift(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
-        first = tf.where(tf.gather(new, solid))[:, 0]
-        stream, total = stream.take(solid), tf.size(solid, tf.int64)[None]
+        stream, new, solid = self._without_unknown_runs(stream.take(solid), tf.gather(new, solid), solid)
+        first, total = tf.where(new)[:, 0], tf.size(solid, tf.int64)[None]
         words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, total], 0), validate=False)
         row = tf.gather(row, tf.gather(solid, first))
         bare = tf.gather(stream.chars, first) != ord(METASPACE)
@@ -293,6 +296,22 @@ class UnigramTokenizer(BaseTokenizer):
         ids, nrows = tf.gather(self._ids, ids.flat_values), tf.size(texts, tf.int64)
         rows = tf.RaggedTensor.from_value_rowids(ids, tf.gather(row, word), nrows=nrows, validate=False)
         return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(ends - origin)
+
+
+    def _without_unknown_runs(self, stream, new, solid):
+        """Keeps the first and the last of several unknown characters in a row, which are one unknown token.
+
+        SentencePiece appends each to the text of this token, so that a long run costs the square of its length.
+
+        Args:
+            stream: the characters of words.
+            new: bool [characters], where a word begins.
+            solid: int64 [characters], where they are in the whole stream.
+        """
+        unknown = self._known.rows(stream.chars) == 0
+        follows = unknown & shift(unknown, 1) & ~new
+        kept = tf.where(~(follows & shift(follows, -1)))[:, 0]
+        return stream.take(kept), tf.gather(new, kept), tf.gather(solid, kept)
 
 
 def _with_spaces_kept(stream, white, row, splits, kept):

@@ -201,6 +201,8 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object\. Received "
              r"'\{\"text\":', which cannot be parsed \(.*\); correct"),
     "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*cannot be parsed"),
+    "key twice": ("a.jsonl", '{"text": "x", "text": "y"}\n', {}, r"a\.jsonl:1: every line must be one JSON object.*"
+                  r"the key 'text' occurs more than once\); correct this line"),
     "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*Received: \['x'\]"),
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: missing column 'text'.*\['txt'\]; "
                r"choose one with `text_column`\."),
@@ -236,7 +238,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                      r"score must be a number from 0 to 5\. Received: 6"),
     "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
                    r"a\.tsv:2: labels must "
-                   r"be names separated by ',', .*Received: 'a,,b'"),
+                   r"be names separated by ',' .*Received: 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: "
                     r"labels must be names .*Received: None"),

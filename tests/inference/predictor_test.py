@@ -1,6 +1,7 @@
 """`bert_tf.Predictor`: the answers of an export, from the export itself or from the trained model."""
 
 import concurrent.futures
+import dataclasses
 import functools
 import json
 import os
@@ -166,6 +167,15 @@ def test_one_text_has_one_answer_and_many_keep_their_order(classify):
     assert classify("film \ud83d") == classify("film ")  # a lone surrogate is no text
 
 
+def test_outputs_that_are_not_numbers_are_refused(classify, monkeypatch):
+    def compute(texts):
+        return {"probabilities": np.where(texts["text"] == b"music", np.nan, 0.5)[:, None]}
+
+    monkeypatch.setattr(classify, "_model", dataclasses.replace(classify._model, compute=compute))
+    with pytest.raises(ValueError, match="outputs NaN or infinity for 1 of 2 examples, the first of them example 1 "):
+        classify(["a story", "music"])
+
+
 def test_examples_of_several_texts(predictors):
     ask = predictors("questions")
     named = {"context": FILM, "question": "is it"}
@@ -301,3 +311,24 @@ def test_inputs_without_a_customary_order_are_named(tmp_path):
         predictor(("a", "b"))
     with pytest.raises(ValueError, match=r"1 failed on 1 row from 1 on: .*it is bad"):
         predictor([{"left": "a", "right": ""}, {"left": "bad", "right": ""}], batch_size=1)
+
+
+@pytest.mark.parametrize("name", _some_slow(("classification",), [*models.TASKS, "multi_label"]))
+def test_predict_writes_the_same_for_a_trained_model_as_for_its_export(name, exported, trained, tmp_path):
+    inputs = bert_tf.Predictor(exported(name)).inputs
+    lines = [dict(zip(inputs, (each,) if isinstance(each, str) else each, strict=True)) for each in _examples(inputs)]
+    (tmp_path / "table.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    written = []
+    for path in (exported(name), trained(name)):
+        files = [f"--input_file={tmp_path / 'table.jsonl'}", f"--output_file={tmp_path / 'out.jsonl'}"]
+        flags = [f"--model={path}", f"--text_column={','.join(inputs)}", "--batch_size=4"]
+        done = run_cases.run_here("predict", [*files, *flags])
+        assert done["status"] == 0, done["log"]
+        written.append([json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()])
+    assert len(written[0]) == len(TEXTS) and written[0] == written[1]
+
+
+def test_predict_refuses_a_signature_of_a_trained_model(trained, tmp_path):
+    flags = ["--signature=ids", f"--input_file={__file__}", f"--output_file={tmp_path / 'out.jsonl'}"]
+    done = run_cases.run_here("predict", [f"--model={trained('classification')}", *flags])
+    assert done["status"] == 1 and "--signature requires an export, and " in done["log"]

@@ -1,7 +1,8 @@
 """Runs TensorFlow Serving's own end-to-end test of its server against ours: its file, unmodified, from its sources.
 
 BERT_TF_SERVING_SOURCE is a checkout of github.com/tensorflow/serving, of which nothing is copied. As a program it takes
-the names of cases, or runs all: `python -m tests.serving.original_cases TensorflowModelServerTest.testClassify`.
+the names of cases, or runs all: `python -m tests.serving.original_cases TensorflowModelServerTest.testClassify`. With
+tf_keras installed and TF_USE_LEGACY_KERAS=1, the cases of Keras have the Keras 2 that they were written for.
 """
 
 import importlib.util

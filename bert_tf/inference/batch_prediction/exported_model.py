@@ -15,6 +15,7 @@ from bert_tf.serving.client import results
 from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
+from bert_tf.utils.json_files import read_object
 from bert_tf.utils.token_counts import TokenCountLog
 
 # === Prediction ===
@@ -74,6 +75,9 @@ def _to_lists(column):
 # Any exported model that takes texts: its signature, and its predictions for the rows of a table.
 
 
+_TASK = os.path.join("assets.extra", "task.json")
+
+
 @dataclasses.dataclass(frozen=True)
 class ExportedModel:
     """A `table_job.Maker` for a SavedModel's predictions.
@@ -91,6 +95,13 @@ class ExportedModel:
     inputs: tuple[TextInput, ...]
     batch_size: int = 64
     outputs: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str | None:
+        """The problem of a classifier, one of `names.PROBLEMS`; None for any other model, and for one not of ours."""
+        file = os.path.join(self.path, _TASK)
+        task = read_object(file, "the task of an export", "export the model again") if os.path.exists(file) else {}
+        return task.get("problem")
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -179,6 +179,13 @@ def test_words_between_spaces_lose_a_type(tmp_path):
     ({"text": "a \U0001f4a9 b", "entities": [{"start": 5, "end": 6, "type": "X"}]}, "<= 5, the length of the text"),
     ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "text": "b"}]},
      r"the text of an entity must be at its offsets.*Received 'b', but 'a' is at 0 to 1"),
+    ({"text": "a b", "entities": [], "label": [[0, 1, "X"]]},
+     r"a.jsonl:1: a line must have entities in one place. Received both 'entities' and 'label'; remove one of them"),
+    ({"tokens": ["a"], "tags": ["O"], "text": "a", "spans": [{"start": 0}]}, "Received both 'tags' and 'spans'"),
+    ({**studio("a b"), "label": "[(0, 1, 'X')]"}, "Received both 'data' and 'label'"),
+    ({"text": "a b", "entities": [{"start": 0, "start_offset": 1, "end": 1, "type": "X"}]},
+     "'start' and 'start_offset' of an entity mean the same. Received both"),
+    ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "label": "Y"}]}, "'type' and 'label' of an"),
     ({"text": "a  b", "entities": [[1, 2, "X"]]}, r"must have a word. Received only white space at 1 to 2"),
     ({"text": "a b c", "entities": [[0, 3, "X"], [2, 5, "Y"]]},
      r"a.jsonl:1: entities must not overlap. Received X 'a b' at 0 to 3, and Y 'b c' at 2 to 5; remove one"),
@@ -191,6 +198,13 @@ def test_words_between_spaces_lose_a_type(tmp_path):
 def test_refuses_other_spans(tmp_path, given, words):
     with pytest.raises(ValueError, match=words):
         read_columns(write(tmp_path / "a.jsonl", given))
+
+
+def test_what_is_said_twice_alike_is_read(tmp_path):
+    line = {"text": "a b", "entities": [[0, 1, "X"]], "label": [[0, 1, "X"]], "labels": "positive", "spans": []}
+    assert read_columns(write(tmp_path / "a.jsonl", line)).tags == [["B-X", "O"]]
+    line = {"text": "a b", "spans": [{"start": 0, "start_offset": 0, "end": 1, "label": "X"}]}
+    assert read_columns(write(tmp_path / "a.jsonl", line)).tags == [["B-X", "O"]]
 
 
 def test_refuses_a_scheme_for_spans_and_json_that_is_no_list(tmp_path):

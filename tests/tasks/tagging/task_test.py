@@ -192,7 +192,7 @@ def test_entities_are_those_of_conlleval_whatever_the_tags(tokenizer):
         assert not served["entity"][i, len(expected) :].astype(bool).any()
 
 
-def test_texts_with_spans_are_scored_by_their_own_offsets_as_they_are_served(tokenizer, tmp_path):
+def test_texts_with_spans_are_scored_by_their_own_offsets_as_they_are_served(tokenizer, tmp_path, caplog):
     lines = [
         {"text": "the good-film (bad)", "entities": [[4, 8, "QUAL"], [15, 18, "FLAW"]]},
         {"text": "film 서울에서 good", "entities": [[5, 7, "QUAL"], [10, 14, "QUAL"]]},  # half of [UNK]
@@ -201,7 +201,9 @@ def test_texts_with_spans_are_scored_by_their_own_offsets_as_they_are_served(tok
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     given, task = read_columns(path), _task(doc_stride=8, word_boundaries="punctuation")
-    rows = task.encode_examples(tokenizer, given, 32, True)
+    with caplog.at_level("WARNING"):
+        rows = task.encode_examples(tokenizer, given, 32, True)
+    assert "a.jsonl: 1 of 5 entities begin or end inside a token of the vocabulary" in caplog.text
     tags = rows.features["tag_ids"]
     expected = ["O", "B-QUAL", "O", "O", "O", "B-FLAW", "O", "O", "B-QUAL", "B-QUAL", "B-FLAW"]
     assert [LABELS[i] for i in tags[tags >= 0]] == expected
