@@ -13,6 +13,7 @@ from bert_tf.serving.client.client_core import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
+from bert_tf.utils.files import path_text
 from bert_tf.utils.model_outputs import check_outputs
 from bert_tf.utils.text_lists import present_list, text_list
 
@@ -46,7 +47,7 @@ class Predictor:
     """
 
     def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT) -> None:
-        path = os.fspath(path)
+        path = path_text(path)
         exported = is_export(path)
         if not exported and signature != DEFAULT:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
@@ -174,7 +175,8 @@ def load_predictor(
     Raises:
         ValueError: there is no such model, or it has other inputs.
     """
-    predictor, path = Predictor(path), os.fspath(path)
+    path = path_text(path, parameter)
+    predictor = Predictor(path)
     if predictor.inputs != inputs:
         raise ValueError(
             f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {path} has "

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import shutil
 import tracemalloc
 
 import grpc
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
     inference_pb2,
@@ -38,6 +39,7 @@ from bert_tf.serving.server.signatures import (
     read_signature,
 )
 from bert_tf.serving.server.versions import Version, direct
+from bert_tf.utils.names import SEQUENCES
 from tests.serving.models import example
 from tests.serving.server_process import running
 
@@ -219,6 +221,18 @@ def test_wrong_tensors_for_a_number_input_are_refused(film_version, what):
     proto, message = NUMBERS[what]
     request = asked("numbers", x=proto, scale=tensor(INT32, [1], int_val=[1]))
     assert refused(predict, film_version, request) == (CODE.INVALID_ARGUMENT, message)
+
+
+def test_only_exports_that_declare_their_sequences_are_held_to_their_shapes(film_path, tmp_path):
+    shutil.copytree(film_path / "3", tmp_path / "1")
+    file = tmp_path / "1" / "saved_model.pb"
+    for is_ours in (False, True):
+        model = SavedModel(str(tmp_path / "1"))
+        assert {each.checks_shapes for each in model.signatures.values()} == {is_ours}
+        model.close()
+        saved = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+        saved.meta_graphs[0].collection_def[SEQUENCES].int64_list.value.extend([512, 64])
+        file.write_bytes(saved.SerializeToString())
 
 
 @pytest.mark.parametrize("shape", [[2, 4], [2, 3, 1], [1] * 30, [3], []])

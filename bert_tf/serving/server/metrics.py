@@ -94,6 +94,16 @@ def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
         observe_request(known, api, entrypoint, status, time.monotonic() - started)
 
 
+@contextlib.contextmanager
+def rejections(api: str) -> Iterator:
+    """Counts the block as one request over gRPC if it raises, before the request is read and its model known."""
+    try:
+        yield
+    except ServingError as error:
+        observe_request("", api, "GRPC", error.code.name, 0)
+        raise
+
+
 def count_of(path: str) -> int:
     """Returns a counter, or the count of a histogram, summed over all labels; 0 if there is none.
 
