@@ -51,6 +51,8 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
             headings = [names[index] for index in find(names)]
+            if twice := [name for name in headings if names.count(name) > 1]:
+                raise ValueError(f"{path} has {names.count(twice[0])} columns called {twice[0]!r}. Rename all but one.")
             numbers = itertools.count(1)
             for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
                 columns = [_plain_values(batch.column(name)) for name in headings]
