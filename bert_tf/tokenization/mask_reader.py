@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
+
 class MaskReader(tf.Module):
     """Tokenizer for fill-mask that recognizes mask tokens; the text between them is tokenized as usual.
 
