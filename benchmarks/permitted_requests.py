@@ -33,6 +33,7 @@ import numpy as np
 
 from bert_tf.cli.serving_flags import SERVE
 from bert_tf.serving.limits import Limits
+from bert_tf.utils.proxies import exempt_local
 from tests.serving.server_process import running
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
@@ -333,6 +334,7 @@ def everything(model: str, base: pathlib.Path, jobs: list[tuple[Kind, bytes]], o
 
 
 def main():
+    exempt_local()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", choices=_SIZES, default=list(_SIZES), help="of models")
     parser.add_argument("--flags", default="", help="of the server")

@@ -26,6 +26,8 @@ flags.DEFINE_string("new_class", "ship", "The class that is added.")
 flags.DEFINE_list("steps", ["10", "50"], "Lengths of the second training.")
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Runs of each kind and length.")
 flags.DEFINE_integer("most", 100, "Examples of a class, at most.")
+flags.DEFINE_integer("new_most", None, "Training examples of the new class, at most; None: as of the others.")
+flags.DEFINE_list("retrain_flags", [], "Flags of the second training, in addition or instead.")
 
 BATCH = 16
 RECIPE = [f"--train_batch_size={BATCH}", "--learning_rate=5e-5", "--max_seq_length=48", "--eval_batch_size=64"]
@@ -47,11 +49,17 @@ def write(path, rows):
     return len(rows)
 
 
-def train(out, init, train_file, epochs, seed, test_file):
+def with_few(rows, new, most):
+    """Returns the (text, label) without those of the new class after the first `most`."""
+    kept = [row for row in rows if row[1] == new][:most]
+    return [row for row in rows if row[1] != new or row in kept]
+
+
+def train(out, init, train_file, epochs, seed, test_file, more=()):
     if not (out / "eval_results.txt").exists():
         data = [f"--init_checkpoint={init}", f"--train_file={train_file}", f"--eval_file={test_file}"]
         length = [f"--num_train_epochs={epochs}", f"--seed={seed}", f"--output_dir={out}", "--overwrite_output_dir"]
-        scripts.run("-m", "bert_tf", "run_classifier", "--do_train", "--do_eval", *data, *RECIPE, *length)
+        scripts.run("-m", "bert_tf", "run_classifier", "--do_train", "--do_eval", *data, *RECIPE, *length, *more)
 
 
 def accuracies(out, new):
@@ -67,6 +75,7 @@ def main(_):
     home, new = pathlib.Path(FLAGS.output_dir), FLAGS.new_class
     home.mkdir(parents=True, exist_ok=True)
     rows, tests = read(FLAGS.train, FLAGS.most), read(FLAGS.test, FLAGS.most)
+    rows = rows if FLAGS.new_most is None else with_few(rows, new, FLAGS.new_most)
     number = write(home / "all.tsv", rows)
     write(home / "old.tsv", [row for row in rows if row[1] != new])
     write(home / "old_test.tsv", [row for row in tests if row[1] != new])
@@ -83,7 +92,8 @@ def main(_):
             outs = []
             for seed in FLAGS.seeds:
                 outs.append(home / f"{init.name}-{steps}-{seed}")
-                train(outs[-1], init, home / "all.tsv", (int(steps) + 0.5) * BATCH / number, seed, home / "test.tsv")
+                epochs, given = (int(steps) + 0.5) * BATCH / number, FLAGS.retrain_flags
+                train(outs[-1], init, home / "all.tsv", epochs, seed, home / "test.tsv", given)
             sides = zip(*(accuracies(out, new) for out in outs), strict=True)
             cells = [f"{statistics.mean(side):.1f} ± {statistics.stdev(side):.1f}" for side in sides]
             print(f"| {steps} | {name} | {' | '.join(cells)} |", flush=True)

@@ -22,6 +22,7 @@ import grpc
 import numpy as np
 
 from bert_tf.serving.client.client import Client
+from bert_tf.utils.proxies import exempt_local
 
 _ROUNDS, _WARM = 400, 40
 _TEXT = "A warm, funny and beautifully acted film that I would gladly see again."
@@ -93,6 +94,7 @@ def _milliseconds(call):
 
 
 def main():
+    exempt_local()
     base_path, text = [*sys.argv[1:], *[None, _TEXT][len(sys.argv) - 1 :]]
     with tempfile.TemporaryDirectory() as folder:
         if base_path is None:

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import traceback
 import unittest.mock
-import urllib.request
 
 import tensorflow as tf
 
@@ -71,13 +70,14 @@ def answer(folder: pathlib.Path, batched: bool) -> dict[str, list[str]]:
     """Serves the classifier and asks it over REST and gRPC; returns {by which: the frames of all threads in turn}."""
     import asyncio
 
-    import grpc
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+    from bert_tf.serving.client.channel import open_channel
     from bert_tf.serving.server.batching_queue import LengthQueue
     from bert_tf.serving.server.options import BatchingLimits
     from bert_tf.serving.server.server import serve
     from bert_tf.utils import tensorflow_internals
+    from bert_tf.utils.proxies import open_local
 
     stacks, found = [], {}
     batches = BatchingLimits(batch_timeout_micros=0) if batched else None
@@ -89,13 +89,13 @@ def answer(folder: pathlib.Path, batched: bool) -> dict[str, list[str]]:
     ):
         body = json.dumps({"instances": ["fine film"]}).encode()
         url = f"http://localhost:{server.rest_port}/v1/models/default:predict"
-        with urllib.request.urlopen(url, body) as response:
+        with open_local(url, body) as response:
             response.read()
         found["REST"], stacks[:] = sum(stacks, []), []
         request = predict_pb2.PredictRequest()
         request.model_spec.name = "default"
         request.inputs["text"].CopyFrom(tf.make_tensor_proto(["fine film"]))
-        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        with open_channel(f"localhost:{server.port}") as channel:
             prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request)
         found["gRPC"] = sum(stacks, [])
     return found

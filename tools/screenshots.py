@@ -18,10 +18,10 @@ import subprocess
 import sys
 import time
 import urllib.parse
-import urllib.request
 
 from PIL import Image
 
+from bert_tf.utils.proxies import open_local
 from tests.serving.browser import PATH, Browser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -104,7 +104,7 @@ def serving(exports: pathlib.Path, log: pathlib.Path):
 def wait_for(url: str, server: subprocess.Popen, log: pathlib.Path):
     """Waits until the server responds. Raises RuntimeError if it has ended, or takes too long."""
     for _ in range(600):
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=60):
+        with contextlib.suppress(OSError), open_local(url, timeout=60):
             return
         if server.poll() is not None:
             break

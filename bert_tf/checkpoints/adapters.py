@@ -17,33 +17,15 @@ from safetensors.numpy import save
 
 from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.loading import LABELS_FILE, default_labels, read_labels
-from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
+from bert_tf.checkpoints.peft_files import CONFIG, LORA_ENDS, PREFIX, WEIGHTS, read_peft
 from bert_tf.checkpoints.surgery import ModelDirectory
 from bert_tf.checkpoints.writer_base import ARCHITECTURES, architecture_of, write_labels
 from bert_tf.models import families
-from bert_tf.models.config_files import task_in, warn_of_unknown_keys
+from bert_tf.models.config_files import task_in
 from bert_tf.models.lora import NAMES, Lora, is_adapter
-from bert_tf.utils.files import atomic_open, brief, whole_directory, write_text
-from bert_tf.utils.json_files import read_object
+from bert_tf.utils.files import atomic_open, whole_directory, write_text
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained with adapters
-_PREFIX = "base_model.model."
-_LORA_ENDS = tuple(f".{name}.weight" for name in NAMES)
-# PEFT settings with which an adapter would behave differently from `readers.merged`.
-_REFUSED = ("use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "layer_replication",
-            "megatron_config", "lora_bias", "arrow_config", "alora_invocation_tokens", "use_qalora")  # fmt: skip
-# Values of init_lora_weights that leave the base model as it is. With the others (pissa, olora, corda, loftq), adapters
-# belong to a base from which their initial product was subtracted, or which was quantized.
-_INITIAL = (None, True, False, "gaussian", "eva", "orthogonal")
-# Settings of PEFT 0.18 that are read here, or without effect on a finished adapter: what has adapters is in the file.
-_KNOWN = frozenset(
-    {"peft_type", "r", "lora_alpha", "auto_mapping", "task_type", "init_lora_weights", "base_model_name_or_path",
-     "bias", "corda_config", "ensure_weight_tying", "eva_config", "exclude_modules", "inference_mode",
-     "layers_pattern", "layers_to_transform", "loftq_config", "lora_dropout", "megatron_core", "modules_to_save",
-     "peft_version", "qalora_group_size", "revision", "runtime_config", "target_modules", "target_parameters",
-     "trainable_token_indices", *_REFUSED}
-)  # fmt: skip
 
 
 def write_adapters(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
@@ -87,18 +69,21 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     Raises:
         ValueError: files are missing or damaged, the adapters are of another kind, or do not match the model.
     """
-    settings = _read_settings(os.path.join(directory, CONFIG))
-    path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
-    pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config, _classes(settings)))
-    shapes = {name: _shape_of(name, pair, settings["r"]) for name, pair in pairs.items()}
-    shapes |= {name: array.shape for name, array in others.items() if name.startswith("bert/") and name in model.arrays}
-    _check_shapes(shapes, model, path)
-    arrays = model.arrays | others | _first_layers(model, others, path)
-    for kernel, pair in pairs.items():
-        arrays[kernel] = merged(arrays[kernel], *(pair[name] for name in NAMES), scale)
-    logging.info("Merged %d adapters from %s; loaded %d other weights from it.", len(pairs), path, len(others))
+    if os.path.realpath(directory) == os.path.realpath(model.path):
+        raise ValueError(
+            f"The adapters in {directory} are merged whenever this directory is loaded. Omit `adapter`, or pass the "
+            "file of the weights as `model`."
+        )
+    peft = read_peft(directory, model.config.model_type, model.config.tie_word_embeddings)
+    peft.check({name: array.shape for name, array in model.arrays.items()}, model.path)
+    arrays = model.arrays | peft.others | _first_layers(model, peft.others, peft.path)
+    arrays |= {kernel: peft.merge_into(kernel, arrays[kernel]) for kernel in peft.pairs}
+    logging.info(
+        "Merged %d adapters from %s; loaded %d other weights from it.",
+        *(len(peft.pairs), peft.path, len(peft.others)),
+    )
     model = dataclasses.replace(model, arrays=arrays)
-    return model if all(name.startswith("bert/") for name in others) else _with_head(model, directory)
+    return model if all(name.startswith("bert/") for name in peft.others) else _with_head(model, directory)
 
 
 def _first_layers(model, others, path):
@@ -136,7 +121,7 @@ def _peft(name_map, arrays, rank):
     for path, array in arrays.items():
         if not is_adapter(path):
             array = array.T if name_map.transposed(path) else array
-            named[f"{_PREFIX}{name_map.from_ours(path)}"] = np.ascontiguousarray(array)
+            named[f"{PREFIX}{name_map.from_ours(path)}"] = np.ascontiguousarray(array)
         elif path.endswith(NAMES[0]):
             kernel = f"{path.rpartition('/')[0]}/kernel"
             modules.setdefault(name_map.from_ours(kernel).removesuffix(".weight"), []).append(kernel)
@@ -150,7 +135,7 @@ def _peft(name_map, arrays, rank):
         for n, (kernel, pair) in enumerate(zip(kernels, pairs, strict=True)):
             start, own = name_map.transform(kernel).part * size, slice(n * rank, (n + 1) * rank)
             a[own], b[start : start + size, own] = (array.T for array in pair)
-        named |= {f"{_PREFIX}{module}.{name}.weight": array for name, array in zip(NAMES, (a, b), strict=True)}
+        named |= {f"{PREFIX}{module}.{name}.weight": array for name, array in zip(NAMES, (a, b), strict=True)}
     return named
 
 
@@ -159,8 +144,8 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base, kind: str | Non
 
     `kind` is the class of Transformers with the model's head, or None.
     """
-    rank = next(len(array) for name, array in named.items() if name.endswith(_LORA_ENDS[0]))
-    modules = {name.removeprefix(_PREFIX).rpartition(".")[0] for name in named}
+    rank = next(len(array) for name, array in named.items() if name.endswith(LORA_ENDS[0]))
+    modules = {name.removeprefix(PREFIX).rpartition(".")[0] for name in named}
     adapted = {module.rpartition(".")[0] for module in modules if module.endswith(NAMES)}
     ends = {re.split(r"\.\d+\.", module)[-1] for module in adapted}  # behind the layer's number
     return {
@@ -177,88 +162,6 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base, kind: str | Non
         "task_type": None,
         "auto_mapping": kind and {"base_model_class": kind, "parent_library": "transformers"},
     }
-
-
-def _read_settings(path):
-    values = read_object(path, "the configuration of an adapter in JSON", "use a file written by PEFT or bert_tf")
-    if values.get("peft_type") != "LORA":
-        kind = brief(values.get("peft_type"))
-        raise ValueError(f"{path} must describe a LoRA adapter, peft_type LORA. Received: {kind}.")
-    for name in _REFUSED:
-        if values.get(name):
-            raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
-                             f"{brief(values[name])}; merge this adapter with PEFT.")  # fmt: skip
-    if values.get("init_lora_weights") not in _INITIAL:
-        raise ValueError(
-            f"{path} must have init_lora_weights true, false, gaussian, eva or orthogonal, because other values change "
-            f"the base model of an adapter. Received: {brief(values['init_lora_weights'])}; merge this adapter with "
-            "PEFT."
-        )
-    if unknown := sorted(values.keys() - _KNOWN):
-        warn_of_unknown_keys(path, tuple(unknown))
-    try:
-        Lora(values.get("r"), values.get("lora_alpha"))
-    except ValueError as error:
-        raise ValueError(f"{path}, r and lora_alpha: {error}") from error
-    return values
-
-
-def _classes(settings):
-    """Returns the names of Transformers' class that the adapter states: of the model, or of a kind of task."""
-    mapping = settings.get("auto_mapping")
-    named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
-    kind = "ForQuestionAnswering" if settings.get("task_type") == "QUESTION_ANS" else None
-    return [name for name in (named, kind) if isinstance(name, str)]
-
-
-def _sorted(file, path, name_map):
-    """Returns ({kernel's path: {"lora_A": [in, r], "lora_B": [r, out]}}, {our path: array} of the other weights)."""
-    plain = {}  # name of a kernel, or of another weight, in the family's files -> names in this one
-    for name in file.shapes:
-        end = next((end for end in _LORA_ENDS if name.endswith(end)), "")
-        whole = name.removeprefix(_PREFIX).removesuffix(end) + (".weight" if end else "")
-        plain.setdefault(whole, []).append(name)
-    try:
-        groups = name_map.sort(plain)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    if groups.unknown or not file.shapes or not all(name.startswith(_PREFIX) for name in file.shapes):
-        raise ValueError(
-            f"{path} must hold adapters and heads that the model family supports. It also holds "
-            f"{(groups.unknown or list(file.shapes))[:5]}."
-        )
-    pairs, others = {}, {}
-    for ours, theirs in groups.known.items():
-        for name in plain[theirs]:
-            array = np.asarray(file.read(name), np.float32)
-            check_finite(array, name, path)
-            read = name_map.transform(ours).to_ours
-            if name.endswith(_LORA_ENDS[0]):  # the same for all weights of ours in one of theirs
-                pairs.setdefault(ours, {})[NAMES[0]] = array.T
-            elif name.endswith(_LORA_ENDS[1]):
-                pairs.setdefault(ours, {})[NAMES[1]] = read(array)
-            else:
-                others[ours] = read(array)
-    return pairs, others
-
-
-def _shape_of(name, pair, rank):
-    """Returns the kernel shape that an adapter is for; None if it is incomplete or for something else."""
-    if set(pair) != set(NAMES) or not name.endswith("/kernel"):
-        return None
-    a, b = (pair[name] for name in NAMES)
-    return (a.shape[0], b.shape[1]) if a.shape[1:] == b.shape[:1] == (rank,) else None
-
-
-def _check_shapes(shapes, model, path):
-    there = {name: array.shape for name, array in model.arrays.items()}
-    for name, shape in shapes.items():
-        if there.get(name) != shape:
-            raise ValueError(
-                f"The adapter does not match the model: {path} has {shape or 'an incomplete one'} for {name}, but the "
-                f"model has {there.get(name, 'nothing')}. Pass the checkpoint that the adapter was trained on as "
-                "`model`."
-            )
 
 
 def _with_head(model, directory):

@@ -9,7 +9,10 @@ import tensorflow as tf
 
 from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
 from bert_tf.tokenization.packing import pack_texts
+from bert_tf.tokenization.token_counter import TokenCounter
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 Texts = Sequence[str] | Sequence[tuple[str, str]]
 
@@ -17,6 +20,7 @@ _CHUNK = 10_000  # texts tokenized at a time
 _TOKENS_CHUNK = 512  # the same, if the features of all tokens are kept
 _TOKENS = 4096  # of a batch, padding included
 _WIDTHS = 8  # widths are multiples of this
+_REMEDY = "Use float32: `precision=float32`, or the dtype policy of Keras when the model is loaded."
 
 
 class TokenFeatures(NamedTuple):
@@ -51,6 +55,9 @@ class Extractor:
         unpooled: number of tokens at the start of each sequence that are not pooled, such as those of a prompt.
         finish: applied to the pooled vectors, float32 [n, D], before normalization, in the graph.
 
+    Attributes:
+        token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.
+
     Raises:
         ValueError: the model has no such layers or a smaller maximum length, or the pooling is unknown or not supported
             by the model.
@@ -77,6 +84,7 @@ class Extractor:
                 f"model's maximum sequence length. Received: {max_seq_length}."
             )
         self.tokenizer = tokenizer
+        self.token_counts = TokenCountLog(tokenizer.vocab_file or "The model", self.max_seq_length)
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
         self._unpooled, self._finish = unpooled, finish or tf.identity
 
@@ -84,7 +92,7 @@ class Extractor:
         """Encodes texts or text pairs; returns one vector each, float32 [n, D].
 
         Raises:
-            ValueError: the inputs are not texts or pairs; see `text_lists.text_list`.
+            ValueError: the inputs are not texts or pairs; see `text_lists.text_list`. Or vectors are not finite.
         """
         texts = text_list(texts, pairs=True)
         parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
@@ -120,33 +128,38 @@ class Extractor:
         return tf.math.l2_normalize(values, -1) if self._normalize else values
 
     def _vectors(self, texts):
-        rows = self._rows(*map(self.tokenizer.tokenize, _columns(texts)))
+        counter = TokenCounter(self.tokenizer)
+        rows = counter.pack(*map(counter.tokenize, _columns(texts)), max_seq_length=self.max_seq_length)
+        self.token_counts.add(counter.counts().numpy())
         vectors = None
         for chosen, features in self._batches(rows):
             values = self._of_texts(features).numpy()
             if vectors is None:
                 vectors = np.empty([len(texts), values.shape[-1]], np.float32)
             vectors[chosen] = values
+        check_finite_outputs([vectors], _REMEDY)
         return vectors
 
     def _tokens(self, texts):
-        ids, starts, ends = zip(*map(self.tokenizer.tokenize_with_offsets, _columns(texts)), strict=True)
-        rows, vocab, found = self._rows(*ids), self.tokenizer.vocab, [None] * len(texts)
+        counter = TokenCounter(self.tokenizer)
+        ids, starts, ends = zip(*map(counter.tokenize_with_offsets, _columns(texts)), strict=True)
+        rows = counter.pack(*ids, max_seq_length=self.max_seq_length)
+        self.token_counts.add(counter.counts().numpy())
+        vocab, found = self.tokenizer.vocab, [None] * len(texts)
         of_text = [each.with_flat_values(tf.fill(tf.shape(each.flat_values), n)) for n, each in enumerate(ids)]
         numbers = [self._pack_numbers(*each) for each in (starts, ends)] + [self._pack_numbers(*of_text, special=-1)]
         splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
         for chosen, features in self._batches(rows):
-            for text, values in zip(chosen.tolist(), self._of_tokens(features).numpy(), strict=True):
+            whole = self._of_tokens(features).numpy()
+            check_finite_outputs([np.where(features["input_mask"][:, :, None], whole, 0)], _REMEDY, chosen)
+            for text, values in zip(chosen.tolist(), whole, strict=True):
                 own = slice(splits[text], splits[text + 1])
                 tokens = [vocab[n] for n in all_ids[own].tolist()]
                 found[text] = TokenFeatures(tokens, values[: len(tokens)], *(each[own] for each in numbers))
         return found
 
-    def _rows(self, *ids):
-        return self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
-
     def _pack_numbers(self, *numbers, special=0):
-        """Returns per-token numbers, int32 [all tokens], packed and truncated like the ids in `_rows`."""
+        """Returns per-token numbers, int32 [all tokens], packed and truncated like the ids."""
         both = numbers if len(numbers) == 2 else (*numbers, None)
         packed = pack_texts(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
         return packed["input_ids"].flat_values.numpy()

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_tf.checkpoints.keras_hub_names import TASK
+from bert_tf.models.config_files import OF_KERAS, warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
@@ -27,22 +28,25 @@ from bert_tf.utils.json_files import read_object
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _NOWHERE = 2**64 - 1
 _SPACE, _LINK_INFO, _TYPE, _LINK, _EXTERNAL, _LAYOUT, _MORE, _SYMBOLS = 1, 2, 3, 6, 7, 8, 0x10, 0x11  # messages
+_ATTRIBUTE = 0x0C
 _SHARED = 2  # flag of a message that lies elsewhere
 _SOFT = 2  # kind of a symbol
 _MOST_BYTES = 16 * 2**20  # of everything but arrays; a preset of BERT-large with an optimizer has 2 MB
 _LONGEST_NAME, _MOST_DIMENSIONS = 1000, 32
 _MOST_OBJECTS = 100_000  # arrays and groups; Keras makes two or three groups for each array
+_OPAQUE_BFLOAT16 = 5, 2, True  # class, bytes and whether there is an attribute `dtype`: HDF5 has no such type
 # Bits of exponent and fraction -> the type.
 _FLOATS = {(5, 10): np.float16, (8, 7): ml_dtypes.bfloat16, (8, 23): np.float32, (11, 52): np.float64}
 
 
 class _Array(NamedTuple):
-    """The location of an array; `type` is HDF5's description."""
+    """The location of an array; `type` is HDF5's description, and `named` whether an attribute states Keras's type."""
 
     shape: tuple[int, ...]
     type: bytes
     address: int
     size: int
+    named: bool
 
 
 class Hdf5File:
@@ -67,7 +71,7 @@ class Hdf5File:
     def read(self, name: str) -> np.ndarray:
         array = self._arrays[name]
         try:
-            dtype = _dtype(array.type)
+            dtype = _dtype(array.type, array.named)
             with open(self._path, "rb") as file:
                 file.seek(array.address if array.size else 0)
                 return np.frombuffer(file.read(array.size), dtype).reshape(array.shape)
@@ -220,10 +224,11 @@ def _array(data, messages):
     there = address + size <= data.size or not size
     if math.prod(shape) * width != size or not there or max(shape, default=0) > data.size:
         raise ValueError(f"an array {list(shape)} of {width} bytes each in {size} bytes, truncated at {data.size}")
-    return _Array(shape, kind, address, size)
+    named = any(each == _ATTRIBUTE and b"dtype\0" in content[:32] for each, content in messages)
+    return _Array(shape, kind, address, size, named)
 
 
-def _dtype(kind):
+def _dtype(kind, named):
     """Returns the NumPy type that a description means."""
     order, width, bits = "<>"[kind[1] & 1], struct.unpack_from("<I", kind, 4)[0], kind[1]
     if kind[0] & 15 == 1:
@@ -233,6 +238,8 @@ def _dtype(kind):
             return dtype if order == "<" else dtype.newbyteorder(order)
     elif kind[0] & 15 == 0 and width in (1, 2, 4, 8):
         return np.dtype(f"{order}{'i' if bits & 8 else 'u'}{width}")
+    elif (kind[0] & 15, width, named) == _OPAQUE_BFLOAT16:
+        return np.dtype(ml_dtypes.bfloat16)
     raise ValueError(f"numbers of HDF5's class {kind[0] & 15} with {width} bytes")
 
 
@@ -280,6 +287,11 @@ class Preset:
 _WORDPIECE = {"split": True, "suffix_indicator": "##", "oov_token": "[UNK]", "special_tokens_in_strings": False}
 
 
+# The keys that a tokenizer of KerasHub states in addition: read here, or of files, batches and lists beside them.
+_KNOWN = ("lowercase", "strip_accents", "add_prefix_space", "vocabulary", "merges", "proto", "config_file",
+          "sequence_length", "special_tokens", "unsplittable_tokens", "add_bos", "add_eos")  # fmt: skip
+
+
 class PresetTokenizer(NamedTuple):
     """The tokenizer of a preset; only WordPiece presets state the last two, None means the family's default."""
 
@@ -300,6 +312,8 @@ def tokenizer_of(directory: str) -> PresetTokenizer | None:
         return None
     file = os.path.join(directory, TOKENIZER_FILE)
     config = read_object(file, _DESCRIPTION, _REMEDY).get("config")
+    if isinstance(config, dict) and (unknown := sorted(config.keys() - {*_KNOWN, *_WORDPIECE, *OF_KERAS})):
+        warn_of_unknown_keys(file, tuple(unknown))
     if path != paths[0] and isinstance(config, dict):
         if config.get("add_prefix_space"):
             raise ValueError(

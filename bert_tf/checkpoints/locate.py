@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 
 from bert_tf.checkpoints import releases
+from bert_tf.models.config_files import check_not_adapters
+from bert_tf.utils.files import path_text
 
 # In order of preference if a directory holds several; safetensors first, because it cannot contain code.
 _FILES = {
@@ -18,6 +20,9 @@ _ENDINGS = {
     ".safetensors": "safetensors",
     ".safetensors.index.json": "sharded safetensors",
     ".bin": "torch_bin",
+    ".ckpt": "torch_bin",  # of PyTorch Lightning, with the weights under "state_dict"
+    ".pt": "torch_bin",
+    ".pth": "torch_bin",
     ".bin.index.json": "sharded torch_bin",
     ".weights.h5": "keras_hub",
 }
@@ -33,7 +38,7 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     Raises:
         ValueError: there are no weights at `path`, or they are incomplete.
     """
-    path = os.fspath(path)
+    path = path_text(path)
     if os.path.isdir(path):
         return _in_directory(path)
     if match := _TF1_FILE.fullmatch(path):
@@ -50,8 +55,8 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
         f"{folder} contains {list_directory(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
     )
     raise ValueError(
-        f"Checkpoint not found: {path}; {there}. Pass a directory, a .safetensors or .bin file, or the prefix of a TF1 "
-        "checkpoint (without .index)."
+        f"Checkpoint not found: {path}; {there}. Pass a directory, a .safetensors, .bin or .ckpt file, or the prefix "
+        "of a TF1 checkpoint (without .index)."
     )
 
 
@@ -69,11 +74,26 @@ def _in_directory(path):
     prefix = _latest_named(path) or _by_convention(path)
     if prefix:
         return "tf1", os.path.join(path, prefix)
-    looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
+    if lightning := _lightning_file(path):
+        return "torch_bin", lightning
+    check_not_adapters(path)
+    looked_for = [*_FILES, "*.ckpt", f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
     unread = "; .onnx is not supported" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
     raise ValueError(
         f"No weights in {path}: expected one of {looked_for}. It contains {list_directory(path)}{unread}."
     )
+
+
+def _lightning_file(path):
+    """Returns the path of the only .ckpt file in a directory; None if there is none."""
+    names = [name for name in sorted(os.listdir(path)) if name.endswith(".ckpt") and not name.startswith(".")]
+    files = [file for name in names if os.path.isfile(file := os.path.join(path, name))]
+    if len(files) > 1:
+        raise ValueError(
+            f"{path} holds several checkpoints of PyTorch Lightning: {', '.join(map(os.path.basename, files))[:500]}. "
+            "Pass the path of one of them."
+        )
+    return files[0] if files else None
 
 
 def _latest_named(path):

@@ -4,171 +4,17 @@ import hashlib
 import json
 import os
 
-import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy, which safetensors needs)
 import numpy as np
 from absl import logging
-from safetensors import SafetensorError, safe_open
 
-from bert_tf.checkpoints import keras_hub, keras_hub_objects, name_maps, tf1
+from bert_tf.checkpoints import name_maps, peft_files
 from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.name_map import NameMap
-from bert_tf.checkpoints.torch_bin import TorchBin
+from bert_tf.checkpoints.weight_files import OPENERS, check_finite, file_beside, read_weight_map
 from bert_tf.models import config_files, families
 from bert_tf.models import lora as adapters
-from bert_tf.utils.files import brief, sha256
-from bert_tf.utils.json_files import read_object
-
-# === Formats ===
-# The file formats of weights, each with `shapes` (name in the file -> shape) and `read(name)`.
-#
-# Opening reads names and shapes only; an array is read on demand, in the dtype and orientation of the file.
-
-
-_REMEDY = "download or copy it again"
-_LONGEST_HEADER = 16 * 2**20  # bytes; that of BERT-large has 40,000
-# The types of safetensors that NumPy has. Numbers of 8 bits and less stand for weights only together with scales.
-_DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
-
-
-def check_finite(array: np.ndarray, name: str, path: str):
-    """Checks that a weight is finite, because NaN or infinity would make all outputs of the model NaN.
-
-    Args:
-        array: of any type; non-floating-point arrays pass.
-        name: name of the weight in the file.
-        path: path of the file.
-
-    Raises:
-        ValueError: a number of it is not finite.
-    """
-    if array.dtype.kind not in "fV" or (finite := np.isfinite(array)).all():
-        return
-    index = np.unravel_index(int(np.argmin(finite)), finite.shape)
-    raise ValueError(
-        f"The weights in {path} are not finite: {array[index]} in {name} at {[int(i) for i in index]}, one of "
-        f"{np.count_nonzero(~finite):,} in its {array.size:,} numbers. The training that wrote it diverged, or the "
-        "file is damaged; use an earlier checkpoint, or download it again."
-    )
-
-
-class SafetensorsFile:
-    """A .safetensors file.
-
-    Raises:
-        ValueError: the file is truncated or not a safetensors file.
-    """
-
-    def __init__(self, path: str):
-        self._path = path
-        try:
-            _check_header(path)
-            self._file = safe_open(path, framework="np")
-            names = self._file.keys()
-            self.shapes = {name: tuple(self._file.get_slice(name).get_shape()) for name in names}
-        except (SafetensorError, OSError, ValueError) as error:
-            raise self._refusal(error) from error
-
-    def read(self, name: str) -> np.ndarray:
-        try:
-            dtype = self._file.get_slice(name).get_dtype()
-            if dtype not in _DTYPES:
-                raise ValueError(f"numbers of type {dtype}, which are not supported")
-            return self._file.get_tensor(name)
-        except (SafetensorError, OSError, ValueError) as error:
-            raise self._refusal(f"{name:.200}: {error}") from error
-
-    def _refusal(self, why):
-        return ValueError(f"{self._path} is not a complete safetensors file: {str(why):.1000}; {_REMEDY}.")
-
-
-def _check_header(path):
-    """Rejects headers that are longer than weights need; safetensors' own reader accepts 100 MB."""
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-    if size > _LONGEST_HEADER:
-        raise ValueError(f"a header of {size} bytes")
-
-
-class TorchBinFile:
-    """A pytorch_model.bin file, read without torch (see torch_bin.py).
-
-    Raises:
-        ValueError: the file is truncated, is not a torch file, or tries to run code.
-    """
-
-    def __init__(self, path: str):
-        self._file = TorchBin(path)
-        self.shapes = {name: tensor.shape for name, tensor in self._file.tensors.items()}
-        self.read = self._file.read
-
-
-class Shards:
-    """Several files listed in an index file: {"weight_map": {name: file next to the index}}.
-
-    Raises:
-        ValueError: the index is not such a file, or a file or weight that it lists is missing.
-    """
-
-    def __init__(self, path: str, open_one):
-        self._files = _read_weight_map(path)
-        self._shards = {file: open_one(_beside(path, file)) for file in sorted(set(self._files.values()))}
-        missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
-        if missing:
-            raise ValueError(
-                f"The files listed in {path} do not hold all of its weights: {brief(missing)} are missing; {_REMEDY}."
-            )
-        self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
-
-    def read(self, name: str) -> np.ndarray:
-        return self._shards[self._files[name]].read(name)
-
-
-def _read_weight_map(path):
-    files = read_object(path, 'JSON with a "weight_map"', _REMEDY).get("weight_map")
-    if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
-        raise ValueError(
-            f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(files)}; {_REMEDY}.'
-        )
-    return files
-
-
-def _beside(path, name):
-    folder = os.path.dirname(path)
-    if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
-        raise ValueError(f"A file listed in {path} is missing next to it: {brief(name)}; {_REMEDY}.")
-    return os.path.join(folder, name)
-
-
-def hash_weights(path: str | os.PathLike) -> str:
-    """Returns a SHA-256 of all weights of a checkpoint; `path` and errors as in `locate`, and as in `Shards`.
-
-    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor. That of shards holds
-    only names, so the shards themselves are hashed.
-    """
-    form, file = locate(path)
-    if form == "tf1":
-        return sha256(f"{file}.index")
-    if not form.startswith("sharded "):
-        return sha256(file)
-    weight_map = _read_weight_map(file)
-    hashes = {name: sha256(_beside(file, name)) for name in set(weight_map.values())}
-    return hashlib.sha256(json.dumps([weight_map, hashes], sort_keys=True).encode()).hexdigest()
-
-
-OPENERS = {
-    "safetensors": SafetensorsFile,
-    "torch_bin": TorchBinFile,
-    "sharded safetensors": lambda path: Shards(path, SafetensorsFile),
-    "sharded torch_bin": lambda path: Shards(path, TorchBinFile),
-    "tf1": tf1.Tf1File,
-    "keras_hub": keras_hub.Preset,
-    "keras_hub_object": keras_hub_objects.LiveWeights,
-}
-
-
-# === Readers ===
-
+from bert_tf.utils.files import sha256
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
 _MOST_NAMES, _LONGEST_NAME = 50_000, 1000
@@ -190,6 +36,10 @@ class Checkpoint:
         lora: adapters in the checkpoint: `get` merges each into its kernel, and `names` omits them. If None, they are
             weights like all others.
         other_act: hidden_act, if the masked-LM head has another activation; reading that head is then an error.
+        peft: adapters of PEFT in other files: `get` merges them, and returns their heads in place of the file's.
+
+    Raises:
+        ValueError: the file is damaged, or `peft` does not match it.
     """
 
     def __init__(
@@ -199,6 +49,7 @@ class Checkpoint:
         name_map: NameMap,
         lora: adapters.Lora | None = None,
         other_act: str | None = None,
+        peft: peft_files.PeftAdapters | None = None,
     ):
         self.path, self.format = str(path), form
         self._file, self._map = OPENERS[form](path), name_map
@@ -213,9 +64,15 @@ class Checkpoint:
         if lora:
             self._adapters = {path: name for path, name in self.names.items() if adapters.is_adapter(path)}
             self.names = {path: name for path, name in self.names.items() if path not in self._adapters}
+        self._peft = peft
+        if peft:
+            peft.check({path: self.shape(path) for path in self.names}, self.path)
+            self.names = {**self.names, **dict.fromkeys(peft.others, peft.path)}
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Returns the shape of the weight at our `path`, in our orientation, without reading it."""
+        if self._peft and path in self._peft.others:
+            return self._peft.others[path].shape
         return self._map.transform(path).shape(self._file.shapes[self.names[path]])
 
     def get(self, path: str) -> np.ndarray:
@@ -238,6 +95,12 @@ class Checkpoint:
 
         A kernel with a merged adapter is float32.
         """
+        if self._peft and path in self._peft.others:
+            return self._peft.others[path]
+        array = self._own(path)
+        return self._peft.merge_into(path, _widened(array)) if self._peft and path in self._peft.pairs else array
+
+    def _own(self, path):
         if self._other_act and path.startswith("cls/predictions/transform/"):
             raise ValueError(
                 f"The masked-LM head in {self.path} cannot be read: in Transformers, it always uses gelu, whereas "
@@ -259,7 +122,7 @@ class Checkpoint:
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
         for part, adapter in zip(pair, (a, b), strict=True):
             check_finite(adapter, self._adapters[part], self.path)
-        return merged(_widened(array), a, b, self._lora.scale)
+        return peft_files.merged(_widened(array), a, b, self._lora.scale)
 
     def read_left_out(self, name: str) -> np.ndarray:
         """Reads an entry that is not a weight, one of `left_out`, such as an optimizer's moments."""
@@ -295,31 +158,61 @@ def _check_names(path, names):
         )
 
 
-def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
-    """Returns the kernel with its adapter merged, kernel + scale * a b: float32 [in, out], rounded once."""
-    return (kernel + scale * (a.astype(np.float64) @ b)).astype(np.float32)
-
-
 def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: bool = True) -> Checkpoint:
     """Opens a Hugging Face, sentence-transformers or KerasHub directory, a file of one, or a TF1 checkpoint.
 
     Args:
-        path: a directory; a .safetensors or .bin file or the .index.json of a sharded one; a TF1 prefix such as
+        path: a directory; a .safetensors, .bin or .ckpt file or the .index.json of a sharded one; a TF1 prefix such as
             bert_model.ckpt. For a directory with TF1 checkpoints, the one named in its file `checkpoint` is used, or
             bert_model.ckpt, or the model.ckpt-N with the highest N.
         family: the family whose names the file has, a `model_type`. If None, that of the configuration next to the
             file, or BERT's.
-        merge: whether LoRA adapters are merged into the kernels instead of being weights of their own.
+        merge: whether LoRA adapters are merged into the kernels instead of being weights of their own. Those of PEFT,
+            in adapter_model.safetensors of the directory `path`, always are.
 
     Raises:
         ValueError: there are no weights, or they are truncated, damaged or unsafe to read; or the family is not
-            supported.
+            supported; or the directory has adapters of another model, or of a kind that is not supported.
     """
     form, found = locate(path)
     lora = config_files.lora_in(os.path.dirname(found) or ".") if merge else None
     own = form in ("tf1", "keras_hub")  # whose heads have the activation that they have here
     other_act = None if own else config_files.other_masked_lm_act_in(os.path.dirname(found) or ".")
-    return Checkpoint(found, form, _name_map(form, found, family), lora, other_act)
+    peft = _read_peft(path, found, family)
+    return Checkpoint(found, form, _name_map(form, found, family), lora, other_act, peft)
+
+
+def _read_peft(path, found, family):
+    """Returns the adapters of PEFT in the directory `path`, or None if there are none."""
+    adapter = peft_files.adapter_beside(path)
+    if adapter is None:
+        return None
+    peft_files.check_base(adapter, found)
+    folder = os.path.dirname(found) or "."
+    model_type = family or config_files.model_type_in(folder) or families.DEFAULT
+    peft = peft_files.read_peft(adapter, model_type, config_files.tied_in(folder))
+    logging.info("Merging %d adapters from %s; it has %d other weights.", len(peft.pairs), peft.path, len(peft.others))
+    return peft
+
+
+def hash_weights(path: str | os.PathLike) -> str:
+    """Returns a SHA-256 of all weights of a checkpoint; `path` and errors as in `locate`, and as in `Shards`.
+
+    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor. That of shards holds
+    only names, so the shards themselves are hashed.
+    """
+    form, file = locate(path)
+    adapter = peft_files.adapter_beside(path)
+    if adapter:
+        hashes = [hash_weights(file), *(sha256(each) for each in peft_files.files_of(adapter))]
+        return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
+    if form == "tf1":
+        return sha256(f"{file}.index")
+    if not form.startswith("sharded "):
+        return sha256(file)
+    weight_map = read_weight_map(file)
+    hashes = {name: sha256(file_beside(file, name)) for name in set(weight_map.values())}
+    return hashlib.sha256(json.dumps([weight_map, hashes], sort_keys=True).encode()).hexdigest()
 
 
 def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:

@@ -26,15 +26,14 @@ from bert_tf.checkpoints.writer_base import (
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_keys import ACTIVATION_FIELDS
+from bert_tf.models.cross_encoder_files import CROSS_ENCODER, reranker_length
 from bert_tf.models.sentence_transformers_files import (
-    CROSS_ENCODER,
     MODULES,
     PROMPTS,
     TRANSFORMER_FILES,
     PoolingConfig,
     folders,
     pooling_settings,
-    reranker_length,
     tokenizer_length,
 )
 from bert_tf.utils.json_files import read_json

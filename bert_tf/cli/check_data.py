@@ -29,9 +29,9 @@ _TAKEN = (  # flags of these programs that say how examples are read and laid ou
     "queries_file", "documents_file", "qrels_file",
     "header", "separator", "encoding", "drop_empty", "text_column", "label_column", "problem_type", "label_separator",
     "label_columns", "task_name", "data_dir",
-    "xnli_language", "long_text", "doc_stride", "max_windows", "tag_column", "tag_scheme", "max_query_length",
-    "version_2_with_negative", "loss", "highest_score", "eval_by", "init_checkpoint", "bert_config_file", "vocab_file",
-    "do_lower_case", "max_seq_length",
+    "xnli_language", "long_text", "doc_stride", "max_windows", "tag_column", "tag_scheme", "word_boundaries",
+    "max_query_length", "version_2_with_negative", "loss", "highest_score", "eval_by", "init_checkpoint",
+    "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length",
 )  # fmt: skip
 
 

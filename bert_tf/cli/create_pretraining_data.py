@@ -17,7 +17,6 @@ from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils import names
 from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
 from bert_tf.utils.settings import Flag, options_of
-from bert_tf.utils.signals import orderly_end
 
 # Google's flags come first.
 FLAGS = (
@@ -84,7 +83,6 @@ _OF_MASKS = (
 )  # fmt: skip
 
 
-@orderly_end()
 def main(settings):
     """Writes the records and the report."""
     from bert_tf.pretraining.corpus.local_run import create_pretraining_data

@@ -6,14 +6,16 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.data.example_checks import Lengths, check_samples, check_truncation
+from bert_tf.data.example_checks import Lengths, check_samples, check_truncation, check_unknown_tokens
 from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.token_counts import TokenCounts
 
 # === Checks ===
 # The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run.
@@ -33,15 +35,17 @@ class DataChecks:
         self.findings = []
         self._add(check_samples(self.samples))
 
-    def look_at_rows(self, rows: dict):
-        """Looks at what was cut off when the examples were laid out.
+    def look_at_rows(self, rows: dict, counts: dict[str, TokenCounts]):
+        """Looks at what was cut off when the examples were laid out, and at unknown tokens.
 
         Args:
             rows: split -> `dataset.Tokenized`, or what has its face.
+            counts: split -> the counts of its tokens.
         """
         cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
         offers_windows = self._settings.get("long_text", "window") != "window"
         self._add(check_truncation(self.samples, cuts, offers_windows))
+        self._add(check_unknown_tokens(self.samples, counts))
 
     def refuse(self):
         """Raises ValueError where there are warnings and `strict_data` does not let them pass."""
@@ -152,26 +156,30 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     samples = _samples(kind, data, options)
     findings = check_samples(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
-    cuts = _cuts(kind, data, options, settings, [split for split in samples if samples[split].path not in broken])
+    splits = [split for split in samples if samples[split].path not in broken]
+    cuts, counts = _cuts(kind, data, options, settings, splits)
     findings += check_truncation(samples, cuts, settings.get("long_text", "window") != "window")
+    findings += check_unknown_tokens(samples, counts)
     return Overview([_overview(split, sample, cuts.get(split)) for split, sample in samples.items()], findings)
 
 
 def _cuts(kind, data, options, settings, splits):
-    """Returns split -> what its rows lack, where that can be told."""
+    """Returns split -> what its rows lack, and split -> the counts of its tokens, if there is a model to count by."""
     described = settings.init_checkpoint or (settings.bert_config_file and settings.vocab_file)
     if not described or "train" not in data.examples:
-        return {}
+        return {}, {}
     model = load_description(
         [settings.init_checkpoint], settings.bert_config_file, settings.vocab_file, settings.do_lower_case
     )
     length = settings.max_seq_length
     model.check_length(length)
-    made, cuts = kind.create(model, data, options, None), {}
+    made, cuts, counts = kind.create(model, data, options, None), {}, {}
     for split in splits:
-        rows = made.encode_examples(model.tokenizer, data.examples[split], length, split != "test")
+        counter = TokenCounter(model.tokenizer)
+        rows = made.encode_examples(counter, data.examples[split], length, split != "test")
         cuts[split] = getattr(rows, "truncation", None)
-    return cuts
+        counts[split] = TokenCounts().plus(counter.counts().numpy())
+    return cuts, counts
 
 
 def _overview(split, sample, cut):

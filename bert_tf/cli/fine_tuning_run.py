@@ -32,6 +32,7 @@ from bert_tf.cli.program import compiles, with_precision
 from bert_tf.cli.program import prepare_process as prepare_devices
 from bert_tf.cli.reporting import (
     check_showing,
+    error_reports,
     log_after_fine_tuning,
     show_answers,
     show_scored,
@@ -43,14 +44,17 @@ from bert_tf.export.saved_model import export_trained
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import TASKS, find_task, save_task
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.training.distribution import by_chief, is_chief
-from bert_tf.training.run_record import RunRecord, scored_files
+from bert_tf.training.run_record import RunRecord
+from bert_tf.training.scored_files import Evaluated, scored_files
 from bert_tf.training.scoring import Scorer
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
 from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.token_counts import TokenCounts
 
 
 def run_task(kind: type[FineTuningTask], settings: Settings):
@@ -82,8 +86,8 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     check_export(settings, form, as_trained)  # before the long work
     label_rows = find_label_rows(task, model, settings)
-    rows = _encode(task, model, data, settings)
-    checks.look_at_rows(rows)
+    rows, counts = _encode(task, model, data, settings)
+    checks.look_at_rows(rows, counts)
     checks.refuse()
     with strategy.scope():
         trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
@@ -94,7 +98,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
             print_training_cost(trainable, config, rows.get("train"), settings, use_xla)
             return
         config, range_test = with_learning_rate(trainable, config, rows, settings, use_xla)
-        history = _make_history(settings, task, model, data, config, range_test)
+        history = _make_history(settings, task, model, data, counts, config, range_test)
         trainer = Trainer(trainable, config, history)
         run = FineTuning(settings, model, data, rows, as_trained, trainer, use_xla)
         with tracked(history):
@@ -124,20 +128,29 @@ def _check_settings(settings):
 
 
 def _encode(task, model, data, settings):
-    """Returns {split: tokenized examples}."""
-    return {
-        split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
-        for split, examples in data.examples.items()
-    }
+    """Returns {split: tokenized examples}, and {split: the counts of their tokens}."""
+    rows, counters = {}, {split: TokenCounter(model.tokenizer) for split in data.examples}
+    for split, examples in data.examples.items():
+        length = settings.max_seq_length
+        rows[split] = task.encode_examples(counters[split], examples, length, _kind_of(split) != "test")
+    return rows, {split: TokenCounts().plus(counter.counts().numpy()) for split, counter in counters.items()}
 
 
-def _make_history(settings, task, model, data, config, range_test):
+def _make_history(settings, task, model, data, counts, config, range_test):
     """Returns the history of the run, which begins with what it is: flags, files, model and versions."""
-    read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
+    read = _described(data, data.examples)
+    for split, each in counts.items():
+        read[split] |= {"truncated": each.truncated_share, "unknown": each.unknown_share}
     files = {split: find_files(each["file"]) for split, each in read.items()}
     values, flags = settings.to_dict(), settings.given_values()
     record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
     return make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
+
+
+def _described(data, splits):
+    """Returns {split: its file and number of examples}."""
+    several = ((split, data.examples[split]) for split in splits)
+    return {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in several}
 
 
 @dataclasses.dataclass
@@ -206,7 +219,8 @@ class FineTuning:
             description = task.to_dict()
             asked = task.options != task.options.without_fits()
             learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
-            self.scores = scores = self._score("dev", learner, files)
+            scores, evaluated = self._score("dev", learner, files)
+            self.scores = scores
             self.are_in_card = not files.is_another
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
@@ -219,21 +233,26 @@ class FineTuning:
                     by_chief(show_answers, task, outcome, own, self.trainer)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
-            files = files or self._scored_files("test")
-            self._write_scores(scores, files)
+            if not settings.do_eval:
+                files, evaluated = self._scored_files("test"), Evaluated(_described(self.data, self._splits("test")))
+            self._write_scores(scores, evaluated, files)
             if "final" in self.rows:
                 test_files = self._scored_files("final")
-                self._write_scores(self._score("final", self._as_fitted(), test_files), test_files)
+                self._write_scores(*self._score("final", self._as_fitted(), test_files), test_files)
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
             self.trainer.history.concluded(self.trainer.global_step, {} if files.is_another else shown)
 
     def _score(self, kind, task, files):
-        """Returns the scores of a task on the files of a kind, once their answers are written and shown."""
+        """Returns the scores of a task on the files of a kind, and what they are of; writes and shows the answers."""
         settings, outcomes = self.settings, self._outcomes(kind, self.settings.eval_batch_size)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
+        judged = error_reports(self.task, outcomes)
         by_chief(self.task.write_scored, settings.output_dir, outcomes, files.suffix)
-        by_chief(show_scored, self.task, outcomes, scores, self.trainer, settings, files.suffix)
-        return scores
+        by_chief(show_scored, self.task, outcomes, judged, scores, self.trainer, settings, files.suffix)
+        labels = {outcome.suffix: judged[outcome.split].label_results() for outcome in outcomes
+                  if outcome.split in judged}  # fmt: skip
+        fitted = frozenset(_with_prefix("eval_", dict.fromkeys(task.fitted_metrics()))) & scores.keys()
+        return scores, Evaluated(_described(self.data, self._splits(kind)), labels, fitted)
 
     def _as_fitted(self):
         """Returns a copy of the task that fits nothing to what it scores."""
@@ -241,14 +260,13 @@ class FineTuning:
         task.options = task.options.without_fits()
         return task
 
-    def _write_scores(self, scores, files):
+    def _write_scores(self, scores, evaluated, files):
         by_chief(write_results, self.settings.output_dir, scores, self.trainer.global_step, "", files.suffix)
-        by_chief(files.note)
+        by_chief(files.note, evaluated)
 
     def _scored_files(self, kind):
         """Returns the names of what is written of a kind of splits; None: there are none."""
-        read = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
-        paths = [path for each in read for path in find_files(each)]
+        paths = [path for split in self._splits(kind) for path in find_files(self.data.examples[split].path)]
         return scored_files(self.settings.output_dir, paths, self.trainer.global_step) if paths else None
 
     def export(self, form: ExportOptions):
@@ -277,8 +295,10 @@ class FineTuning:
 
     def _outcomes(self, kind, batch_size, outputs=None) -> list[SplitPredictions]:
         outputs = outputs or self.trainer.outputs_and_losses
-        splits = [split for split in self.rows if _kind_of(split) == kind]
-        return [self._outcome(split, self.rows[split], batch_size, outputs) for split in splits]
+        return [self._outcome(split, self.rows[split], batch_size, outputs) for split in self._splits(kind)]
+
+    def _splits(self, kind):
+        return [split for split in self.rows if _kind_of(split) == kind]
 
     def _outcome(self, split, rows, batch_size, outputs):
         scoring = self._batching().scoring(rows, batch_size)

@@ -1,10 +1,12 @@
 """`bert-tf COMMAND --flags` runs a command; `bert-tf` alone lists the commands."""
 
+import codecs
 import contextlib
 import functools
 import importlib
 import io
 import itertools
+import json
 import os
 import select
 import sys
@@ -54,6 +56,44 @@ def end_quietly_when_closed():
         sys.exit(_STATUS)
 
 
+# === Encoding of the output ===
+# A character that standard output cannot encode, in a Latin-1 locale or an ASCII pipe, does not end a program.
+
+
+_ESCAPING = "bert_tf.escape"  # name of the error handler
+
+
+def escape_unencodable_output():
+    """Has characters that standard output cannot encode written as JSON does, such as \\u4e2d, with one warning."""
+    stream, is_known = sys.stdout, False
+    if not isinstance(stream, io.TextIOWrapper) or stream.errors != "strict":
+        return  # in memory, or the user has said what to do: PYTHONIOENCODING=latin-1:replace
+
+    def escape(error):
+        nonlocal is_known
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        if not is_known:
+            is_known = True
+            _warn_of_escapes(stream.encoding)
+        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+    codecs.register_error(_ESCAPING, escape)
+    stream.reconfigure(errors=_ESCAPING)
+
+
+def _warn_of_escapes(encoding):
+    from absl import logging  # here, because the list of commands does not need it
+
+    if codecs.lookup(encoding).name == "utf-8":  # of a path, for example
+        logging.warning("The output has bytes that are not UTF-8: they are written as \\uXXXX.")
+        return
+    logging.warning(
+        "Standard output is %s, which lacks some of the characters: they are written as \\uXXXX. Set "
+        "PYTHONIOENCODING=utf-8 to write them as they are.", encoding,
+    )  # fmt: skip
+
+
 # === Main ===
 
 
@@ -63,6 +103,7 @@ def main(argv: Sequence[str] | None = None):
     Args:
         argv: the words after `bert-tf`; None: this process's.
     """
+    escape_unencodable_output()
     with end_quietly_when_closed():
         _start_or_list(sys.argv[1:] if argv is None else list(argv))
 
@@ -114,6 +155,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
         typed: the words that named it, if they were others.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
+    escape_unencodable_output()
     with end_quietly_when_closed():
         try:
             from absl import app

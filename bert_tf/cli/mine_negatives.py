@@ -115,11 +115,11 @@ def _check_queries(settings):
 def _read_queries(settings, index):
     """Returns the positives of each query."""
     from bert_tf.data.dialect import Dialect
-    from bert_tf.inference.hard_negatives import log_recognized, read_judged_positives, read_positives
+    from bert_tf.inference.hard_negatives import check_recognized, read_judged_positives, read_positives
 
     if settings.queries_file:
         return read_judged_positives(settings.queries_file, settings.qrels_file, index)
     columns, dialect = settings.where_given("text_column"), Dialect(settings.separator, settings.encoding)
     positives = read_positives(settings.input_file, columns, settings.header, dialect)
-    log_recognized(index, positives)
+    check_recognized(index, positives)
     return positives

@@ -1,15 +1,17 @@
-"""Run batch inference over a file with an exported model.
+"""Run batch inference over a file with an exported or trained model.
 
     bert-tf predict --model=export --input_file=reviews.jsonl \\
         --output_file=answers.jsonl
 
-Works with every model that bert_tf exports. Run the same command again to
-resume an interrupted run; --num_workers and --runner distribute the work. A
-SavedModel is a program that runs with your rights: check a model from an
-untrusted source with `bert-tf verify MODEL --inspect` first.
+Works with every model that bert_tf exports, and with a trained model, such as
+the --output_dir of a fine-tuning command. Run the same command again to resume
+an interrupted run; --num_workers and --runner distribute the work. A SavedModel
+is a program that runs with your rights: check a model from an untrusted source
+with `bert-tf verify MODEL --inspect` first.
 """
 
 import logging as standard_logging
+import os
 
 from absl import logging
 
@@ -20,7 +22,8 @@ FLAGS = (
     Flag(
         "model", None,
         "Exported model: a directory of numbered versions, the newest of which is used, or the directory of one "
-        "version.",
+        "version. Or a trained model: the --output_dir of a fine-tuning command, or a Hugging Face or "
+        "sentence-transformers directory.",
         required=True,
     ),
     *with_attributes(
@@ -63,10 +66,10 @@ FLAGS = (
 def main(settings):
     """Writes the answers."""
     from bert_tf.inference.batch_prediction.answer_columns import label_columns
-    from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
+    from bert_tf.inference.batch_prediction.exported_model import match_columns
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
-    model = find_model(settings.model, settings.signature, settings.batch_size)
+    model = _find_model(settings)
     names = [each.name for each in model.inputs]
     pairs = match_columns(names, settings.text_column or names)
     if settings.text_column:
@@ -84,3 +87,19 @@ def main(settings):
         keep_columns=tuple(settings.keep_columns),
         on_null=settings.on_null,
     )
+
+
+def _find_model(settings):
+    """Returns what describes and loads the model, exported or trained."""
+    from bert_tf.inference.batch_prediction.exported_model import find_model
+    from bert_tf.inference.predictor import is_export
+    from bert_tf.inference.trained_text_model import find_trained_model
+    from bert_tf.models.config_files import CONFIG_FILES
+    from bert_tf.serving.client.requests import PAIR
+
+    path, size = settings.model, settings.batch_size
+    if is_export(path) or not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        return find_model(path, settings.signature, size)
+    if "signature" in settings.given:
+        raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
+    return find_trained_model(path, len(settings.text_column or ()) == len(PAIR), size)

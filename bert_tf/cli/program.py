@@ -3,9 +3,8 @@
 import contextlib
 import difflib
 import errno
-import glob
+import itertools
 import logging as standard_logging
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,47 +12,14 @@ from collections.abc import Iterable, Sequence
 from absl import flags, logging
 
 from bert_tf.cli import usage
+from bert_tf.cli.flag_files import check_dashes, expand_flag_files
+from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils import requirements
-from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
-
-# === Given files ===
-# The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
-
-
-# Flags of files that a program reads -> what makes it read them; (): it does so whatever is asked for.
-_READ = {
-    "train_file": ("do_train", "dry_run"),
-    "eval_file": ("do_eval", "do_train", "dry_run"),
-    "predict_file": ("do_predict",),
-    **dict.fromkeys(
-        ("test_file", "input_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
-         "bert_config_file", "vocab_file"),
-        (),
-    ),
-}  # fmt: skip
-
-
-def check_files(settings: Settings):
-    """Raises ValueError where a flag names a file that is not there, although it would be read."""
-    for name, actions in _READ.items():
-        value, asked = settings.where_given(name), [settings.get(action) for action in actions if action in settings]
-        if not value or asked and not any(asked):
-            continue
-        if isinstance(value, str):
-            for path in find_files(value):
-                check_exists(path, name)
-            continue
-        for pattern in value:  # of a list: folders and patterns too
-            if not (os.path.exists(pattern) or "://" in pattern or glob.glob(pattern, recursive=True)):
-                raise ValueError(
-                    f"No file matches `{name}={pattern}`. Check its spelling; files, directories and patterns are "
-                    "accepted."
-                )
-
+from bert_tf.utils.signals import Terminated, orderly_end
 
 # === Devices ===
 # Settings of the whole process: its devices, the seed, determinism, precision.
@@ -232,14 +198,18 @@ def parse(
         UnknownFlag: it has a flag that is not in the table.
     """
     table = list(table)
+    words, places = expand_flag_files(words)
     try:
         texts = values(["", *words])[1:]
     except flags.UnrecognizedFlagError as error:
         near = difflib.get_close_matches(error.flagname, [flag.name for flag in table if flag.has_effect], 1)
         ask = f" Did you mean --{near[0]}?" if near else ""
-        raise UnknownFlag(f"Unknown flag --{error.flagname}.{ask}") from error
+        raise UnknownFlag(_in_place(f"Unknown flag --{error.flagname}.{ask}", places)) from error
     except flags.Error as error:
-        raise ValueError(_reason(error)) from error
+        raise ValueError(_in_place(_reason(error), places)) from error
+    if takes_texts:
+        before = set(itertools.takewhile(lambda word: word != "--", words))
+        check_dashes([text for text in texts if text in before], [flag.name for flag in table])
     if texts and not takes_texts:
         hint = " A boolean flag takes its value after an equals sign." if texts[0].lower() in ("true", "false") else ""
         raise ValueError(f"Every argument must have the form --flag=value; got {texts[0]!r}.{hint}")
@@ -250,6 +220,13 @@ def parse(
         named = [f"--{flag.name} ({usage.first_clause(flag.help)})" for flag in missing]
         raise ValueError(f"{', '.join(named[:-1])} and {named[-1]} are required.")
     return texts
+
+
+def _in_place(message, places):
+    """Puts the line of a flag file before a message about a flag that is in it."""
+    named = re.search(r"--(\w+)", message)
+    place = places.get(named[1]) if named else None
+    return f"{place}: {message}" if place else message
 
 
 def _reason(error):
@@ -343,7 +320,9 @@ def run_program(program, argv: Sequence[str]):
             requirements.check()
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
+        check_output_paths(settings)
+        with orderly_end():  # unfinished files are removed after a signal, too
+            program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:
         if not _log_error(error, settings):
             raise
@@ -352,6 +331,9 @@ def run_program(program, argv: Sequence[str]):
     except KeyboardInterrupt:
         logging.error("Interrupted. Run the same command again to %s.", _continuation(settings))
         sys.exit(130)
+    except Terminated as end:
+        logging.error("%s: stopped. Run the same command again to %s.", end.signal.name, _continuation(settings))
+        raise
 
 
 def _continuation(settings):

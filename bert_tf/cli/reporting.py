@@ -9,11 +9,19 @@ from collections.abc import Mapping, Sequence
 from absl import logging
 
 from bert_tf.checkpoints.loading import directory_of
-from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview, write_table
+from bert_tf.evaluation.error_reports.common import (
+    ErrorReport,
+    render_errors,
+    render_headline,
+    render_overview,
+    write_table,
+)
+from bert_tf.evaluation.label_results import describe_missing, describe_unpredicted
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.training.report_page import HEADLINE, OVERVIEW
 from bert_tf.training.trainer import Trainer
+from bert_tf.utils.files import file_names
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.settings import Settings, command_line
 from bert_tf.utils.subprocesses import display_path, is_child
@@ -107,6 +115,9 @@ def _bert_tf():
 # Error reports of a scored model: on the page of the run, and example by example in eval_predictions.tsv.
 
 
+_REMEDY = "Train for more steps, with a higher learning rate or `class_weights=balanced`, or add examples."
+
+
 def check_showing(settings: Settings):
     """Raises ValueError where a table is to be sorted that is not written."""
     if "sort_predictions" in settings.given and not settings.do_eval:
@@ -125,9 +136,16 @@ def warn_of_teacher(settings: Settings):
                         path, answer)  # fmt: skip
 
 
+def error_reports(task: FineTuningTask, outcomes: Sequence[SplitPredictions]) -> dict[str, ErrorReport]:
+    """Returns {split: error report} of the predictions for files with labels, where the task has reports."""
+    judged = {outcome.split: task.error_report(outcome) for outcome in outcomes}
+    return {split: each for split, each in judged.items() if each is not None}
+
+
 def show_scored(
     task: FineTuningTask,
     outcomes: Sequence[SplitPredictions],
+    judged: Mapping[str, ErrorReport],
     scores: Mapping[str, float],
     trainer: Trainer,
     settings: Settings,
@@ -138,6 +156,7 @@ def show_scored(
     Args:
         task: that was scored.
         outcomes: of the files.
+        judged: the result of `error_reports`.
         scores: {"eval_accuracy": ...} over all of them.
         trainer: of the task.
         settings: the flags.
@@ -146,7 +165,6 @@ def show_scored(
     Raises:
         OSError: a table cannot be written.
     """
-    judged = _judged(task, outcomes)
     for outcome in outcomes:
         if outcome.split in judged:
             path = os.path.join(settings.output_dir, f"eval_predictions{suffix}{outcome.suffix}.tsv")
@@ -156,7 +174,7 @@ def show_scored(
     history.show(f"{HEADLINE}{suffix}", lambda: render_headline(judged, scores, trainer.global_step))
     history.show(f"{OVERVIEW}{suffix}", lambda: render_overview(judged, salt))
     history.show(f"eval{suffix}", lambda: render_errors(judged, salt))
-    _warn(judged)
+    _warn(judged, with_missing=not settings.get("do_train"))  # otherwise, the data check has named them
     history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
 
 
@@ -168,7 +186,7 @@ def _more(task, outcomes, salt):
 
 def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], trainer: Trainer):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
-    judged = _judged(task, [outcome])
+    judged = error_reports(task, [outcome])
     step = trainer.global_step
     name, history = f"predict{outcome.suffix}", trainer.history
     history.show(f"{HEADLINE}_{name}", lambda: render_headline(judged, scores, step))
@@ -177,12 +195,11 @@ def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mappin
     _warn(judged)
 
 
-def _warn(judged):
+def _warn(judged, with_missing=True):
+    """Logs what must be read before any metric is believed; labels that a file lacks only `with_missing`."""
     for each in judged.values():
-        if each.warning:
-            logging.warning("%s", each.warning)
-
-
-def _judged(task, outcomes):
-    judged = {outcome.split: task.error_report(outcome) for outcome in outcomes}
-    return {split: each for split, each in judged.items() if each is not None}
+        path, results = file_names(each.examples.path), each.label_results()
+        gaps = [f"{gap} {_REMEDY}" for gap in describe_unpredicted(results, path)]
+        gaps += describe_missing(results, path) if with_missing else []
+        for warning in [each.warning] if each.warning else gaps:
+            logging.warning("%s", warning)

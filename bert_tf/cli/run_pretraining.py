@@ -181,7 +181,7 @@ def _train_and_score(pretraining, task, run, batches, scored):
 def _score(settings, trainer, scoring):
     from bert_tf.evaluation.results import write_results
     from bert_tf.training.distribution import by_chief
-    from bert_tf.training.run_record import scored_files
+    from bert_tf.training.scored_files import scored_files
 
     scores, paths = trainer.scores(scoring), settings.eval_file or settings.input_file
     files = scored_files(settings.output_dir, paths, trainer.global_step)

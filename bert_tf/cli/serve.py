@@ -265,6 +265,7 @@ def _options(settings):
         "rest_api_enable_cors_support": settings.rest_api_enable_cors_support,
         "health": settings.enable_grpc_healthcheck_service,
         "reflection": settings.enable_grpc_reflection,
+        "enable_profiler": settings.enable_profiler,
         "metrics_path": metrics.read_path(monitoring) if monitoring else None,
         "tls": read_tls(ssl) if ssl else None,
     }
@@ -284,6 +285,7 @@ def _models(settings):
         "allow_version_labels_for_unavailable_models": settings.allow_version_labels_for_unavailable_models,
         "max_num_load_retries": settings.max_num_load_retries,
         "load_retry_interval_micros": settings.load_retry_interval_micros,
+        "keep_previous_version": settings.keep_previous_version,
         "num_load_threads": settings.num_load_threads,
         "num_unload_threads": settings.num_unload_threads,
         **bundle_and_batching(settings),

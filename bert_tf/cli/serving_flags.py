@@ -148,6 +148,12 @@ MODELS = (
         "Allow a new label to point to a version that is not loaded.",
         "bool",
     ),
+    Flag(
+        "keep_previous_version", False,
+        "Keep the version before the newest loaded as long as its directory exists, so that a rollback takes effect at "
+        "the next check. It needs the memory of a second model.",
+        "bool",
+    ),
     Flag("max_num_load_retries", 5, "Number of times that loading a version is retried.", "integer", low=0),
     Flag(
         "load_retry_interval_micros", 60000000,
@@ -272,6 +278,12 @@ LISTENING = (
         "Send the outputs of Predict over gRPC as raw bytes, which are read faster, instead of lists of numbers.",
         "bool",
     ),
+    Flag(
+        "enable_profiler", False,
+        "Let callers profile the server over gRPC, as TensorBoard does; profiles are only saved for callers on the "
+        "same machine.",
+        "bool",
+    ),
     Flag("use_alts_credentials", False, "Google ALTS, which is not supported: the flag is rejected.", "bool"),
     Flag("version", False, "Print the versions of bert_tf and TensorFlow, and exit.", "bool"),
 )
@@ -301,7 +313,7 @@ LOADING = (
     ),
     Flag(
         "prefer_tflite_model", False,
-        "Serve versions that have a model.tflite from it, with LiteRT; requests must then hold token ids.",
+        "Serve versions that have a model.tflite from it, with LiteRT; models exported by bert_tf then take token ids.",
         "bool",
     ),
     Flag(
@@ -343,7 +355,6 @@ SESSION = (
 
 _XLA = "what a model wants compiled by XLA always is."
 WITHOUT_EFFECT = (
-    Flag("enable_profiler", False, f"{NO_EFFECT}: there is no profiler service.", "bool"),
     Flag("flush_filesystem_caches", True, f"{NO_EFFECT}: TensorFlow keeps no caches of local files.", "bool"),
     Flag("num_tflite_interpreters_per_pool", 1, f"{NO_EFFECT}: LiteRT computes sequences one by one.", "integer"),
     Flag("remove_unused_fields_from_bundle_metagraph", True, f"{NO_EFFECT}: they are never kept.", "bool"),

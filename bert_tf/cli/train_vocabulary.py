@@ -7,7 +7,6 @@ Writes vocab.txt, with one token per line, and vocab.txt.report.txt.
 """
 
 import os
-import tempfile
 
 from absl import logging
 
@@ -47,7 +46,6 @@ def main(settings):
     from bert_tf.tokenization.vocabulary import Vocabulary
     from bert_tf.utils.files import write_text
 
-    check_writable(settings.output_file)
     folder = os.path.dirname(os.path.abspath(settings.output_file))
     do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))
     texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
@@ -69,16 +67,6 @@ def main(settings):
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
     logging.info("Wrote %d tokens to %s, and a report next to it.", len(tokens), settings.output_file)
-
-
-def check_writable(path: str):
-    """Raises ValueError or OSError now, and not after minutes, where a file cannot be written."""
-    if os.path.isdir(path):
-        raise ValueError(f"--output_file must be a file, but is the directory {path}. Name a file in it.")
-    folder = os.path.dirname(os.path.realpath(path))
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
 
 
 def _report(tokens, do_lower_case, held_out, counts):

@@ -23,11 +23,11 @@ _GROUPS = {
         *input_file *train_file *eval_file test_file *predict_file queries_file documents_file qrels_file data_file
         predictions_file null_odds_file words_file glue_dir tables tasks search.index_dir header separator encoding
         *text_column *label_column *tag_column *problem_type *embed.id_column *embed.keep_columns id_column keep_columns
-        on_null label_separator label_columns drop_empty fix tag_scheme task_name data_dir xnli_language highest_score
-        *version_2_with_negative group_column eval_share test_share probe.unit max_train_examples max_eval_examples
-        max_texts *folds input_format document_start language drop_junk_lines split.seed cross_validate.seed probe.seed
-        long_text doc_stride max_windows max_query_length *strict_data delete_texts.index_dir mine_negatives.index_dir
-        num_negatives relative_margin range_min range_max
+        on_null label_separator label_columns drop_empty fix tag_scheme word_boundaries task_name data_dir xnli_language
+        highest_score *version_2_with_negative group_column eval_share test_share probe.unit max_train_examples
+        max_eval_examples max_texts *folds input_format document_start language drop_junk_lines split.seed
+        cross_validate.seed probe.seed long_text doc_stride max_windows max_query_length *strict_data
+        delete_texts.index_dir mine_negatives.index_dir num_negatives relative_margin range_min range_max
     """,
     "Model": """
         *init_checkpoint *model from bert_config_file vocab_file do_lower_case *max_seq_length predict.signature
@@ -74,15 +74,15 @@ _GROUPS = {
     "Models to serve": """
         *model_base_path serve.model_name *model_config_file model_config_file_poll_wait_seconds
         file_system_poll_wait_seconds enable_model_config_reload model_config_reload_base_paths
-        allow_version_labels_for_unavailable_models max_num_load_retries load_retry_interval_micros num_load_threads
-        num_unload_threads saved_model_tags enable_model_warmup num_request_iterations_for_warmup
-        enable_signature_method_name_check prefer_tflite_model num_tflite_pools
+        allow_version_labels_for_unavailable_models keep_previous_version max_num_load_retries
+        load_retry_interval_micros num_load_threads num_unload_threads saved_model_tags enable_model_warmup
+        num_request_iterations_for_warmup enable_signature_method_name_check prefer_tflite_model num_tflite_pools
     """,
     "Ports and protocols": """
         *port *rest_api_port *host *allowed_hosts *ui *ssl_config_file grpc_socket_path grpc_channel_arguments
-        rest_api_enable_cors_support enable_grpc_healthcheck_service enable_grpc_reflection *monitoring_config_file
-        enable_serialization_as_tensor_content use_alts_credentials *grace_seconds *search_index search_model
-        search_approximate search_reranker search_rerank_weight search_reader
+        rest_api_enable_cors_support enable_grpc_healthcheck_service enable_grpc_reflection enable_profiler
+        *monitoring_config_file enable_serialization_as_tensor_content use_alts_credentials *grace_seconds
+        *search_index search_model search_approximate search_reranker search_rerank_weight search_reader
     """,
     "Batching and threads": """
         *enable_batching *batching_parameters_file *max_batch_tokens enable_per_model_batching_parameters

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
+from bert_tf.data.list_cells import as_list, is_like_list, is_one_hot, parse_list
+
 SPAN_KEYS = ("entities", "label", "labels", "spans")  # of the entities of a text in .jsonl; the first that a file has
 TITLE_COLUMN = "title"  # a column with this name precedes the text of a document, as in BEIR's files
 _EXACT = 2.0**53  # above it, floats cannot represent all integers
@@ -36,7 +38,10 @@ def several(separator: str) -> ColumnType:
     """
     if not separator:
         raise ValueError("`label_separator` must not be empty. Set it to the text that separates two labels.")
-    must = f"labels must be names separated by {separator!r}, or a list of names in .jsonl and .parquet files"
+    must = (
+        f"labels must be names separated by {separator!r} (set by `label_separator`), or a list of names; 0s and 1s "
+        "must be in columns (`label_columns`)"
+    )
     return ColumnType(must, lambda value: _several(value, separator))
 
 
@@ -95,11 +100,24 @@ def _name(value):
     return value if one_line and value.strip() else None
 
 
+def _label(value):
+    """Returns the name of a label: of a text that is a list of one name, as of pandas, that name."""
+    items = parse_list(value) if isinstance(value, str) else None
+    if not items or not any(isinstance(item, str) for item in items):
+        return _name(value)
+    return _name(items[0]) if len(items) == 1 else None
+
+
 def _several(value, separator):
+    value = as_list(value)
     if isinstance(value, str):
+        if is_like_list(value):
+            return None
         value = [part.strip() for part in value.split(separator)] if value.strip() else []
     elif not isinstance(value, list):
         value = [value]
+    if is_one_hot(value):
+        return None
     names = tuple(dict.fromkeys(_name(part) for part in value))
     return None if None in names else names
 
@@ -120,8 +138,13 @@ def _yes_or_no(value):
     return _YES_OR_NO.get(str(value).strip().lower())
 
 
-_YES_OR_NO = {"": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
-YES_OR_NO = ColumnType("a label's column must contain 0, 1, true or false, or be empty", _yes_or_no)
+_YES_OR_NO = {
+    "": False, "0": False, "0.0": False, "false": False, "no": False, "1": True, "1.0": True, "true": True, "yes": True,
+}  # fmt: skip
+YES_OR_NO = ColumnType("a label's column must contain 0, 1, true, false, yes or no, or be empty", _yes_or_no)
 TEXT = ColumnType("a text must be a string", _text)
 TITLE = ColumnType("a title must be a string or null", _title)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)
+LABEL = ColumnType(
+    "a label must be a number or one line of text; several labels require `problem_type=multi_label`", _label
+)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 
 TAB = "\t"
 SEPARATORS = {".tsv": TAB, ".csv": ","}
@@ -15,6 +16,7 @@ ENCODING_HELP = (
     "Encoding of the input text files, such as cp1252, latin-1 or utf-16. Default: UTF-8, in which invalid bytes are "
     "dropped and counted."
 )
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in a shell
 
 
@@ -59,6 +61,41 @@ class Dialect:
 
 
 DEFAULT_DIALECT = Dialect()
+
+
+class QuotedRows:
+    """Rows of a .tsv file, in which quotes are ordinary characters, that were written with the quotes of .csv.
+
+    That is certain if each field with a quote is in quotes and its inner quotes are doubled, or if every field of the
+    file is in quotes. GLUE's files have stray quotes, and are neither.
+
+    Attributes:
+        count: rows so far.
+        lines: numbers of those with quoted fields.
+    """
+
+    REMEDY = "rename the file to .csv and set `separator=tab`, or write it again without quotes"
+
+    def __init__(self, separator: str):
+        self.count, self.lines = 0, []
+        self._separator, self._is_consistent, self._has_doubled, self._whole = separator, True, False, 0
+
+    def add(self, number: int, line: str):
+        """Takes the next row, without its end."""
+        self.count += 1
+        if not self._is_consistent or '"' not in line:
+            return
+        cells = line.split(self._separator)
+        quoted = [cell for cell in cells if '"' in cell]
+        self._is_consistent = all(map(_QUOTED.fullmatch, quoted))
+        self._has_doubled |= any('""' in cell[1:-1] for cell in quoted)
+        self._whole += len(quoted) == len(cells)
+        self.lines.append(number)
+
+    @property
+    def are_certain(self) -> bool:
+        """Whether the rows so far were written with quotes."""
+        return self._is_consistent and (self._has_doubled or 1 < self._whole == self.count)
 
 
 def separator_name(separator: str) -> str:

@@ -9,9 +9,11 @@ import numpy as np
 from bert_tf.data import lint_sample, table_checks
 from bert_tf.data.dataset import Truncation
 from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_positions, format_share
+from bert_tf.data.list_cells import parse_list
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
+from bert_tf.utils.token_counts import LARGE_SHARE, TokenCounts
 
 # === Truncation ===
 
@@ -105,6 +107,20 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
         )
 
 
+def find_list_texts(sample: LintSample) -> Iterator[DataFinding]:
+    """Yields columns whose texts are lists, such as of words, in the notation of JSON, Python or numpy."""
+    for name, texts in sample.texts.items():
+        indices = [i for i, text in enumerate(texts) if text[:1] == "[" and parse_list(text) is not None]
+        if len(indices) > lint_sample.LISTS * len(sample):
+            yield sample.finding(
+                "list_texts",
+                indices,
+                f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} a list in place of a {name}, "
+                f"such as {excerpt(texts[indices[0]])}, which is read with its brackets and quotes",
+                "write each text without them, or as a column of its own",
+            )
+
+
 def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
     """Yields examples that repeat an earlier text, with the same target or with a different one."""
     again, contrary = [], []
@@ -192,10 +208,10 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
-        found += table_checks.check_raw_file(sample)
+        found += [*sample.findings, *table_checks.check_raw_file(sample)]
         found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
         found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
-        found += find_empty_texts(sample)
+        found += [*find_empty_texts(sample), *find_list_texts(sample)]
         if split == "train":
             found += table_checks.check_training_labels(sample)
         if not split.startswith("test"):
@@ -218,3 +234,24 @@ def check_truncation(
     """
     several = ((samples[split], truncation) for split, truncation in truncations.items() if split in samples)
     return [finding for each in several for finding in find_truncated_texts(*each, has_windows_to_offer)]
+
+
+def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str, TokenCounts]) -> list[DataFinding]:
+    """Returns the findings about tokens that are not in the vocabulary: a warning from a tenth on, otherwise a note.
+
+    Args:
+        samples: as in `check_samples`.
+        counts: split -> the counts of its tokens.
+    """
+    several = [(samples[split], each) for split, each in counts.items() if split in samples and each.unknown]
+    return [
+        DataFinding(
+            "unknown_tokens",
+            sample.path,
+            each.unknown,
+            f"{format_share(each.unknown, each.tokens, 'tokens', ('is', 'are'))} not in the vocabulary of the model",
+            "check the language and the encoding of the texts, and `do_lower_case`",
+            is_warning=each.unknown_share > LARGE_SHARE,
+        )
+        for sample, each in several
+    ]

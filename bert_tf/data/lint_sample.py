@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.utils.names import word_for
+from bert_tf.utils.token_counts import LARGE_SHARE
 
 # === Findings ===
 # Findings of the data checks, and their thresholds.
@@ -24,8 +25,9 @@ DUPLICATES = 0.05  # of a file's examples
 CONTRADICTIONS = 0.01  # of a file's examples
 OVERLAP = 0.02  # of the evaluation file's examples
 EMPTY = 0.001  # of a file's examples
+LISTS = 0.5  # of a file's examples: fewer are no finding
 DAMAGED = 0.005  # of a file's lines
-CUT = 0.2  # of a file's examples: at 128 tokens, GLUE's recipe, RTE has 0.13
+CUT = LARGE_SHARE  # of a file's examples: at 128 tokens, GLUE's recipe, only RTE is above it, with 0.13
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +122,7 @@ class LintSample:
         bad_texts: line -> the value in place of a text, such as None, of each row that was skipped for that.
         fewest_words: examples whose texts have fewer words often repeat, and are not compared.
         dialect: how a text file is written.
+        findings: what the task itself found in the file.
     """
 
     path: str
@@ -135,6 +138,7 @@ class LintSample:
     bad_texts: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     fewest_words: int = 0
     dialect: Dialect = DEFAULT_DIALECT
+    findings: Sequence[DataFinding] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))

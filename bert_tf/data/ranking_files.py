@@ -5,11 +5,13 @@ import os
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
 _IDS = ("document_ids", "id")
+_LABELED = ("documents", "positives", "negatives")
 _TRIPLE = ("query", "positive", "negative")
 _REMEDY = (
     'write the line as {"query": ..., "positives": [...], "negatives": [...]}, or as {"query": ..., '
@@ -93,6 +95,7 @@ def _read_queries(path, with_relevances, dialect, with_scores):
     examples = RankingExamples([], [], [], [], relevances, path, lines, scores=scores)
     for number, (line, values) in enumerate(rows):
         at, more = line_position(path, line), dict(zip(optional, values[len(wanted) :], strict=True))
+        _refuse_competing(at, wanted, more)
         query, documents, relevances = _take(at, dict(zip(wanted, values, strict=False)))
         if with_relevances and max(relevances, default=0) < 1:
             raise ValueError(
@@ -125,12 +128,24 @@ def _read_columns(path, with_relevances, dialect, with_scores):
         # `names` are those of a .jsonl file's first line: a later one may have more.
         optional = [name for name in _IDS if name in names or extension_of(path) == ".jsonl"]
         optional += ["scores"] * with_scores
+        others = [name for name in _LABELED if name not in wanted] if with_relevances else []
+        optional += [name for name in others if name in names or extension_of(path) == ".jsonl"]
     remedies = {"scores": _SCORES_REMEDY}
-    columns = [
-        Column(name, remedy=remedies.get(name, _REMEDY), meaning="of a query", optional=name in _IDS)
-        for name in (*wanted, *optional)
+    columns = [Column(name, remedy=_REMEDY, meaning="of a query") for name in wanted]
+    columns += [
+        Column(name, remedy=remedies.get(name, _REMEDY), meaning="of a query", optional=name != "scores")
+        for name in optional
     ]
     return wanted, optional, read_rows(path, columns, header, dialect=dialect)
+
+
+def _refuse_competing(at, wanted, more):
+    """Raises ValueError if a line has documents in another form, too; `more`: {column: value}, not read by `wanted`."""
+    if other := next((name for name in _LABELED if more.get(name)), None):
+        raise ValueError(
+            f"{at}: a line must have 'documents', or 'positives' and 'negatives'. Received {wanted[1]!r} and "
+            f"{other!r}; {_REMEDY}."
+        )
 
 
 def _refuse_ids(path, rows):
@@ -169,6 +184,7 @@ def _take(at, values):
 
 
 def _documents(at, name, value):
+    value = as_list(value)
     if not isinstance(value, list):
         raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_REMEDY}.")
     return [_document(at, each) for each in value]
@@ -181,6 +197,7 @@ def _document(at, value):
 
 
 def _relevances(at, value, count):
+    value = as_list(value)
     values = value if isinstance(value, list) else []
     if len(values) != count or not all(_is_within(each, MOST_RELEVANT) and each == each // 1 for each in values):
         raise ValueError(
@@ -191,6 +208,7 @@ def _relevances(at, value, count):
 
 
 def _scores(at, value, count):
+    value = as_list(value)
     values = value if isinstance(value, list) else []
     if len(values) != count or not all(_is_within(each, _MOST_SCORE) for each in values):
         raise ValueError(
@@ -207,6 +225,7 @@ def _is_within(value, most):
 def _document_ids(at, value, count):
     if value is None:
         return list(map(str, range(count)))
+    value = as_list(value)
     ids = [_id(at, "document_ids", each) for each in value] if isinstance(value, list) else []
     if len(ids) != count or len(set(ids)) < count:
         raise ValueError(

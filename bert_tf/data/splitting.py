@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.data.columns import NAME, number, several
+from bert_tf.data.columns import LABEL, NAME, number, several
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import find_leader
@@ -259,7 +259,7 @@ def _write_parquet(path, parts, opened):
 _PARTS = ("train", "eval", "test")
 # The problem -> the type of the label column, given the separator of several labels.
 _KINDS = {
-    "single_label": lambda _: NAME,
+    "single_label": lambda _: LABEL,
     "multi_label": several,
     "regression": lambda _: number(),
 }

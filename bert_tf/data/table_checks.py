@@ -10,8 +10,9 @@ import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.data import columns, lint_sample
-from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, extension_of, separator_name, separator_option
+from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, QuotedRows, extension_of, separator_name, separator_option
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
+from bert_tf.data.list_cells import find_separator
 from bert_tf.data.table_reader import Column, excerpt, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
@@ -25,12 +26,14 @@ _RARE = 2  # maximum number of examples of a rare label
 _FEW_ROWS = 10  # with fewer rows, the number of labels is not checked
 _SHOWN = 6  # number of labels shown
 _SCORE = columns.number()
+_TRUTH = {"true": "1", "yes": "1", "1": "1", "false": "0", "no": "0", "0": "0"}
 
 
 def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
     """Yields the problems with the labels of a training file."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
+    yield from _several_in_one(sample, counts)
     if sample.labels is not None and len(counts) < 2:
         yield from _too_few(sample, counts)
     elif len(counts) > len(sample) / 2 and len(sample) >= _FEW_ROWS:
@@ -40,15 +43,27 @@ def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
 
 
 def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
-    """Yields the labels of an evaluation file that do not occur in the training file."""
-    known = count_labels(train)
-    unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
-    if not unknown:
-        return
+    """Yields the labels that only one of an evaluation file and the training file has."""
+    known, own = count_labels(train), count_labels(sample)
+    if unknown := {name: count for name, count in own.items() if name not in known}:
+        yield _unknown_labels(sample, train, known, unknown)
+    if own and (untested := {name: count for name, count in known.items() if name not in own}):
+        them = word_for(len(untested), "it", "them")
+        yield DataFinding(
+            "untested_labels",
+            sample.path,
+            len(untested),
+            f"no examples of {len(untested)} of the {number_of(len(known), sample.label)} in {train.path}, so "
+            f"{word_for(len(untested), 'its', 'their')} quality is not measured: {_list_counts(untested)} in training",
+            f"add examples of {them}, or split the data with `bert-tf split`, which keeps the shares of labels",
+        )
+
+
+def _unknown_labels(sample, train, known, unknown):
     near = {_plain(name): name for name in known}
     alike = [f"{name!r} is {near[_plain(name)]!r} in training" for name in sorted(unknown) if _plain(name) in near]
     them = word_for(len(unknown), "it", "them")
-    yield DataFinding(
+    return DataFinding(
         UNKNOWN,
         sample.path,
         len(unknown),
@@ -73,9 +88,12 @@ def is_number(name: str) -> bool:
 
 
 def _spellings(sample, counts):
-    groups = collections.defaultdict(list)
+    groups, plain = collections.defaultdict(list), {name: _plain(name) for name in counts}
+    is_mixed = len(set(plain.values())) > 2 and all(each in _TRUTH for each in plain.values())  # True, 1 and yes
+    if is_mixed:
+        plain = {name: _TRUTH[each] for name, each in plain.items()}
     for name in sorted(counts, key=lambda name: (-counts[name], name)):
-        groups[_plain(name)].append(name)
+        groups[plain[name]].append(name)
     several = [names for names in groups.values() if len(names) > 1]
     if not several:
         return
@@ -86,11 +104,29 @@ def _spellings(sample, counts):
         sample.path,
         len(rarer),
         f"{len(counts)} {sample.label}s, but only {len(groups)} if spaces and letter case are ignored"
-        f"{' and 1.0 is 1' if any(map(is_number, rarer)) else ''}: {alike}"
+        f"{' and 1.0 is 1' if any(map(is_number, rarer)) else ''}"
+        f"{', and true and yes are 1' if is_mixed else ''}: {alike}"
         + (", ..." if len(several) > _SHOWN else ""),
         "give each one spelling",
         _positions_of(sample, rarer),
     )
+
+
+def _several_in_one(sample, counts):
+    """Yields labels that seem to be several names in one cell."""
+    if sample.labels is None or not isinstance(next(iter(sample.labels), None), str):
+        return
+    if separator := find_separator(counts):
+        composite = {name: count for name, count in counts.items() if separator in name}
+        yield DataFinding(
+            "several_labels",
+            sample.path,
+            len(composite),
+            f"{len(composite)} of {len(counts)} {sample.label}s seem to be several names separated by {separator!r}: "
+            f"{_list_counts(composite)}",
+            f"set `problem_type=multi_label` and `label_separator={separator}`, or keep them if these are names",
+            _positions_of(sample, composite),
+        )
 
 
 def _too_few(sample, counts):
@@ -240,6 +276,7 @@ def _check_file(sample, path):
         return
     separator = sample.dialect.separator_of(extension)
     yield from _separators(path, text, extension, separator)
+    yield from _quotes(path, text, separator) if extension == ".tsv" else ()
     if sample.table.header:
         yield from _row_as_header(sample, path)
     elif path == sample.path:
@@ -297,6 +334,23 @@ def _separators(path, text, extension, separator):
             f"the columns seem to be separated by {separator_name(other)}, but "
             f"{separator_name(separator)} are expected",
             f"set {separator_option(other)}",
+        )
+
+
+def _quotes(path, text, separator):
+    quoted = QuotedRows(separator)
+    for number, line in enumerate(text.split("\n") if '"' in text else (), 1):
+        if line.strip("\r"):
+            quoted.add(number, line.removesuffix("\r"))
+    if quoted.are_certain:
+        yield DataFinding(
+            "quoted_fields",
+            path,
+            len(quoted.lines),
+            f"{format_share(len(quoted.lines), quoted.count, 'rows', ('has', 'have'))} fields in double quotes, as in "
+            ".csv, which are read as part of the text",
+            QuotedRows.REMEDY,
+            first_lines(quoted.lines),
         )
 
 

@@ -16,6 +16,7 @@ from bert_tf.data.dialect import (
     DEFAULT_DIALECT,
     SEPARATOR_NAMES,
     Dialect,
+    QuotedRows,
     extension_of,
     separator_name,
     separator_option,
@@ -49,10 +50,12 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
-            headings = [names[index] for index in find(names)]
+            wanted = find(names)
+            headings = {names[index] for index in wanted}
+            there = [index for index, name in enumerate(names) if name in headings]  # several may have one name
             numbers = itertools.count(1)
-            for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
-                columns = [_plain_values(batch.column(name)) for name in headings]
+            for batch in file.iter_batches(_BATCH, columns=[names[index] for index in there]):
+                columns = [_plain_values(batch.column(there.index(index))) for index in wanted]
                 yield from ((next(numbers), list(values)) for values in zip(*columns, strict=True))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # Arrow's messages may have several lines
@@ -144,6 +147,10 @@ def _missing(columns, names, at, header):
     advice += ", or set `header=false` if line 1 is already an example" if header else ""
     if header and len(names) == 1 and (likely := [each for each in SEPARATOR_NAMES if each in names[0]]):
         advice = f"{separator_name(likely[0])} seem to separate the columns: set {separator_option(likely[0])}"
+    elif header and not at.lower().removesuffix(":1").removesuffix(".gz").endswith(".csv") and all(
+        name[:1] == name[-1:] == '"' for name in names
+    ):
+        advice = f"the columns seem to be in double quotes, as in .csv: {QuotedRows.REMEDY}"
     *others, last = dict.fromkeys(map(str, columns))
     what = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
     return ValueError(
@@ -241,9 +248,21 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
 
 
 def _read_tsv(path, wanted, header, skip_short, dialect):
-    lines, separator = map(without_end, _lines(path, dialect.encoding)), dialect.separator_of(".tsv")
-    rows = ((number, line.split(separator) if line else []) for number, line in enumerate(lines, 1))
-    return _select(path, rows, separator, wanted, header, skip_short)
+    separator = dialect.separator_of(".tsv")
+    return _select(path, _tsv_rows(path, separator, dialect.encoding), separator, wanted, header, skip_short)
+
+
+def _tsv_rows(path, separator, encoding):
+    quoted = QuotedRows(separator)
+    for number, line in enumerate(map(without_end, _lines(path, encoding)), 1):
+        if line:
+            quoted.add(number, line)
+        yield number, line.split(separator) if line else []
+    if quoted.are_certain:
+        logging.warning(
+            "%s: %d of %d rows have fields in double quotes, as in .csv, which are read as part of the text; %s.",
+            *(path, len(quoted.lines), quoted.count, QuotedRows.REMEDY),
+        )
 
 
 def _read_csv(path, wanted, header, skip_short, dialect):
@@ -290,7 +309,7 @@ def _read_jsonl(path, wanted, header, skip_short, dialect):
 def parse_object(at: str, line: str) -> dict:
     """Parses the JSON object in a line; `at` is "file:line" for errors."""
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{at}: every line must be one JSON object. Received {excerpt(line)}, which cannot be parsed ({error}); "
@@ -302,6 +321,15 @@ def parse_object(at: str, line: str) -> dict:
             "correct this line."
         )
     return value
+
+
+def _unique(pairs):
+    """Returns the object of a list of (key, value), of which Python's own keeps only the last of a key."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs more than once")
+    return values
 
 
 def _read_parquet(path, wanted, header, skip_short, dialect):

@@ -103,16 +103,30 @@ def score_entities(golds: Sequence[Sequence[str]], predictions: Sequence[Sequenc
         ValueError: the sentences do not match, or an unknown tag.
     """
     _check_lengths(golds, predictions)
+    words = sum(map(len, golds))
+    same = sum(split_tag(a) == split_tag(b) for each in zip(golds, predictions, strict=True)
+               for a, b in zip(*each, strict=True))  # fmt: skip
+    scores = score_spans(list(map(parse_entities, golds)), list(map(parse_entities, predictions)))
+    overall = {name: scores.pop(name) for name in ("f1", "precision", "recall")}
+    return {**overall, "accuracy": _ratio(same, words), **scores}
+
+
+def score_spans(golds: Sequence[Sequence[EntitySpan]], predictions: Sequence[Sequence[EntitySpan]]) -> dict[str, float]:
+    """Evaluates predicted entities: one is correct if its type, its first and its last position are.
+
+    Args:
+        golds: the true entities of n sentences.
+        predictions: the predicted entities of the same sentences.
+
+    Returns:
+        The scores of `score_entities` without the accuracy.
+    """
     hits, guesses, truths = Counter(), Counter(), Counter()
-    same = words = 0
     for gold, prediction in zip(golds, predictions, strict=True):
-        in_gold, in_prediction = parse_entities(gold), parse_entities(prediction)
-        truths.update(entity.type for entity in in_gold)
-        guesses.update(entity.type for entity in in_prediction)
-        hits.update(entity.type for entity in set(in_gold) & set(in_prediction))
-        same += sum(split_tag(a) == split_tag(b) for a, b in zip(gold, prediction, strict=True))
-        words += len(gold)
-    scores = {**_rates(hits.total(), guesses.total(), truths.total()), "accuracy": _ratio(same, words)}
+        truths.update(entity.type for entity in gold)
+        guesses.update(entity.type for entity in prediction)
+        hits.update(entity.type for entity in set(gold) & set(prediction))
+    scores = _rates(hits.total(), guesses.total(), truths.total())
     for name in sorted(filter(None, truths | guesses)):
         rates = _rates(hits[name], guesses[name], truths[name])
         scores.update({f"{key}_{name}": value for key, value in rates.items()})

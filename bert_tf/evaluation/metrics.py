@@ -52,6 +52,7 @@ def _words(cells: Iterable[str]) -> set[str]:
 
 
 _BLOCK = 1024  # queries compared with all candidates at a time
+_MARGIN = 1e4  # between lengths that are computed directly and the roots of the smallest and the largest number
 _SAME = 1e-6  # cosines this close are equal: a text that occurs twice ties with itself
 
 
@@ -105,9 +106,16 @@ def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Normalizes vectors, float [n, D], to length 1; zero vectors are unchanged."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)
+    """Normalizes vectors, float [n, D], to length 1, however large or small they are; zero vectors are unchanged."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        limits = np.finfo(lengths.dtype)  # squares of numbers beyond its roots overflow, or lose their digits
+        is_safe = (lengths > np.sqrt(limits.tiny) * _MARGIN) & (lengths < np.sqrt(limits.max) / _MARGIN)
+        if not is_safe.all():
+            largest = np.abs(vectors).max(-1, keepdims=True, initial=0)
+            vectors = vectors / np.where(~is_safe & (largest > 0), largest, 1).astype(lengths.dtype)
+            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1)
 
 
 # === Metrics ===

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from bert_tf.evaluation.entities import parse_entities
+from bert_tf.evaluation.error_reports.tagging import SPAN_COLUMNS
 from bert_tf.evaluation.metrics import share_below
 from bert_tf.evaluation.significance import (
     CLASS_SCORES,
@@ -178,6 +179,14 @@ def _read_tags(table):
     )
 
 
+def _read_spans(table):
+    found = [[set(cell.split()) for cell in table.columns[name]] for name in SPAN_COLUMNS]
+    pairs = list(zip(*found, strict=True))
+    right = np.array([a == b for a, b in pairs], np.float64)
+    counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
+    return RunPredictions(*(table.columns[name] for name in SPAN_COLUMNS), right, _count_sums(counts))
+
+
 def _read_answers(table):
     exact, f1 = table.numbers("exact"), table.numbers("f1")
     sums = {"exact": _with_ones(exact), "f1": _with_ones(f1)}
@@ -199,6 +208,8 @@ KINDS = (
     PredictionKind(LABEL_COLUMNS, ("label",), _read_label_sets, _SUMMED, _has_several),
     PredictionKind(LABEL_COLUMNS, ("label",), _read_classes, {name: _by_name(name) for name in CLASS_SCORES},
                    partial_measures=("accuracy", "f1", "precision", "recall")),
+    PredictionKind((*SPAN_COLUMNS, "tags", "predicted_tags"), SPAN_COLUMNS[:1], _read_spans,
+                   {name: _by_sums(name, score) for name, score in _COUNTED.items()}),
     PredictionKind(("tags", "predicted_tags"), ("tags",), _read_tags, _SUMMED),
     PredictionKind(("answer", "prediction", "exact", "f1"), ("answer",), _read_answers,
                    {name: _by_sums(name, _mean) for name in ("exact", "f1")}),

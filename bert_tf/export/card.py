@@ -1,134 +1,21 @@
 """The model card of an export, in Markdown, from the facts recorded in its files."""
 
-import dataclasses
 import importlib.metadata
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
 from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
-from bert_tf.evaluation.results import read_results
+from bert_tf.export.card_scores import format_scores
 from bert_tf.export.cpu.model import size_of
+from bert_tf.export.markdown import format_list, format_rows, format_section, format_table
+from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.serving_module import ServingModule
-from bert_tf.training.history import HISTORY_FILE, RETRAINED_FROM, first_start, read_history
-from bert_tf.training.run_record import precision_of_scores
 from bert_tf.utils.files import file_names
-
-# === Run facts ===
-# Facts about a model from the files of its training run. Facts that are not recorded there are left out.
-
-
-@dataclasses.dataclass(frozen=True)
-class RunFacts:
-    """Facts about a training run; empty or None if they are not recorded.
-
-    Attributes:
-        checkpoint: name of the exported checkpoint.
-        step: its training step.
-        origin: the initial checkpoint: directory and file name.
-        retrained_from: that model's labels, and which of them the head kept, as in run.json; {} if it has none.
-        flags: {name: value} of the last start.
-        data: {split: {"file", "rows"}} of the data files.
-        versions: {package: version} used for training.
-        trained: time of the last report up to the exported step, ISO 8601.
-        scores: {name: score} from eval_results.txt.
-        scored_step: the step of the evaluated model.
-        scored_data: the files of `data` that were evaluated.
-        scored_precision: of the evaluation, one of `names.PRECISIONS`.
-        export_scores: {name: score} of the export itself on the same examples, if its precision is another.
-    """
-
-    checkpoint: str = ""
-    step: int | None = None
-    origin: str | None = None
-    retrained_from: dict[str, Any] = dataclasses.field(default_factory=dict)
-    flags: dict[str, str] = dataclasses.field(default_factory=dict)
-    data: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    versions: dict[str, str] = dataclasses.field(default_factory=dict)
-    trained: str | None = None
-    scores: dict[str, float] = dataclasses.field(default_factory=dict)
-    scored_step: int | None = None
-    scored_data: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    scored_precision: str | None = None
-    export_scores: dict[str, float] = dataclasses.field(default_factory=dict)
-
-    def are_scores_in(self, dtype: str) -> bool:
-        """Returns whether `scores` were computed in an export's dtype; mixed precision computes the same."""
-        return (self.scored_precision or "").removeprefix("mixed_") == dtype
-
-
-def read_run(directory: str, checkpoint: str) -> RunFacts:
-    """Returns the recorded facts about a trained model. A file that cannot be read is skipped with a warning.
-
-    Args:
-        directory: a training run's output_dir, or any directory with a checkpoint.
-        checkpoint: path or prefix of the exported checkpoint.
-    """
-    name = re.sub(r"(\.index|\.data-\d+-of-\d+)$", "", os.path.basename(checkpoint))
-    step = re.fullmatch(r"model\.ckpt-(\d+)", name)
-    facts = RunFacts(name, int(step[1]) if step else None)
-    scores = _or_warn(read_results, directory) or {}
-    lines = _or_warn(read_history, os.path.join(directory, HISTORY_FILE)) or []
-    scored_step = scores.pop("global_step", None)
-    facts = dataclasses.replace(
-        facts,
-        scores=scores,
-        scored_step=scored_step and int(scored_step),
-        scored_precision=_or_warn(precision_of_scores, directory) if scores else None,
-    )
-    return _with_history(facts, lines)
-
-
-def _or_warn(reader, path):
-    try:
-        return reader(path)
-    except ValueError as error:
-        logging.warning("%s The model card omits it.", error)
-        return None
-
-
-def _with_history(facts, lines):
-    starts, first = [line for line in lines if line["kind"] == "start"], first_start(lines)
-    if not starts:
-        return facts
-    data = starts[-1].get("data", {})
-    train = [line for line in lines if line["kind"] == "train" and line["step"] <= (facts.step or line["step"])]
-    return dataclasses.replace(
-        facts,
-        origin=_shorten_path(first["from"]),
-        retrained_from=first.get(RETRAINED_FROM, {}),
-        flags=starts[-1]["flags"],
-        data=data,
-        versions=starts[-1]["versions"],
-        trained=train[-1]["time"] if train else None,
-        scored_data=_find_scored_data(facts, lines, data),
-    )
-
-
-def _find_scored_data(facts, lines, data):
-    """Returns the evaluated files: those of this run's evaluation, if its history has the same numbers."""
-    held_out = [line for line in lines if line["kind"] == "eval" and line["step"] == facts.scored_step]
-    same = {name.removeprefix("eval_"): value for name, value in facts.scores.items() if name.startswith("eval_")}
-    if not same or not held_out or not same.items() <= held_out[-1].items():
-        return {}
-    return {split: each for split, each in data.items() if split.partition("_")[0] == "dev"}
-
-
-def _shorten_path(path):
-    """Returns the end of a path: the full path is private, and useless on other machines."""
-    if path is None:
-        return None
-    parent, name = os.path.split(os.path.normpath(path))
-    return "/".join(filter(None, (os.path.basename(parent), name)))
-
-
-# === Card ===
-
+from bert_tf.utils.names import percent
 
 FILE = "MODEL_CARD.md"
 
@@ -138,6 +25,7 @@ _INTRODUCTION = (
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
+_SHARES = {"truncated": "of the texts truncated", "unknown": "of the tokens unknown"}
 _RETRAINED = {
     "labels": "labels of that model",
     "kept": "labels kept from it",
@@ -164,20 +52,21 @@ def model_card(
     labels = served.task.labels or []
     parts = [
         "# Model card\n\n" + _INTRODUCTION,
-        _format_table("Model", _list_model(served, task_options, facts)),
-        _format_list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
-        _format_table("Training", _list_training(facts)),
+        format_table("Model", _list_model(served, task_options, facts)),
+        format_list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
+        format_table("Training", _list_training(facts)),
         _format_flags(facts.flags),
-        _format_scores(facts, served.options),
+        format_scores(facts, served.options.dtype),
         _format_signatures(signatures),
-        _format_table("Versions", _list_versions(facts)),
-        _format_list("Known limits", [*_list_limits(served, facts)]),
+        format_table("Versions", _list_versions(facts)),
+        format_list("Known limits", [*_list_limits(served, facts)]),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _list_limits(served, facts):
     yield from served.task.card_limitations(served.max_seq_length)
+    yield from facts.gaps()
     if served.is_calibrated:
         yield "It requires TensorFlow 2.17 or later: earlier versions lack its int8 operations."
     if served.task.config.is_decoder:
@@ -239,39 +128,18 @@ def _list_kept_labels(retrained_from):
 
 
 def _format_examples(each):
-    return f"{file_names(each['file'])}, {each['rows']:,} rows"
+    shares = ((name, words) for name, words in _SHARES.items() if name in each)
+    return ", ".join([f"{file_names(each['file'])}, {each['rows']:,} rows",
+                      *(f"{percent(each[name])} {words}" for name, words in shares)])  # fmt: skip
 
 
 def _format_flags(flags):
     """Returns the flags as given; paths are shown in full."""
     if not flags:
         return ""
-    return _format_section(
+    return format_section(
         "Training flags", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```"
     )
-
-
-def _describe_precision(facts, options):
-    """Describes the precision of the evaluation, and how it relates to the export's."""
-    if facts.scored_precision is None:
-        return "The precision of the evaluation was not recorded."
-    if facts.are_scores_in(options.dtype):
-        return f"The metrics were computed in {options.dtype}, the precision of this export."
-    own = "" if facts.export_scores else " Its own metrics were not measured."
-    return f"The metrics were computed in {facts.scored_precision}; this export is in {options.dtype}.{own}"
-
-
-def _format_scores(facts, options):
-    if not facts.scores:
-        return ""
-    own = {f"{name}, in {options.dtype} as exported": value for name, value in facts.export_scores.items()}
-    table = _format_table("Scores", (facts.scores | own).items())
-    of = ", ".join(_format_examples(each) for each in facts.scored_data.values())
-    notes = [f"Evaluated on {of}." if of else "The evaluated examples were not recorded."]
-    if facts.step != facts.scored_step:
-        notes.append(f"These are the metrics of step {facts.scored_step}, not of the exported weights.")
-    notes.append(_describe_precision(facts, options))
-    return f"{table}\n\n{' '.join(notes)}"
 
 
 def _format_signatures(signatures):
@@ -282,7 +150,7 @@ def _format_signatures(signatures):
         for side, infos in (("input", each.inputs), ("output", each.outputs))
         for alias, info in sorted(infos.items())
     ]
-    return _format_section("Signatures", _format_rows(("signature", "", "tensor", "type", "shape"), rows))
+    return format_section("Signatures", format_rows(("signature", "", "tensor", "type", "shape"), rows))
 
 
 def _format_shape(shape):
@@ -296,26 +164,3 @@ def _list_versions(facts):
     yield "exported by", ", ".join([f"bert_tf {bert_tf.__version__}", *packages])
     if facts.versions:
         yield "trained by", ", ".join(f"{name} {version}" for name, version in facts.versions.items())
-
-
-def _format_table(heading: str, pairs: Iterable[tuple[str, Any]]) -> str:
-    rows = [(name, value) for name, value in pairs if value not in (None, "")]
-    return _format_section(heading, _format_rows(("", ""), rows)) if rows else ""
-
-
-def _format_list(heading: str, items: Sequence[str]) -> str:
-    return _format_section(heading, "\n".join(f"- {_format_cell(item)}" for item in items)) if items else ""
-
-
-def _format_section(heading, text):
-    return f"## {heading}\n\n{text}"
-
-
-def _format_rows(header, rows):
-    lines = [header, ["---"] * len(header), *([_format_cell(each) for each in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _format_cell(value):
-    """Escapes a value so that it ends neither the cell nor the line."""
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.export import gpu
 from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Samples ===
@@ -26,6 +27,7 @@ _SENTENCES = (
     "Café № 5 serves naïve 😀 guests, 图书馆九点开门。",
 )
 _CHOICES = 3  # number of texts in a list input
+_REMEDY = "Export it with another `export_dtype`: float32, or bfloat16, whose range is as wide."
 
 
 def sample_texts(
@@ -201,9 +203,19 @@ def write_goldens(directory: str, requests: Requests, functions: Mapping[str, Ca
         requests: requests for every signature.
         functions: {signature: traced function} of the model in memory, so that the responses do not depend on its
             files.
+
+    Raises:
+        ValueError: a response is NaN or infinite.
     """
-    logs = (prediction_log(name, inputs, functions[name](*inputs.values())) for name, inputs in requests)
-    _write(directory, GOLDEN_REQUESTS, logs)
+
+    def answered():
+        for name, inputs in requests:
+            outputs = functions[name](*inputs.values())
+            numbers = (each for each in outputs.values() if each.dtype.is_floating)
+            check_finite_outputs([tf.cast(each, tf.float32).numpy() for each in numbers], _REMEDY)
+            yield prediction_log(name, inputs, outputs)
+
+    _write(directory, GOLDEN_REQUESTS, answered())
 
 
 def _write(directory, name, logs: Iterable):

@@ -5,8 +5,6 @@ import functools
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,21 +18,22 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
-from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.gpu import leave_out_of_xla
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
+from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
+from bert_tf.models.attention import SelfAttention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
-from bert_tf.utils.files import write_text
-from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
+from bert_tf.utils.files import temporary_path, write_text
+from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 # === Server files ===
@@ -166,7 +165,7 @@ prometheus_config {
 # === Saved model ===
 
 
-_ASIDE = "tmp-export-"
+_ASIDE = "export"  # in the name of what is unfinished, which is no number: servers look for numbers
 _OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function is not part of an export
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
@@ -195,36 +194,24 @@ def export(
     export_dir = os.path.abspath(os.fspath(export_dir))
     for_servers = served.options.export_for != "litert"
     served.options.check_folder(export_dir)
-    aside = None
+    logging.info("Exporting to %s", export_dir)
     try:
         os.makedirs(export_dir, exist_ok=True)
-        _warn_of_leftovers(export_dir)
-        # TensorFlow Serving treats only numeric names as versions, so it ignores this one.
-        aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
-        write = _write_version if for_servers else _write_for_litert
-        write(aside, served, task_options or {}, facts or RunFacts())
-        os.chmod(aside, 0o755)  # mkdtemp's directories are private to the owner, and a server runs as another user
-        files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
-        written = write_server_files(export_dir, files)
-        path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
-        _publish(aside, path, written)
+        with temporary_path(os.path.join(export_dir, _ASIDE)) as aside:
+            os.mkdir(aside)
+            write = _write_version if for_servers else _write_for_litert
+            write(aside, served, task_options or {}, facts or RunFacts())
+            os.chmod(aside, 0o755)  # whatever the umask is, as a server runs as another user
+            files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
+            written = write_server_files(export_dir, files)
+            path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
+            _publish(aside, path, written)
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
             f"Could not write the export to {export_dir}: {reason}. Nothing was kept."
         ) from error
-    finally:
-        if aside and os.path.isdir(aside):
-            shutil.rmtree(aside, ignore_errors=True)
     return path
-
-
-def _warn_of_leftovers(export_dir):
-    logging.info("Exporting to %s", export_dir)
-    for name in sorted(os.listdir(export_dir)):
-        if name.startswith(_ASIDE):
-            logging.warning("%s belongs to another export that is running or was stopped. If stopped, delete it.",
-                            os.path.join(export_dir, name))  # fmt: skip
 
 
 def _write_version(directory, served, task_options, facts):
@@ -232,7 +219,7 @@ def _write_version(directory, served, task_options, facts):
         functions = served.signatures()
         # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(served, directory, signatures=functions, options=without)
+        tf.saved_model.save(served, directory, {**functions, TOKEN_COUNTS: served.token_counts()}, without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
@@ -283,6 +270,8 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
+        counts = graph.signature_def.pop(TOKEN_COUNTS)
+        graph.collection_def[TOKEN_COUNTS].bytes_list.value.append(counts.SerializeToString(deterministic=True))
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":
@@ -335,6 +324,10 @@ def load_trained_model(
     if options.export_for == "gpu" and hasattr(task, "every_window"):
         task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
     model, report = build_with_weights(task, open_checkpoint(directory), options.variable_dtype)
+    if options.export_for == "litert" and options.dtype == "float16":  # with which GPUs of phones compute in float16
+        for layer in model._flatten_layers():
+            if isinstance(layer, SelfAttention):
+                layer.scales_first = True
     inputs = trained.text_inputs, trained.max_seq_length
     return TrainedModel(report.path, task, model, description.tokenizer, *inputs)
 
@@ -377,6 +370,8 @@ def export_trained(
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)
+    for gap in facts.gaps():
+        logging.warning("%s", gap)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
         forward = forward or functools.partial(fast_model(model, options, ranges), training=False)

@@ -11,6 +11,7 @@ from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.models.embeddings import ensure_length
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.names import EXPLANATIONS
 
 # === Text cut ===
@@ -193,14 +194,10 @@ class ServingModule(tf.Module):
     def signatures(self, only: str | None = None) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first; `only` one of them if it has a name."""
 
-        def texts_spec(name, rank=1):
-            return tf.TensorSpec([None] * rank, tf.string, name=name)
-
-        several = self.task.list_inputs
-        texts = [texts_spec(name, 1 + (name in several)) for name in self.text_inputs]
-        named = {"serving_default": (self._from_text, texts), "ids": (self.answer_ids, self.ids_specs)}
+        named = {"serving_default": (self._from_text, self._text_specs), "ids": (self.answer_ids, self.ids_specs)}
         if self.task.example_method:
-            named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
+            examples = [tf.TensorSpec([None], tf.string, name="inputs")]
+            named[self.task.example_method] = (self._from_examples, examples)
         named |= self.explanation_signatures()
         # Without autograph, and without jit_compile: TensorFlow Serving rejects functions marked for XLA.
         return {
@@ -209,11 +206,40 @@ class ServingModule(tf.Module):
             if only in (None, name)
         }
 
-    def _read(self, texts):
-        """Returns the model's outputs for the texts, and the additional inputs of `answer`."""
+    @property
+    def _text_specs(self):
+        ranks = {name: 1 + (name in self.task.list_inputs) for name in self.text_inputs}
+        return [tf.TensorSpec([None] * rank, tf.string, name=name) for name, rank in ranks.items()]
+
+    def counting_function(self) -> tf.types.experimental.ConcreteFunction:
+        """Returns the traced function from texts to the predictions and the counts of `TokenCounter`, int64 [4]."""
+
+        def answer(*texts):
+            counter = TokenCounter(self.tokenizer)
+            features, origin = self._features(texts, counter)
+            return self.task.answer(self.forward(features), origin), counter.counts()
+
+        return tf.function(answer, input_signature=self._text_specs, autograph=False).get_concrete_function()
+
+    def token_counts(self) -> tf.types.experimental.ConcreteFunction:
+        """Returns the traced function from texts to {"counts": those of `TokenCounter`}, without the model."""
+
+        def count(*texts):
+            counter = TokenCounter(self.tokenizer)
+            self._features(texts, counter)
+            return {"counts": counter.counts()}
+
+        return tf.function(count, input_signature=self._text_specs, autograph=False).get_concrete_function()
+
+    def _features(self, texts, tokenizer):
+        """Returns the model's inputs for the texts, and the additional inputs of `answer`."""
         if not self.task.reads_whole_texts:
             texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
-        features, origin = self.task.read(self.tokenizer, texts, self.max_seq_length)
+        return self.task.read(tokenizer, texts, self.max_seq_length)
+
+    def _read(self, texts):
+        """Returns the model's outputs for the texts, and the additional inputs of `answer`."""
+        features, origin = self._features(texts, self.tokenizer)
         return self.forward(features), origin
 
     def _from_text(self, *texts):

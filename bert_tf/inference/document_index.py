@@ -33,8 +33,9 @@ from bert_tf.inference.index_segments import (
     write_segment,
 )
 from bert_tf.inference.sentence_encoder import EncodeOptions, identity_of
+from bert_tf.inference.vector_types import as_vectors
 from bert_tf.utils.array_files import save_array
-from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
+from bert_tf.utils.files import check_free, is_temporary, path_text, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.text_lists import text_list
@@ -94,7 +95,7 @@ class DocumentIndex:
     """
 
     def __init__(self, directory: str | os.PathLike) -> None:
-        self.directory, self._described = os.fspath(directory), {}
+        self.directory, self._described = path_text(directory, "directory"), {}
         self._open()
 
     def _open(self):
@@ -107,6 +108,8 @@ class DocumentIndex:
                 self._options, self._vector_dtype = EncodeOptions(**described["options"]), described["vector_dtype"]
                 self._model, self._identity = described["model"], described["identity"]
                 self._segments = list(map(self._segment, described["segments"]))
+                if len(widths := {each.width for each in self._segments}) > 1:
+                    raise ValueError(f"embeddings of {' and '.join(map(str, sorted(widths)))} dimensions")
                 self._described = described
                 return
             except (KeyError, OSError, ValueError, TypeError, IndexError) as error:
@@ -135,7 +138,7 @@ class DocumentIndex:
         name, deleted = entry["name"], entry["deleted"]
         if not all(map(_OURS.fullmatch, filter(None, (name, deleted)))):
             raise ValueError(f"a segment {entry}")
-        return Segment(os.path.join(self.directory, name), deleted)
+        return Segment(os.path.join(self.directory, name), deleted, self._vector_dtype)
 
     def __len__(self) -> int:
         return sum(each.num_live for each in self._segments)
@@ -188,7 +191,7 @@ class DocumentIndex:
         """
         ids, texts = text_list(ids, "ids"), text_list(texts)
         payload = [{}] * len(ids) if payload is None else list(payload)
-        vectors = np.asarray(vectors, np.float32)
+        vectors = as_vectors(vectors)
         self._check_shapes(ids, texts, payload, vectors)
         if ids:
             with self._change(adds=True):
@@ -257,7 +260,7 @@ class DocumentIndex:
     def _add_segment(self, write):
         name = f"segment-{self._described['version'] + 1:06d}"
         write(os.path.join(self.directory, name))
-        new = Segment(os.path.join(self.directory, name))
+        new = self._segment({"name": name, "deleted": None})
         entries = self._described["segments"]
         if entries:
             entries, _ = self._mark_deleted(new.id_blocks)

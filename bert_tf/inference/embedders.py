@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from bert_tf.data.columns import NAME, join_texts
+from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.index_segments import EMBEDDINGS, document_columns
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors
@@ -55,7 +56,11 @@ class Embedder:
 
     def __call__(self) -> Callable:
         encoder = self.encoder()
-        return lambda rows: {EMBEDDINGS: quantize_vectors(encoder(_joined_columns(rows)), self.vector_dtype)}
+
+        def answer(rows):
+            return {EMBEDDINGS: quantize_vectors(encoder(_joined_columns(rows)), self.vector_dtype)}
+
+        return CountedAnswers(answer, encoder.token_counts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Indexer(Embedder):
             payload = [{name: values[row] for name, values in rows.kept.items()} for row in range(len(texts))]
             return document_columns(encoder(texts), list(map(NAME.read, rows.ids)), texts, payload, self.vector_dtype)
 
-        return answer
+        return CountedAnswers(answer, encoder.token_counts)
 
 
 def _joined_columns(rows):

@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.checkpoints.feature_extractor import Extractor, TokenFeatures
 from bert_tf.checkpoints.loading import load
 from bert_tf.data.features import Ragged, concatenate_features
+from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.sentence_encoder import hash_model
 
 TOKEN, WORD = UNITS = ("token", "word")
@@ -85,7 +86,7 @@ class FeatureMaker:
                 found = [average_words(text, each) for text, each in zip(texts, found, strict=True)]
             return self._lines(rows.ids, found) if self.json_lines else _make_columns(found)
 
-        return answer
+        return CountedAnswers(answer, extractor.token_counts)
 
     def _lines(self, ids, found):
         names = [self.layers] if isinstance(self.layers, str) else list(self.layers)

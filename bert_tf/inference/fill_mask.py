@@ -1,6 +1,7 @@
 """Fill-mask: predicts the masked tokens of texts with a pretrained model; `cli/fill_mask.py` is the command."""
 
 import functools
+import os
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -10,17 +11,19 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.card import read_run
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
+from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils import names
 from bert_tf.utils.files import decode_argument, read_text
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Masked lm ===
 # Opening a pretrained model with its masked-LM head.
@@ -106,6 +109,7 @@ class Filler:
         self.max_seq_length = longest_sequence(description, max_seq_length)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
+        self.token_counts = TokenCountLog(os.fspath(path), self.max_seq_length)
         self.task = FillMaskTask(description.config, self.tokenizer.written_tokens, top_k)
         self.model, report = build_with_weights(self.task, checkpoint, dtype)
         logging.info("%s", report)
@@ -125,9 +129,11 @@ class Filler:
             ValueError: a [MASK] is beyond max_seq_length.
         """
         texts = text_list(texts)
-        ids = self.reader.tokenize(texts)
-        masks = self._count(ids)
-        sequences = self.reader.pack(ids, max_seq_length=self.max_seq_length)
+        counter = TokenCounter(self.reader)
+        ids = counter.tokenize(texts)
+        masks, sequences = self._count(ids), counter.pack(ids, max_seq_length=self.max_seq_length)
+        texts_and_cut = counter.counts().numpy()[:2]
+        self.token_counts.add((*texts_and_cut, 0, 0))  # unknown tokens are warned of below, from the first one on
         self._check(texts, masks, sequences["input_ids"])
         for start in range(0, len(texts), _BATCH):
             features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})

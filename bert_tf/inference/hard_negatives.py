@@ -68,6 +68,8 @@ def read_positives(
 ) -> dict[str, list[str]]:
     """Reads queries with the texts that match them, in the order of the file: {query: its different positives}.
 
+    Queries that differ only in white space are one query, and so are positives.
+
     Args:
         path: a table of pairs, or queries with lists as for `run_reranker`.
         text_columns: the two columns of a table. None: lists, or the columns "text_a" and "text_b".
@@ -85,12 +87,11 @@ def read_positives(
             raise ValueError(f"`text_column` must name two columns here. Received {len(columns)}: {','.join(columns)}.")
         examples = read_table(path, header=header, text_columns=columns, dialect=dialect)
         pairs = examples.text_a, examples.text_b
-    found = {}
-    for number, pair in enumerate(zip(*pairs, strict=True)):
+    pairs = list(zip(*pairs, strict=True))
+    for number, pair in enumerate(pairs):
         if not all(map(str.strip, pair)):
             raise ValueError(f"{examples.where(number)}: a query and its positive must have text. Remove this line.")
-        found.setdefault(pair[0], {})[pair[1]] = None
-    return {query: list(positives) for query, positives in found.items()}
+    return _group(pairs)
 
 
 def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex) -> dict[str, list[str]]:
@@ -105,13 +106,15 @@ def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex
     judged = read_judged_queries(queries_file, qrels_file, index, "They are left out.")
     relevant = {name for gains in judged.relevances for name, gain in gains.items() if gain > 0}
     texts = index.texts_by_id(list(relevant))
-    positives = {}
-    for query, gains in zip(judged.texts, judged.relevances, strict=True):
-        own = [texts[name] for name, gain in gains.items() if gain > 0 and texts.get(name, "").strip()]
-        positives.setdefault(query, {}).update(dict.fromkeys(own))
-    logging.info("%d of %d queries have a relevant document in the index.", sum(map(bool, positives.values())),
-                 len(positives))  # fmt: skip
-    return {query: list(own) for query, own in positives.items() if own}
+    pairs = [
+        (query, texts[name])
+        for query, gains in zip(judged.texts, judged.relevances, strict=True)
+        for name, gain in gains.items()
+        if gain > 0 and texts.get(name, "").strip()
+    ]
+    positives, count = _group(pairs), len(set(map(_spaced, judged.texts)))
+    logging.info("%d of %d queries have a relevant document in the index.", len(positives), count)
+    return positives
 
 
 def mine_negatives(
@@ -127,7 +130,7 @@ def mine_negatives(
     Args:
         index: the texts to choose from.
         positives: {query: texts that match it}, which are never its negatives, nor is the query itself, whatever their
-            white space.
+            white space. Queries that differ only in white space are one query.
         options: a `MiningOptions`.
         prompt, prompt_name: of queries, as in `SearchIndex.encoder`.
         reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
@@ -137,6 +140,7 @@ def mine_negatives(
     """
     if not len(index):
         raise ValueError(f"`index_dir` must have documents. {index.directory} is empty; add the texts to choose from.")
+    positives = _group((query, text) for query, texts in positives.items() for text in texts)
     encode, done = index.encoder(prompt, prompt_name), 0
     for part, top_k in _chunks(positives, options.range_max):
         vectors, counts = encode(part), [len(positives[query]) for query in part]
@@ -159,22 +163,42 @@ def mine_negatives(
         logging.info("Searched %d of %d queries.", done, len(positives))
 
 
-def log_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]]):
-    """Logs how many of the positives are texts in the index, because only these are recognized; warns if few."""
+def check_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]]):
+    """Logs how many of the positives are texts in the index, because only these are recognized; warns if few.
+
+    Raises:
+        ValueError: none of them is, so any of them could become a negative in the form that the index has.
+    """
     lacking = {_spaced(text): text for texts in positives.values() for text in texts}
     count = len(lacking)
     for text in index.texts():
         lacking.pop(_spaced(text), None)
         if not lacking:
             break
+    example = f"{next(iter(lacking.values()), ''):.60}"
+    if len(lacking) == count:
+        raise ValueError(
+            f"At least one of the {count} positives must be a text in {index.directory}, such as {example!r}. If they "
+            "are there in a different form (with a title, for example), they would be mined as negatives: pass "
+            "`queries_file` and `qrels_file`, which exclude them by id. If they are missing, add them to the index."
+        )
     log = logging.warning if len(lacking) > count / 2 else logging.info
     log("Found %d of the %d positives in %s.", count - len(lacking), count, index.directory)
     if lacking:
         log(
             "If the others, such as %r, are in the index in a different form (with a title, for example), they may be "
             "mined as negatives. To exclude them by id, pass `queries_file` and `qrels_file`.",
-            f"{next(iter(lacking.values())):.60}",
+            example,
         )
+
+
+def _group(pairs):
+    """Returns {query: its positives} of pairs; of texts that differ only in white space, the first is kept."""
+    names, found = {}, {}
+    for query, text in pairs:
+        query = names.setdefault(_spaced(query), query)
+        found.setdefault(query, {}).setdefault(_spaced(text), text)
+    return {query: list(texts.values()) for query, texts in found.items()}
 
 
 def _spaced(text):

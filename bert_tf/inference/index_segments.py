@@ -23,13 +23,14 @@ import numpy as np
 from bert_tf.data.features import Ragged, ranges
 from bert_tf.evaluation.metrics import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
-from bert_tf.utils.array_files import open_array, save_array
+from bert_tf.utils.array_files import map_array, open_array, save_array
 from bert_tf.utils.files import atomic_open, brief
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.names import number_of
 
 EMBEDDINGS = "embeddings"
 _COLUMNS = ("ids", "text", "payload")
+_STORED = {"float32": "float32", "int8": "int8", "binary": "uint8"}  # type of the vectors -> that of the array
 _BLOCK = 2**14  # rows copied or hashed at a time
 
 
@@ -39,6 +40,7 @@ class Segment:
     Args:
         folder: its directory.
         deleted: name of the file of deleted rows; None: none are deleted.
+        vector_dtype: the index's type of vectors, as in `quantize_vectors`.
 
     Attributes:
         vectors: float32 [n, D], each of length 1, or what `quantize_vectors` makes of them.
@@ -49,17 +51,17 @@ class Segment:
         ValueError: a file is damaged.
     """
 
-    def __init__(self, folder: str, deleted: str | None = None):
+    def __init__(self, folder: str, deleted: str | None = None, vector_dtype: str = "float32"):
         self.folder = folder
-        self.vectors = _load(folder, EMBEDDINGS)
-        self._columns = {name: Ragged(_load(folder, name), _load(folder, f"{name}_splits")) for name in _COLUMNS}
-        self._hashes, self._rows = _load(folder, "id_hashes"), _load(folder, "id_rows")
-        self.deleted = None if deleted is None else _load(folder, deleted.removesuffix(".npy"))
+        self.vectors = map_array(folder, EMBEDDINGS, _STORED[vector_dtype], axes=2)
+        self._columns = {name: _load_column(folder, name) for name in _COLUMNS}
+        self._hashes, self._rows = map_array(folder, "id_hashes", "uint64"), map_array(folder, "id_rows", "int64")
+        self.deleted = None if deleted is None else map_array(folder, deleted.removesuffix(".npy"), "bool")
         count = len(self.vectors)
         lengths = [len(each.splits) - 1 for each in self._columns.values()] + [len(self._hashes), len(self._rows)]
         lengths += [] if self.deleted is None else [len(self.deleted)]
-        ends = all(each.splits[-1] == len(each.flat) for each in self._columns.values())
-        if self.vectors.ndim != 2 or set(lengths) != {count} or not ends:
+        ends = all(len(each.splits) and each.splits[-1] == len(each.flat) for each in self._columns.values())
+        if set(lengths) != {count} or not ends:
             raise ValueError(f"files of {count} vectors and {lengths} rows")
 
     def __len__(self) -> int:
@@ -85,13 +87,23 @@ class Segment:
         return np.ones(len(rows), bool) if self.deleted is None else ~self.deleted[rows]
 
     def value(self, column: str, row: int) -> str:
-        """Returns the id, text or payload of a row."""
+        """Returns the id, text or payload of a row; raises ValueError if it is damaged."""
         flat, splits = self._columns[column]
-        return bytes(flat[splits[row] : splits[row + 1]]).decode("utf-8")
+        try:
+            return bytes(flat[splits[row] : splits[row + 1]]).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.damage(f"{column} of row {row}: {error}") from error
+
+    def damage(self, what: str) -> ValueError:
+        """Returns the error for damaged content, which is found only when it is read."""
+        return ValueError(f"{self.folder} is damaged: {what}. Create the index again with `bert-tf embed`.")
 
     def take(self, column: str, rows: np.ndarray) -> Ragged:
-        """Returns the values of some rows, as bytes."""
+        """Returns the values of some rows (ascending), as bytes; raises ValueError if they are damaged."""
         flat, splits = self._columns[column]
+        between = splits[rows[0] : rows[-1] + 2] if len(rows) else splits[:1]
+        if between[0] < 0 or between[-1] > len(flat) or (between[1:] < between[:-1]).any():
+            raise self.damage(f"{column} whose bytes are not there")
         starts = splits[rows]
         lengths = splits[rows + 1] - starts
         return Ragged.of_lengths(flat[ranges(starts, lengths)], lengths)
@@ -110,14 +122,16 @@ class Segment:
         place = int(np.searchsorted(self._hashes, hashed))
         while place < len(self) and self._hashes[place] == hashed:  # several ids may have one hash
             row = int(self._rows[place])
+            if not 0 <= row < len(self):
+                raise self.damage(f"an id in row {row} of {len(self)}")
             if self.value("ids", row) == name:
                 return row if self.deleted is None or not self.deleted[row] else -1
             place += 1
         return -1
 
 
-def _load(folder, name):
-    return np.load(os.path.join(folder, f"{name}.npy"), mmap_mode="r")
+def _load_column(folder, name):
+    return Ragged(map_array(folder, name, "uint8"), map_array(folder, f"{name}_splits", "int64"))
 
 
 def _hash(name: bytes) -> int:
@@ -133,7 +147,7 @@ def document_columns(
     """Returns the columns of a segment: vectors of length 1, then quantized, and UTF-8 without lone surrogates.
 
     Args:
-        vectors: float32 [n, D].
+        vectors: float32 or float64 [n, D].
         ids, texts, payload: one per document.
         dtype: type of the stored vectors; it and further errors as in `quantize_vectors`.
 
@@ -150,7 +164,7 @@ def document_columns(
             "them in float32."
         )
     as_json = [json_text(each, ensure_ascii=False, default=str) if each else "" for each in payload]
-    columns = {EMBEDDINGS: quantize_vectors(unit(vectors), dtype)}
+    columns = {EMBEDDINGS: quantize_vectors(unit(vectors).astype(np.float32), dtype)}
     for name, values in zip(_COLUMNS, (ids, texts, as_json), strict=True):
         encoded = [value.encode("utf-8", "ignore") for value in values]
         columns[name] = Ragged.of_lengths(np.frombuffer(b"".join(encoded), np.uint8), list(map(len, encoded)))
@@ -247,7 +261,7 @@ def export_segments(path: str, segments: Sequence[Segment]):
 
 def _write_hashes(folder):
     """Writes where each id is: 16 bytes per document, in memory too."""
-    flat, splits = _load(folder, "ids"), _load(folder, "ids_splits")
+    flat, splits = _load_column(folder, "ids")
     count = len(splits) - 1
     hashes = np.empty(count, np.uint64)
     for start in range(0, count, _BLOCK):

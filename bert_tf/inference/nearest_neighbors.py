@@ -13,8 +13,9 @@ import numpy as np
 from absl import logging
 
 from bert_tf.evaluation.metrics import unit
+from bert_tf.inference.graph_file import check_graph_file
 from bert_tf.inference.index_segments import Segment
-from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
+from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
 from bert_tf.utils.files import temporary_path
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
@@ -47,10 +48,13 @@ def find_nearest(
         Cosines float32 [q, k], the highest first, and the documents' rows over all segments, int64 [q, k], where k is
         `top_k` or the number of documents, if there are fewer. For equal cosines, the first row comes first.
     """
-    queries, first = unit(np.asarray(queries, np.float32)), 0
+    queries, first = unit(as_vectors(queries)).astype(np.float32), 0
     best = np.zeros([len(queries), 0], np.float32), np.zeros([len(queries), 0], np.int64)
     for segment in segments:
         for scores, rows in _compare(segment, queries, top_k, get_graph):
+            with np.errstate(over="ignore", invalid="ignore"):
+                if not np.isfinite(scores.sum()):  # NaN is neither higher nor lower than others
+                    raise segment.damage("embeddings with NaN or infinite values")
             pairs = zip(best, (scores, first + rows), strict=True)
             scores, rows = (np.concatenate(pair, 1) for pair in pairs)
             order = _order(scores, top_k)
@@ -71,7 +75,9 @@ def _compare(segment, queries, top_k, get_graph):
         live = segment.live_rows(start, start + size)
         block = np.asarray(segment.vectors[start : start + size])
         block = unit_vectors(block if len(live) == len(block) else block[live - start])
-        yield queries @ block.T, np.broadcast_to(live, [len(queries), len(live)])
+        with np.errstate(over="ignore", invalid="ignore"):  # of damaged ones, which are refused
+            scores = queries @ block.T
+        yield scores, np.broadcast_to(live, [len(queries), len(live)])
 
 
 def _order(scores, k):
@@ -109,18 +115,16 @@ class SegmentGraph:
 
     def __init__(self, segment: Segment):
         check_usearch()
-        from usearch.index import Index
-
-        path = os.path.join(segment.folder, GRAPH_FILE)
+        path, self._graph = os.path.join(segment.folder, GRAPH_FILE), _empty_graph(segment)
         if not os.path.exists(path):
             _write_graph(segment, path)
         try:
-            found = Index.restore(path, view=True)
-        except RuntimeError as error:  # of a damaged file
-            raise ValueError(f"{path} cannot be read: {error}. Remove the file, to create it again.") from error
-        if found is None or (len(found), found.ndim) != (len(segment), segment.width):
-            raise ValueError(f"{path} is not the graph of its segment. Remove the file, to create it again.")
-        self._graph = found
+            check_graph_file(path, len(segment), self._graph)
+            self._graph.view(path)
+        except (ValueError, RuntimeError) as error:  # USearch's own is a RuntimeError
+            raise ValueError(
+                f"{path} is damaged or not the graph of its segment: {error}. Remove the file, to create it again."
+            ) from error
 
     def nearest(
         self, segment: Segment, queries: np.ndarray, top_k: int
@@ -167,15 +171,19 @@ def _best(segment, query, rows, count):
     return scores[order], rows[order]
 
 
-def _write_graph(segment, path):
+def _empty_graph(segment):
     from usearch.index import Index
 
     metric, dtype, _ = _KINDS[segment.vectors.dtype.name]
+    return Index(ndim=segment.width, metric=metric, dtype=dtype)
+
+
+def _write_graph(segment, path):
     logging.info(
         "Creating the graph of %s in %s, once; it takes memory for all vectors.",
         *(number_of(len(segment), "vector"), segment.folder),
     )
-    graph = Index(ndim=segment.width, metric=metric, dtype=dtype)
+    graph = _empty_graph(segment)
     with Countdown("Creating", "vectors", len(segment)) as progress:
         for start in range(0, len(segment), _GRAPH_BLOCK):
             block = np.asarray(segment.vectors[start : start + _GRAPH_BLOCK])

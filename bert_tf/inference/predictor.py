@@ -1,23 +1,23 @@
 """Predictions for texts in Python, with an exported or a trained model."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-import tensorflow as tf
-
 from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
-from bert_tf.inference.text_model import TextInput, TextModel, Texts
-from bert_tf.models.config_files import CONFIG_FILES, check_not_gliner, task_in
+from bert_tf.inference.text_model import Texts
+from bert_tf.inference.trained_text_model import load_trained_text_model
 from bert_tf.serving.client.client_core import chunks, to_inputs
-from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known, order_of
+from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.client.results import split_answer
-from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions, find_versions
+from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
+from bert_tf.utils.files import path_text
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_lists import present_list, text_list
 
+_REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
 _BATCHES = 32  # of a file, which are read and sorted by length together
 
 
@@ -40,18 +40,20 @@ class Predictor:
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
+        token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`, which warns if they are many.
 
     Raises:
         ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
     """
 
     def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT) -> None:
-        path = os.fspath(path)
+        path = path_text(path)
         exported = is_export(path)
         if not exported and signature != DEFAULT:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
-        self._model = find_model(path, signature).load() if exported else _load_trained(path, pairs)
+        self._model = find_model(path, signature).load() if exported else load_trained_text_model(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
+        self.token_counts = self._model.token_counts
         if pairs and self.inputs != PAIR:
             raise ValueError(
                 f"`pairs` is only for Hugging Face text classifiers. {path} takes {', '.join(self.inputs)}; remove it."
@@ -78,7 +80,8 @@ class Predictor:
             `Client.ask`, such as {"label": str, "probabilities": {label: float}} for a classifier.
 
         Raises:
-            ValueError: an example does not match the model's inputs, or a text is missing.
+            ValueError: an example does not match the model's inputs, or a text is missing; or the model's outputs are
+                NaN or infinite.
         """
         _check_batch_size(batch_size)
         if not isinstance(texts, Iterable):
@@ -138,7 +141,9 @@ class Predictor:
     def _predict(self, columns, ids, batch_size):
         answers = [None] * len(ids)
         for chosen in self._model.batches(columns, batch_size):
-            found = split_answer(self._model.run(columns, chosen, ids), len(chosen))
+            outputs = self._model.run(columns, chosen, ids)
+            check_finite_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
+            found = split_answer(outputs, len(chosen))
             for row, answer in zip(chosen, found, strict=True):
                 answers[row] = answer
         return answers
@@ -170,7 +175,8 @@ def load_predictor(
     Raises:
         ValueError: there is no such model, or it has other inputs.
     """
-    predictor, path = Predictor(path), os.fspath(path)
+    path = path_text(path, parameter)
+    predictor = Predictor(path)
     if predictor.inputs != inputs:
         raise ValueError(
             f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {path} has "
@@ -202,45 +208,3 @@ def is_export(path: str) -> bool:
     """Returns whether a directory is one of a SavedModel, or of its numbered versions."""
     folders = [path, *find_versions(path).values()] if os.path.isdir(path) else []
     return any(os.path.isfile(os.path.join(folder, SAVED_MODEL)) for folder in folders)
-
-
-def _load_trained(path, pairs):
-    """Loads a trained model, or a masked LM, and traces the function that an export would contain."""
-    # Imported here, because an export needs none of it.
-    from bert_tf.checkpoints.loading import load_description
-    from bert_tf.export.saved_model import load_trained_model
-    from bert_tf.tasks.registry import stated_task
-
-    check_not_gliner(path)
-    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
-        raise ValueError(
-            f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
-            f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
-        )
-    trained = stated_task(path, load_description([path]))
-    if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
-        trained = dataclasses.replace(trained, text_inputs=PAIR)
-    served = load_trained_model(path, trained).served() if trained else _fill_mask_model(path)
-    function = served.signatures(only=DEFAULT)[DEFAULT]
-
-    def compute(texts):
-        outputs = function(*(tf.constant(texts[name]) for name in served.text_inputs))
-        return {name: value.numpy() for name, value in outputs.items()}
-
-    names, several = order_of(served.text_inputs), served.task.list_inputs
-    return TextModel(path, tuple(TextInput(name, name in several) for name in names), compute)
-
-
-def _fill_mask_model(path):
-    """Returns the served masked LM; raises ValueError if the model has no head for that either."""
-    from bert_tf.checkpoints.readers import open_checkpoint
-    from bert_tf.inference.fill_mask import MASKED_LM_HEAD, Filler
-
-    if MASKED_LM_HEAD not in open_checkpoint(path).names:
-        raise ValueError(
-            f"{path} does not state what it predicts: it has no task.json, as the fine-tuning commands write, no "
-            "masked-LM head, and its configuration names no Transformers class of a supported task. If it is a plain "
-            "encoder, fine-tune it, for example with `bert-tf run_classifier`, or compute embeddings with "
-            "`bert_tf.SentenceEncoder`."
-        )
-    return Filler(path).served()

@@ -15,8 +15,8 @@ from bert_tf.inference.document_index import DocumentIndex, make_index
 from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
-from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
-from bert_tf.utils.files import brief
+from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
+from bert_tf.utils.files import brief, path_text
 from bert_tf.utils.text_lists import text_list
 
 
@@ -62,7 +62,7 @@ class SearchIndex(DocumentIndex):
     def __init__(
         self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
     ) -> None:
-        self._path, self._approximate, self._graphs = model and os.fspath(model), approximate, {}
+        self._path, self._approximate, self._graphs = model and path_text(model, "model"), approximate, {}
         if approximate:
             check_usearch()
         super().__init__(directory)
@@ -83,7 +83,8 @@ class SearchIndex(DocumentIndex):
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
         """
-        make_index(os.fspath(directory), Indexer(os.fspath(model), EncodeOptions(**options), vector_dtype))
+        indexer = Indexer(path_text(model, "model"), EncodeOptions(**options), vector_dtype)
+        make_index(path_text(directory, "directory"), indexer)
         return cls(directory, model)
 
     def _open(self):
@@ -164,7 +165,7 @@ class SearchIndex(DocumentIndex):
             raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
         queries = queries if is_vectors else text_list(queries)
-        vectors = np.asarray(queries if is_vectors else self._query_encoder(queries), np.float32)
+        vectors = as_vectors(queries if is_vectors else self._query_encoder(queries))
         if self._segments and vectors.shape[1:] != ((width := self._segments[0].width),):
             raise ValueError(f"`queries` must be vectors of shape [q, {width}]. Received: {list(vectors.shape)}.")
         if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
@@ -184,7 +185,10 @@ class SearchIndex(DocumentIndex):
             if row < len(segment):
                 name, text, payload = (segment.value(column, row) for column in ("ids", "text", "payload"))
                 score = float(str(score))  # a float32 in its own decimals: 0.1, not 0.10000000149
-                return Hit(name, score, text, json.loads(payload or "{}"))
+                try:
+                    return Hit(name, score, text, json.loads(payload or "{}"))
+                except (ValueError, RecursionError) as error:
+                    raise segment.damage(f"payload of row {row}: {error}") from error
             row -= len(segment)
         raise AssertionError(row)
 

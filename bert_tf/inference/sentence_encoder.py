@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from absl import logging
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.readers import OPENERS, check_finite, hash_weights
+from bert_tf.checkpoints.readers import hash_weights
+from bert_tf.checkpoints.weight_files import OPENERS, check_finite
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
@@ -25,10 +26,13 @@ from bert_tf.models.sentence_transformers_files import (
     warn_of_similarity,
 )
 from bert_tf.tasks.registry import read_task
+from bert_tf.utils.files import path_text
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
+_WEIGHT, _BIAS, _RESIDUAL = "linear.weight", "linear.bias", "residual.weight"  # of a Dense module
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +81,14 @@ class SentenceEncoder:
     Attributes:
         recipe: how embeddings are computed, a `PoolingConfig`.
         prompt: the prompt put before every text.
+        token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.
 
     Raises:
         ValueError: the directory has an unsupported module, or an option is not available, such as `dim` dimensions.
     """
 
     def __init__(self, path: str | os.PathLike, **options: Any) -> None:
-        options, path = EncodeOptions(**options), os.fspath(path)
+        options, path = EncodeOptions(**options), path_text(path)
         self.recipe = recipe_of(path, options)
         self.prompt = prompt_of(self.recipe, options)
         bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)
@@ -100,7 +105,7 @@ class SentenceEncoder:
             self.recipe.normalize,
             longest,
             unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
-            finish=_make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
+            finish=make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
         )
         if options.dim is not None:
             pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)
@@ -114,6 +119,10 @@ class SentenceEncoder:
             ValueError: the input is not texts; see `text_lists.text_list`.
         """
         return self._extractor(self._prepared(texts))
+
+    @property
+    def token_counts(self) -> TokenCountLog:
+        return self._extractor.token_counts
 
     @property
     def width(self) -> int:
@@ -239,8 +248,14 @@ def _check_dim(directory, dim, width):
         )
 
 
-def _make_finish(directory, steps: Sequence[Dense | None], dim: int | None):
-    """Returns the in-graph function that is applied to pooled vectors, or None."""
+def make_finish(
+    directory: str, steps: Sequence[Dense | None], dim: int | None
+) -> Callable[[tf.Tensor], tf.Tensor] | None:
+    """Returns the in-graph function that is applied to pooled vectors, or None; arguments as in `PoolingConfig`.
+
+    Raises:
+        ValueError: the weights of a step are missing or damaged, or its activation is not supported.
+    """
     functions = [_load_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
                  for step in steps]  # fmt: skip
     if dim is not None:
@@ -259,15 +274,18 @@ def _load_dense(directory, dense):
         )
     form, path = locate(folder)
     file = OPENERS[form](path)
-    names = ("linear.weight", "linear.bias") if dense.bias else ("linear.weight",)
-    if set(file.shapes) != set(names) or file.shapes["linear.weight"][0] != dense.width:
+    shape = file.shapes.get(_WEIGHT, ())
+    shapes = {_WEIGHT: (dense.width, *shape[1:2])} | ({_BIAS: (dense.width,)} if dense.bias else {})
+    shapes |= {_RESIDUAL: shapes[_WEIGHT]} if dense.residual and shape[1:2] != (dense.width,) else {}
+    if file.shapes != shapes or len(shape) != 2:
         raise ValueError(
-            f"{path} must hold {' and '.join(names)} of a map to {dense.width} dimensions; its arrays are "
+            f"{path} must hold {' and '.join(shapes)} of a map to {dense.width} dimensions; its arrays are "
             f"{str(file.shapes):.300}. Copy it again."
         )
-    weight, *bias = (file.read(name).astype(np.float32) for name in names)
-    for name, array in zip(names, (weight, *bias), strict=True):
+    arrays = {name: file.read(name).astype(np.float32) for name in shapes}
+    for name, array in arrays.items():
         check_finite(array, name, path)
+    weight, bias, activation = arrays[_WEIGHT], arrays.get(_BIAS), _ACTIVATIONS[dense.activation]
 
     def call(vectors):
         if vectors.shape[-1] != weight.shape[1]:
@@ -276,6 +294,9 @@ def _load_dense(directory, dense):
                 f"{vectors.shape[-1]}. Remove them."
             )
         mapped = tf.matmul(vectors, weight, transpose_b=True)
-        return _ACTIVATIONS[dense.activation](mapped + bias[0] if bias else mapped)
+        mapped = activation(mapped if bias is None else mapped + bias)
+        if dense.residual:
+            mapped += tf.matmul(vectors, arrays[_RESIDUAL], transpose_b=True) if _RESIDUAL in arrays else vectors
+        return mapped
 
     return call

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.serving.limits import ServingError
 from bert_tf.utils.names import number_of
+from bert_tf.utils.token_counts import TokenCountLog
 
 Texts = Sequence[str] | Sequence[Sequence[str]]  # one per example; a list for an input that takes several
 
@@ -43,12 +44,14 @@ class TextModel:
         inputs: in the order of `bert-tf ask`; alphabetical if that is unknown.
         compute: {input: bytes [n, ...]} -> {output: array [n, ...]}; raises ServingError or TensorFlow's OpError.
         fixed_outputs: the outputs whose rows have the same shape in every batch.
+        token_counts: truncated texts and unknown tokens so far, if the model counts them.
     """
 
     path: str
     inputs: tuple[TextInput, ...]
     compute: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
     fixed_outputs: frozenset[str] = frozenset()
+    token_counts: TokenCountLog | None = None
 
     def batches(self, columns: Sequence[Texts], batch_size: int) -> Iterator[np.ndarray]:
         """Yields indices of examples: grouped by list length, with texts of similar lengths, the longest first.

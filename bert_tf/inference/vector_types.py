@@ -8,6 +8,12 @@ from bert_tf.utils.names import VECTOR_DTYPES
 _MOST = 127  # symmetric, so that a vector and its opposite stay opposites
 
 
+def as_vectors(vectors) -> np.ndarray:
+    """Returns vectors as float64, if they are, or else float32: their numbers may not fit into a narrower type."""
+    vectors = np.asarray(vectors)
+    return vectors if vectors.dtype == np.float64 else vectors.astype(np.float32)
+
+
 def check_vector_dtype(dtype: str):
     """Raises ValueError for an unknown type of stored embeddings."""
     if dtype not in VECTOR_DTYPES:
@@ -38,7 +44,7 @@ def quantize_vectors(vectors: np.ndarray, dtype: str) -> np.ndarray:
         )
     if dtype == "int8":
         largest = np.abs(vectors).max(-1, keepdims=True, initial=0)
-        return np.rint(vectors * (_MOST / np.where(largest > 0, largest, 1))).astype(np.int8)
+        return np.rint(vectors / np.where(largest > 0, largest, 1) * _MOST).astype(np.int8)
     if dtype == "binary":
         if vectors.shape[-1] % 8:
             raise ValueError(

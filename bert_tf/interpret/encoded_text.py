@@ -1,17 +1,21 @@
 """Encodes texts one at a time, and maps tokens and words back to the texts."""
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.loading import load
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
 from bert_tf.tokenization.characters import ISOLATED, SPACE, character_flags
 from bert_tf.tokenization.packing import pack_texts
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Words ===
 # The words of a text as a reader sees them, and the word of each token, independent of the tokenizer's words.
@@ -144,7 +148,8 @@ def encode_texts(
     """Returns the encoder of a model, and the encoded texts.
 
     Args:
-        model: a model from `bert_tf.load`; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
+        model: a model from `bert_tf.load`, or its path; or a pair of an `Encoder` and its tokenizer; or an `Encoder`
+            alone.
         texts: a text, n of them, or n pairs (a, b). With an encoder alone: its inputs, a dict of `input_ids` and
             perhaps `input_mask` and `segment_ids`, int [n, S] each; the tokens are then the ids, and there are no
             words.
@@ -155,7 +160,7 @@ def encode_texts(
     Raises:
         ValueError: `texts` are invalid, or one is longer than the model's positions.
     """
-    encoder, tokenizer = parts_of(model)
+    encoder, tokenizer = parts_of(load_if_path(model))
     if tokenizer is None:
         rows = _rows_of_ids(encoder.config, texts, pairs)
     else:
@@ -167,6 +172,18 @@ def encode_texts(
                 f"has no more positions. Text {n + 1} of {len(rows)} has {len(row)}. Shorten it."
             )
     return encoder, rows
+
+
+def load_if_path(model: Any) -> Any:
+    """Returns a model for `encode_texts`, loaded with `bert_tf.load` if it is a path.
+
+    Raises:
+        ValueError: it is not a model, or there is none at the path.
+    """
+    if isinstance(model, str | os.PathLike):
+        return load(model)
+    parts_of(model)
+    return model
 
 
 def parts_of(model: Any) -> tuple[Any, Any]:
@@ -183,8 +200,8 @@ def parts_of(model: Any) -> tuple[Any, Any]:
     if isinstance(model, Encoder) or hasattr(model, "head_mask"):
         return model, None
     raise ValueError(
-        "`model` must be a model from `bert_tf.load`, an `Encoder`, or a pair of an `Encoder` and its tokenizer; "
-        f"got {type(model).__name__}. Load the model first."
+        "`model` must be a model from `bert_tf.load`, its path, an `Encoder`, or a pair of an `Encoder` and its "
+        f"tokenizer; got an object of class {type(model).__name__}. Pass the path of the model."
     )
 
 
@@ -230,7 +247,9 @@ def _encode_rows(tokenizer, columns, config, masks):
     tokenizer.template.check(len(columns))
     if not columns[0]:
         return []
+    tokenizer = TokenCounter(tokenizer)
     parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, ends of each column
+    TokenCountLog(tokenizer.vocab_file or "The model").add(tokenizer.counts().numpy())
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 

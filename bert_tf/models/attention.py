@@ -35,6 +35,25 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 
+def attention_scores(query, key, scale, position_vectors=None, scales_first=False):
+    """Returns the scores between queries and keys, scale (Q K^T + `position_scores`), float [B, A, S, S].
+
+    Args:
+        query, key: float [B, A, S, D], or with more axes before the last two.
+        scale: factor, a Python number.
+        position_vectors: with `pos_att_type`, the keys and queries of relative positions for `position_scores`.
+        scales_first: whether to scale the queries and keys and not their products, as always in float16, whose largest
+            number, 65,504, is less than products of some models.
+    """
+    scale = tf.cast(scale, query.dtype)
+    if scales_first or query.dtype == tf.float16:
+        query = query * scale
+        scores = tf.matmul(query, key, transpose_b=True)
+        return scores + position_scores(query, key * scale, *position_vectors) if position_vectors else scores
+    scores = tf.matmul(query, key, transpose_b=True)
+    return (scores + position_scores(query, key, *position_vectors) if position_vectors else scores) * scale
+
+
 @keras.saving.register_keras_serializable("bert_tf")
 class SelfAttention(ResidualLayer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), where each token attends to all tokens that the bias allows.
@@ -49,7 +68,12 @@ class SelfAttention(ResidualLayer):
     place of x in the queries and the residual, not in keys and values. Output: float [B, S, H]; with
     `return_probs=True`, a pair whose second item is [B, A, S, S], after dropout as in the original, and after
     `head_mask`.
+
+    Attributes:
+        scales_first: as in `attention_scores`; LiteRT sets it for models that a phone may compute in float16.
     """
+
+    scales_first = False
 
     def build(self, input_shape):
         H, policy = input_shape[-1], {"dtype": self.dtype_policy}
@@ -78,10 +102,9 @@ class SelfAttention(ResidualLayer):
     ):
         query, key, value = (self._split_heads(each) for each in self.queries_keys_values(x, queries))
         query, key, value = view.prepare(query, key, value) if view else (query, key, value)
-        scores = tf.matmul(query, key, transpose_b=True)
-        if self.pos_att_type:
-            scores += position_scores(query, key, *self.position_keys_queries(relative, view.rows, training))
-        scores *= tf.cast((self.width * (1 + len(self.pos_att_type))) ** -0.5, query.dtype)
+        vectors = self.position_keys_queries(relative, view.rows, training) if self.pos_att_type else None
+        scale = (self.width * (1 + len(self.pos_att_type))) ** -0.5
+        scores = attention_scores(query, key, scale, vectors, self.scales_first)
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]
         probs = self.attention_dropout(probs, training=training)
         if head_mask is not None:

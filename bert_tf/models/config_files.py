@@ -10,6 +10,7 @@ from absl import logging
 from bert_tf.models import families
 from bert_tf.models.families import FAMILIES
 from bert_tf.models.lora import Lora
+from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 # === Keras hub names ===
@@ -27,6 +28,7 @@ KEYS = {
     "max_sequence_length": "max_position_embeddings",
     "num_segments": "type_vocab_size",
 }
+OF_KERAS = ("name", "trainable", "dtype")  # what each layer of Keras states, without effect on a loaded model
 _LONGEST = 2**20  # so that a damaged file cannot ask for tables of any size
 
 
@@ -89,6 +91,8 @@ def _check_buckets(buckets, most):
 TASK_FILE = "task.json"
 INPUT_POSITIONS, DECODER_POSITIONS = "bert/embeddings/position_embeddings", "cls/predictions/position_embeddings"
 CONFIG_FILES = ("bert_config.json", "config.json")
+# Of PEFT: settings and weights of LoRA adapters, and the older form of the weights.
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
 _GLINER_FILE = "gliner_config.json"
 # Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
 OF_TRANSFORMERS = ("architectures", "transformers_version")
@@ -106,6 +110,7 @@ def find_config_file(path: str) -> str:
     for name in CONFIG_FILES:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
+    check_not_adapters(path)
     there = sorted(os.listdir(path))[:20]
     raise ValueError(f"No configuration file in {path}: expected {' or '.join(CONFIG_FILES)}. It contains {there}.")
 
@@ -119,6 +124,20 @@ def check_not_gliner(directory: str):
         )
 
 
+def check_not_adapters(directory: str):
+    """Raises ValueError if a directory without a model contains LoRA adapters; the message says how to merge them."""
+    config = os.path.join(directory, ADAPTER_FILES[0])
+    if not any(os.path.isfile(os.path.join(directory, name)) for name in ADAPTER_FILES):
+        return
+    remedy = "copy it again"
+    base = read_object(config, "the configuration of an adapter in JSON", remedy).get("base_model_name_or_path")
+    of_base = f", {brief(base)}" if base else ""
+    raise ValueError(
+        f"{directory} holds LoRA adapters without the model that they were trained on{of_base}. Merge them into it "
+        f"with bert-tf surgery: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
+    )
+
+
 def read_config_file(path: str) -> dict[str, Any]:
     """Reads a JSON configuration file; KerasHub presets are converted to our names.
 
@@ -126,17 +145,19 @@ def read_config_file(path: str) -> dict[str, Any]:
         ValueError: the file is missing, or does not hold a JSON object.
     """
     if not os.path.exists(path):
-        raise ValueError(
-            f"BERT configuration file not found: {path}. Pass a file such as bert_config.json."
-        )
+        raise ValueError(f"BERT configuration file not found: {path}. Pass a file such as bert_config.json.")
     kind = "a BERT configuration in JSON, such as bert_config.json"
     values = read_object(path, kind, "correct the file, or `bert_config_file`")
     if "registered_name" not in values:  # of a KerasHub preset
         return values
     try:
-        return from_keras_hub(values)
+        found = from_keras_hub(values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    known = {*keras_hub_keys(found["model_type"]), *OF_KERAS}
+    if unknown := sorted(values["config"].keys() - known):
+        warn_of_unknown_keys(path, tuple(unknown))
+    return found
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:

@@ -1,21 +1,21 @@
-"""Reads and writes the settings of sentence-transformers directories: poolings of encoders, activations of rerankers.
+"""Reads and writes the settings of sentence-transformers directories: modules, poolings, prompts.
 
 modules.json                        Transformer, Pooling, then Dense and Normalize, each with its directory
 sentence_bert_config.json           max_seq_length, do_lower_case
 1_Pooling/config.json               the pooling modes
-config_sentence_transformers.json   prompts, the default prompt, truncate_dim, the similarity function; of a
-                                    CrossEncoder, the activation
+2_Dense/config.json                 the sizes of a linear map, its activation, whether its input is added
+config_sentence_transformers.json   prompts, the default prompt, truncate_dim, the similarity function
 """
 
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from absl import logging
 
-from bert_tf.models.config_files import task_in, warn_of_unknown_keys
+from bert_tf.models.config_files import warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.names import POOLINGS
@@ -38,12 +38,21 @@ SWITCHES = {"pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "
             "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weighted_mean",
             "pooling_mode_lasttoken": "last_token"}  # fmt: skip
 # For each file, the keys that are read or have no effect, and key -> the supported values.
+_OF_MODULES = ("idx", "name", "path", "type", "kwargs")  # the last names what a caller may pass
+_ARGUMENTS = ("model_args", "model_kwargs", "tokenizer_args", "processor_kwargs", "config_args", "config_kwargs")
+USUAL_TRANSFORMER = {"processing_kwargs": (None, {}), "query_length": (None,), "document_length": (None,),
+                     "query_expansion": (None,), "tokenizer_name_or_path": (None,),
+                     **dict.fromkeys(_ARGUMENTS, (None, {}))}  # fmt: skip
 _OF_TRANSFORMER = (
     ("max_seq_length", "do_lower_case", "transformer_task", "unpad_inputs"),
-    {"module_output_name": (None, "token_embeddings"), "processing_kwargs": (None, {}),
-     "modality_config": (None, {"text": {"method": "forward", "method_output_name": "last_hidden_state"}})},
+    {"module_output_name": (None, "token_embeddings"),
+     "modality_config": (None, {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}),
+     **USUAL_TRANSFORMER},
 )  # fmt: skip
 _OF_POOLING = (("pooling_mode", *SWITCHES, "include_prompt", "embedding_dimension", "word_embedding_dimension"), {})
+_OF_VECTORS = {"module_input_name": (None, "sentence_embedding"), "module_output_name": (None, "sentence_embedding")}
+_OF_DENSE = (("in_features", "out_features", "bias", "activation_function", "use_residual"), _OF_VECTORS)
+_OF_NORMALIZE = ((), _OF_VECTORS)
 _OF_PROMPTS = (
     ("prompts", "default_prompt_name", "similarity_fn_name", "__version__", "truncate_dim"),
     {"model_type": (None, "SentenceTransformer")},
@@ -59,12 +68,14 @@ class Dense:
         width: output width.
         bias: whether it has a bias.
         activation: last component of the name of its torch class: "Tanh".
+        residual: whether its input is added to its output, by a map without a bias if their widths differ.
     """
 
     folder: str
     width: int
     bias: bool
     activation: str
+    residual: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +139,13 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     path = os.path.join(directory, MODULES)
     if not os.path.exists(path):
         return None
-    (kind, folder), *rest = _modules(path)
+    (kind, folder), *rest = read_modules(path)
+    if model_type_of(directory) == "CrossEncoder":
+        check_single_module(path)
+        raise ValueError(
+            f"{directory} is a CrossEncoder, which scores pairs of texts and has no embeddings. Use it as a reranker, "
+            "or use another model."
+        )
     if kind != "Transformer" or not rest or rest[0][0] != "Pooling":
         there = " ".join([kind, *(name for name, _ in rest)])
         raise ValueError(f"{path} must begin with a Transformer and a Pooling. Received: {there}; use another model.")
@@ -143,10 +160,15 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     return PoolingConfig(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
 
 
-def is_sparse_encoder(directory: str) -> bool:
-    """Returns whether a directory is one of a SparseEncoder, such as SPLADE: a masked LM and modules of its own."""
+def model_type_of(directory: str) -> str | None:
+    """Returns the class of a model that its files state: "SentenceTransformer", "CrossEncoder", "SparseEncoder".
+
+    Returns:
+        The class, or None if they state none, as those of versions before 5 and of other software. A SparseEncoder,
+        such as SPLADE, is a masked LM with modules of its own.
+    """
     path = os.path.join(directory, PROMPTS)
-    return os.path.exists(path) and _read(path).get("model_type") == "SparseEncoder"
+    return read_sentence_settings(path).get("model_type") if os.path.exists(path) else None
 
 
 @functools.cache
@@ -186,10 +208,27 @@ def warn_of_other_prompts(path: str, names: tuple[str, ...], remedy: str):
         )
 
 
-def _modules(path):
-    """Returns (class, directory) of each module; the class without its package."""
+def check_single_module(path: str):
+    """Raises ValueError if the modules.json of a CrossEncoder lists several modules, such as Pooling and Dense."""
+    if len(modules := read_modules(path)) > 1:
+        raise ValueError(
+            "CrossEncoders with several modules are not supported, only those that are a text classifier with one "
+            f"output. Received {path}, which lists {', '.join(kind for kind, _ in modules)}; use another model, or "
+            "train one with `bert-tf run_reranker`."
+        )
+
+
+def read_modules(path: str) -> list[tuple[str, str]]:
+    """Returns (class, directory) of each module in modules.json; the class without its package.
+
+    Raises:
+        ValueError: the file is damaged, or a class is not one of sentence-transformers.
+    """
     folders(path)
-    described = [(module.get("type"), module["path"]) for module in read_list(path, "a list of modules", _REMEDY)]
+    modules = read_list(path, "a list of modules", _REMEDY)
+    if unknown := sorted({key for module in modules for key in module} - {*_OF_MODULES}):
+        warn_of_unknown_keys(path, tuple(unknown))
+    described = [(module.get("type"), module["path"]) for module in modules]
     for kind, _ in described:
         if not isinstance(kind, str) or not kind.startswith("sentence_transformers."):
             raise _unknown(path, kind)
@@ -222,8 +261,8 @@ def _unknown(path, kind):
 
 
 def _of_transformer(directory):
-    path = next((p for name in TRANSFORMER_FILES if os.path.exists(p := os.path.join(directory, name))), None)
-    values = _checked(path, _OF_TRANSFORMER) if path else {}
+    path = transformer_file(directory)
+    values = checked_settings(path, _OF_TRANSFORMER) if path else {}
     task = _value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
         raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; use another model.")
@@ -231,16 +270,21 @@ def _of_transformer(directory):
     return {"max_seq_length": length, "lower": _value(path, values, "do_lower_case", bool, False)}
 
 
+def transformer_file(directory: str) -> str | None:
+    """Returns the path of the first of TRANSFORMER_FILES in a directory; None if there is none."""
+    return next((p for name in TRANSFORMER_FILES if os.path.exists(p := os.path.join(directory, name))), None)
+
+
 def tokenizer_length(directory: str) -> int | None:
     """Returns the maximum sequence length in tokenizer_config.json; None if it has none."""
     path = os.path.join(directory, "tokenizer_config.json")
-    longest = _read(path).get("model_max_length") if os.path.exists(path) else None
+    longest = read_sentence_settings(path).get("model_max_length") if os.path.exists(path) else None
     return int(longest) if isinstance(longest, int | float) and longest < _LONGEST else None
 
 
 def _of_pooling(directory, folder):
     path = os.path.join(directory, folder, "config.json")
-    values = _checked(path, _OF_POOLING)
+    values = _module_settings(path, _OF_POOLING)
     modes = values.get("pooling_mode")
     if modes is None:
         theirs = {name: mode for mode, name in MODES.items()}
@@ -257,8 +301,8 @@ def _of_pooling(directory, folder):
 
 def _prompts(directory):
     path = os.path.join(directory, PROMPTS)
-    values = _checked(path, _OF_PROMPTS) if os.path.exists(path) else {}
-    prompts, default = _named_prompts(path, values)
+    values = checked_settings(path, _OF_PROMPTS) if os.path.exists(path) else {}
+    prompts, default = named_prompts(path, values)
     dim = _value(path, values, "truncate_dim", int, None)
     if dim is not None and dim < 1:
         raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
@@ -266,8 +310,16 @@ def _prompts(directory):
     return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
 
 
-def _named_prompts(path, values):
-    """Returns {name: text} of the prompts, and the name of the default one or None."""
+def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str], str | None]:
+    """Returns {name: text} of the prompts in PROMPTS, and the name of the default one or None.
+
+    Args:
+        path: of the file.
+        values: its contents.
+
+    Raises:
+        ValueError: a prompt is not a text, or the default one is missing.
+    """
     prompts = _value(path, values, "prompts", dict, {})
     prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     default = _value(path, values, "default_prompt_name", str, None)
@@ -281,36 +333,60 @@ def _named_prompts(path, values):
 
 def _dense(directory, folder):
     path = os.path.join(directory, folder, "config.json")
-    values = _read(path)
-    for key in ("module_input_name", "module_output_name"):
-        if values.get(key) not in (None, "sentence_embedding"):
-            raise ValueError(f"{path} must map sentence embeddings. Received {key}={values[key]!r}; use another.")
+    values = _module_settings(path, _OF_DENSE)
     width, bias = _value(path, values, "out_features", int, 0), _value(path, values, "bias", bool, True)
     kind = _value(path, values, "activation_function", str, "torch.nn.modules.activation.Tanh")
     package, _, activation = kind.rpartition(".")
     if package not in ("torch.nn", "torch.nn.modules.activation", "torch.nn.modules.linear"):
         activation = kind  # a custom one, rejected by its full name where activations are looked up
-    return Dense(folder, width, bias, activation)
+    return Dense(folder, width, bias, activation, _value(path, values, "use_residual", bool, False))
 
 
-_STEPS = {"Dense": _dense, "Normalize": lambda directory, folder: None}
+def _normalize(directory, folder):
+    path = os.path.join(directory, folder, "config.json")
+    if folder and os.path.exists(path):  # versions before 6 write no file
+        _module_settings(path, _OF_NORMALIZE)
 
 
-def _checked(path, keys):
-    """Reads a file; rejects settings that would give other embeddings, and logs unknown ones."""
-    values, (known, computed) = _read(path), keys
+_STEPS = {"Dense": _dense, "Normalize": _normalize}
+
+
+def _module_settings(path, keys):
+    """Reads the settings of a module, which must be known: each of them may change the embeddings."""
+    values, known = read_sentence_settings(path), {*keys[0], *keys[1]}
+    if unknown := sorted(values.keys() - known):
+        raise ValueError(
+            f"{path} must have no other keys than {', '.join(sorted(known))}. Received: {brief(unknown[0])}; use "
+            "another model, or remove the key to get its outputs without it."
+        )
+    return checked_settings(path, keys)
+
+
+def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[Any, ...]]]) -> dict[str, Any]:
+    """Reads a file of settings; rejects those that would give other outputs, and logs unknown ones.
+
+    Args:
+        path: of the file.
+        keys: the keys that are read or have no effect, and {key: the supported values}.
+
+    Raises:
+        ValueError: the file is damaged, or a value is not supported.
+    """
+    values, (known, computed) = read_sentence_settings(path), keys
     for key, allowed in computed.items():
         if key in values and values[key] not in allowed:
+            must = "absent" if allowed[-1] is None else f"absent or {brief(allowed[-1])}, the only supported value"
             raise ValueError(
-                f"{key} in {path} must be absent or {brief(allowed[-1])}, the only supported value. Received: "
-                f"{brief(values[key])}; use another model, or remove the key to get its embeddings without it."
+                f"{key} in {path} must be {must}. Received: {brief(values[key])}; use another model, or remove the key "
+                "to get its outputs without it."
             )
     if unknown := sorted(values.keys() - {*known, *computed}):
         warn_of_unknown_keys(path, tuple(unknown))
     return values
 
 
-def _read(path):
+def read_sentence_settings(path: str) -> dict[str, Any]:
+    """Reads a file of settings; raises ValueError if it is missing or damaged."""
     return read_object(path, "the settings of a sentence encoder in JSON", _REMEDY)
 
 
@@ -345,84 +421,3 @@ def pooling_settings(poolings: tuple[str, ...], width: int, include_prompt: bool
 
 _PARTS = {"mean_max": ("mean", "max")}
 assert {*MODES.values(), *_PARTS} == set(POOLINGS)
-
-
-# === Cross-encoders ===
-# A CrossEncoder is a text classifier with one output, whose files name the activation of its scores. Its length is the
-# tokenizer's.
-
-
-SCORE_ACTIVATIONS = {"sigmoid": "torch.nn.modules.activation.Sigmoid", "identity": "torch.nn.modules.linear.Identity"}
-CROSS_ENCODER = "sentence_transformers"  # the key of config.json
-_OLD_ACTIVATION = "sbert_ce_default_activation_function"  # the same before version 4
-
-
-def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
-    """Returns the activation of a CrossEncoder's scores, a key of `SCORE_ACTIVATIONS`; None for any other model.
-
-    Args:
-        directory: of the model.
-        extra: `EncoderConfig.extra`, the other keys of its config.json.
-
-    Raises:
-        ValueError: a file is damaged, the activation is another one, or as `check_reranker_prompts`.
-    """
-    path = os.path.join(directory, PROMPTS)
-    values = _read(path) if os.path.exists(path) else {}
-    if values.get("model_type") != "CrossEncoder":
-        path, values = os.path.join(directory, "config.json"), extra.get(CROSS_ENCODER)
-        values = values if isinstance(values, Mapping) else {"activation_fn": extra.get(_OLD_ACTIVATION)}
-        if values.get("activation_fn") is None:
-            return None
-    check_reranker_prompts(directory)
-    said = values.get("activation_fn") or SCORE_ACTIVATIONS["sigmoid"]
-    kinds = {kind.rpartition(".")[2]: name for name, kind in SCORE_ACTIVATIONS.items()}  # torch has moved its classes
-    kind = str(said).rpartition(".")[2]
-    if kind not in kinds:
-        raise ValueError(
-            f"{path} must name one of the activations {', '.join(kinds)} of torch. Received: {brief(said)}; use "
-            "another model."
-        )
-    return kinds[kind]
-
-
-def check_reranker_prompts(directory: str):
-    """Raises ValueError if a CrossEncoder adds a prompt by default, which rerankers here do not; logs other prompts.
-
-    The prompts of an embedder, from which a reranker may be trained, do not count.
-    """
-    path = os.path.join(directory, PROMPTS)
-    values = _read(path) if os.path.exists(path) else {}
-    older = "SentenceTransformer" if os.path.exists(os.path.join(directory, MODULES)) else "CrossEncoder"
-    if values.get("model_type", older) != "CrossEncoder":
-        return
-    prompts, default = _named_prompts(path, values)
-    if default and prompts[default]:
-        raise ValueError(
-            f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
-            f"prompt. Received: {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
-            "key to score texts without the prompt."
-        )
-    if any(prompts.values()):
-        _log_reranker_prompts(path, tuple(prompts))
-
-
-@functools.cache
-def _log_reranker_prompts(path, names):
-    logging.info(
-        "%s has the prompts %s, but rerankers do not add prompts. If the model requires one, add it to the texts "
-        "yourself.",
-        *(path, ", ".join(names)),
-    )
-
-
-def reranker_length(directory: str) -> int | None:
-    """Returns the maximum sequence length that task.json of a reranker states or, for a CrossEncoder, its tokenizer;
-    None if neither does."""
-    return (task_in(directory) or {}).get("max_seq_length") or tokenizer_length(directory)
-
-
-def cross_encoder_keys(extra: Mapping[str, Any], activation: str | None) -> dict[str, Any]:
-    """Returns the keys of a config.json with the activation of a CrossEncoder's scores, or without any."""
-    others = {key: value for key, value in extra.items() if key not in (CROSS_ENCODER, _OLD_ACTIVATION)}
-    return others | ({CROSS_ENCODER: {"activation_fn": SCORE_ACTIVATIONS[activation]}} if activation else {})

@@ -284,6 +284,27 @@ def wire_to_array(tensor, is_checked: bool = False, bfloat16: type | None = None
     return values.reshape(shape)
 
 
+def string_sizes(content: bytes, count: int) -> tuple[list[int], int]:
+    """Returns (the sizes of the strings in raw content, where they begin): a varint for each precedes them all.
+
+    Raises:
+        ValueError: the content is not that of `count` strings.
+    """
+    sizes, position = [], 0
+    try:
+        for _ in range(count):
+            size = shift = 0
+            while content[position] & 0x80 and shift < _LAST_SHIFT:
+                size, shift, position = size | (content[position] & 0x7F) << shift, shift + 7, position + 1
+            sizes.append(size | content[position] << shift)
+            position += 1
+    except IndexError:
+        sizes.append(len(content) + 1)
+    if position + sum(sizes) != len(content):
+        raise ValueError(f"The response must have {count} strings; got {len(content)} bytes that do not match.")
+    return sizes, position
+
+
 def check_missing(tensors: Iterable):
     """Raises ValueError if the tensors of one response together omit more values than is usual."""
     missing = 0
@@ -312,21 +333,11 @@ def _shape(tensor):
 
 
 def _read_strings(content, count):
-    """Returns the strings of raw content, object array [count]: the length of each as a varint, then all of them."""
-    ends, position = [0], 0
-    try:
-        for _ in range(count):
-            size = shift = 0
-            while content[position] & 0x80 and shift < _LAST_SHIFT:
-                size, shift, position = size | (content[position] & 0x7F) << shift, shift + 7, position + 1
-            ends.append(ends[-1] + (size | content[position] << shift))
-            position += 1
-    except IndexError:
-        ends.append(len(content) + 1)
-    if position + ends[-1] != len(content):
-        raise ValueError(f"The response must have {count} strings; got {len(content)} bytes that do not match.")
+    """Returns the strings of raw content, object array [count]."""
+    sizes, position = string_sizes(content, count)
+    ends = list(itertools.accumulate(sizes, initial=position))
     texts = np.empty(count, object)
-    texts[:] = [content[position + start : position + end] for start, end in itertools.pairwise(ends)]
+    texts[:] = [content[start:end] for start, end in itertools.pairwise(ends)]
     return texts
 
 

@@ -17,6 +17,7 @@ from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.tasks.options import AbstentionOptions
 from bert_tf.utils.files import with_suffix
 
+_FITTED = {"abstention_threshold", "coverage", "selective_accuracy"}
 _FEW = 30  # predictions, too few to estimate accuracy
 
 
@@ -58,6 +59,9 @@ class Abstaining(FineTuningTask):
     def share_to_fit(self) -> float | None:
         """Returns the target accuracy to fit the threshold to, or None to fit none."""
         return self.options.fit_abstention
+
+    def fitted_metrics(self):
+        return super().fitted_metrics() | (_FITTED if self.share_to_fit() else set())
 
     def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
         """Writes the risk-coverage curve, if requested."""

@@ -416,6 +416,10 @@ class FineTuningTask(TrainableTask, ServableTask):
             scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
         return scores
 
+    def fitted_metrics(self) -> set[str]:
+        """Returns the names of the metrics that `evaluate` computes with values that it fits to the same examples."""
+        return set()
+
     def error_report(self, outcome: SplitPredictions) -> ErrorReport | None:
         """Returns the true labels and predictions of a file for the report page and eval_predictions.tsv; None if they
         do not support this task.

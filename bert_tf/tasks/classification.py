@@ -331,9 +331,13 @@ class ClassificationTask(Abstaining):
             first = outcomes[0]
             temperature = self.fit_temperature(first.outputs, first.encoded.targets)
             logging.info("Temperature fitted on %s: %.4f", first.examples.path, temperature)
-        if self.options.fit_thresholds or self.problem.fitted_thresholds and self.options.fit_temperature:
+        if self._fits_thresholds():
             self._fit_thresholds(outcomes[0])
         return super().evaluate(outcomes)
+
+    def _fits_thresholds(self):
+        """A new temperature moves all probabilities, and fitted thresholds follow."""
+        return self.options.fit_thresholds or bool(self.problem.fitted_thresholds and self.options.fit_temperature)
 
     def _fit_thresholds(self, outcome):
         target = outcome.encoded.targets[self.problem.target]
@@ -346,6 +350,14 @@ class ClassificationTask(Abstaining):
         """A new temperature moves all probabilities, new thresholds change predictions, and this threshold follows."""
         moved = self.options.fit_temperature or self.options.fit_thresholds
         return super().share_to_fit() or (self.abstention.share if self.abstention and moved else None)
+
+    def fitted_metrics(self):
+        found = super().fitted_metrics()
+        if self.options.fit_temperature:
+            found |= {"ece"}
+        if self._fits_thresholds():
+            found |= {*self.metric_names} - {"ece"}
+        return found
 
     def error_report(self, outcome):
         target, separator = outcome.encoded.targets[self.problem.target], self.options.label_separator

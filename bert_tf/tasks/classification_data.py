@@ -9,6 +9,7 @@ from absl import logging
 from bert_tf.data import columns, glue, tables, windowed
 from bert_tf.data.dataset import Tokenized, count_truncated
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
+from bert_tf.data.list_cells import find_separator
 from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowing
@@ -51,6 +52,7 @@ class Source:
     dialect: Dialect = DEFAULT_DIALECT
     drop_empty: bool = False
     label_columns: tuple = ()
+    separator_given: bool = False
 
     @property
     def metrics(self) -> tuple[str, ...] | None:
@@ -95,8 +97,8 @@ class Source:
                 f"Pass `{action}_file`, or `task_name` with `data_dir`."
             )
         label = columns.several(self.separator) if self.has_several_labels else None
-        label = label or (columns.NAME if self.has_labels else columns.number())
-        return tables.read_table(
+        label = label or (columns.LABEL if self.has_labels else columns.number())
+        examples = tables.read_table(
             self.files[kind],
             header=self.header,
             text_columns=self.text_columns,
@@ -107,6 +109,9 @@ class Source:
             drop_empty=self.drop_empty and kind != "test",
             label_columns=() if kind == "test" else self.label_columns,
         )
+        if self.has_several_labels and not self.separator_given and examples.labels and not self.label_columns:
+            _refuse_other_separator(examples, self.separator)
+        return examples
 
     def labels(self, texts: dict[str, LabeledTexts], trained: list[str] | None = None) -> list[str] | None:
         """Returns the label names in the order of their ids, or None for regression.
@@ -131,6 +136,21 @@ class Source:
                 "Train it first, with `do_train`."
             )
         return _labels_of(texts["train"], self) if "train" in texts else trained
+
+
+def _refuse_other_separator(examples, own):
+    """Raises ValueError if no example has several labels, but another separator seems to separate them."""
+    if any(len(names) > 1 for names in examples.labels):
+        return
+    cells = {names[0]: i for i, names in reversed(list(enumerate(examples.labels))) if names}
+    if separator := find_separator(cells, own):
+        first = next(cell for cell in cells if separator in cell)
+        names = {part.strip() for cell in cells for part in cell.split(separator)}
+        raise ValueError(
+            f"{examples.where(cells[first])}: labels must be separated by {own!r}. Received {first!r}, and "
+            f"{len(cells)} different cells that consist of {len(names)} names separated by {separator!r}; set "
+            f"`label_separator={separator}`, or `label_separator={own}` if the cells are names."
+        )
 
 
 def make_source(
@@ -240,6 +260,7 @@ def source_from_options(options, trained):
         problem=problem if options.task_name else was or problem or options.problem_type,
         language=options.xnli_language,
         separator=options.label_separator,
+        separator_given=options.given_label_separator is not None,
         header=options.header,
         text_columns=options.text_column,
         label_column=options.label_column,

@@ -24,7 +24,7 @@ from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, 
 from bert_tf.models.sentence_transformers_files import (
     PROMPT_NAMES,
     PoolingConfig,
-    is_sparse_encoder,
+    model_type_of,
     read_recipe,
     warn_of_other_prompts,
     warn_of_similarity,
@@ -138,9 +138,7 @@ class EmbeddingTask(FineTuningTask):
             ("matryoshka_dims", options.matryoshka_dims, kept.matryoshka_dims),
         ):
             if given not in (None, value):
-                raise ValueError(
-                    f"`{name}` must match the trained model's, {value}. Received: {given}; omit it."
-                )
+                raise ValueError(f"`{name}` must match the trained model's, {value}. Received: {given}; omit it.")
         if options.prompts is not None and parse_prompts(options.prompts) != (recipe.prompts, recipe.default_prompt):
             raise ValueError(
                 f"`prompts` must match the trained model's, {json_text(recipe.prompts)}. Received: {options.prompts}; "
@@ -216,7 +214,7 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def from_foreign_model(cls, directory, model):
-        if is_sparse_encoder(directory):
+        if model_type_of(directory) == "SparseEncoder":
             logging.warning(
                 "%s is a SparseEncoder of sentence-transformers, whose sparse embeddings are not supported. Only its "
                 "encoder and its head are used.",

@@ -12,6 +12,7 @@ from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.data.windowed import Windowed
@@ -153,7 +154,7 @@ def _of_lists(names):
 
 
 def _take_lists(at, values):
-    context, choices = values
+    context, choices = values[0], as_list(values[1])
     if TEXT.read(context) is None:
         raise ValueError(f"{at}: 'context' must be a string. Received: {excerpt(context)}; {_OWN}.")
     if not isinstance(choices, list) or len(choices) < 2:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
 from bert_tf.utils import names
-from bert_tf.utils.names import LAYERS
+from bert_tf.utils.names import LAYERS, WORD_BOUNDARIES
 from bert_tf.utils.settings import Flag
 
 if TYPE_CHECKING:
@@ -456,6 +456,14 @@ class TaggingOptions(RecurrentOptions, TextFileOptions):
         "auto",
         "Tagging scheme, which marks where entities begin and end. auto: detected from the tags.",
         choices=("auto", "iob1", "iob2", "bioes"),
+    )
+    word_boundaries: str | None = option(
+        None,
+        "Where the words of a text end; each word has one tag. whitespace: at spaces; punctuation: also around "
+        "punctuation and each character of scripts such as Chinese; characters: after every character, so that "
+        "entities can end anywhere. Default: punctuation if the training file has character spans, otherwise "
+        "whitespace.",
+        choices=WORD_BOUNDARIES,
     )
     doc_stride: int | None = option(
         None,

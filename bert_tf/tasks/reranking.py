@@ -16,14 +16,14 @@ from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RankingReport
 from bert_tf.evaluation.ranking import METRICS, first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.encoder import Encoder
-from bert_tf.models.heads import ClassificationHead
-from bert_tf.models.sentence_transformers_files import (
+from bert_tf.models.cross_encoder_files import (
     SCORE_ACTIVATIONS,
     check_reranker_prompts,
     read_activation,
     reranker_length,
 )
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import limit_length, log_shorter_length, names_class

@@ -334,6 +334,9 @@ class QuestionAnsweringTask(FineTuningTask):
             self.null_score_diff_threshold = scores["best_f1_thresh"]
         return scores
 
+    def fitted_metrics(self):
+        return {"best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"}  # whatever file they are of
+
     def error_report(self, outcome):
         return squad_data.question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
 

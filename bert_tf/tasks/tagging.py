@@ -1,7 +1,7 @@
 """Token classification, such as named-entity recognition (Devlin et al. 2018, section 5.3)."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -10,9 +10,6 @@ import tensorflow as tf
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.evaluation import entities
-from bert_tf.evaluation.entities import parse_entities, tags_of
-from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
@@ -24,53 +21,20 @@ from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_l
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import pad_sequences
-from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, write_columns
-from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, encode_sentences, encode_words, entities_in
-from bert_tf.utils.files import atomic_open, with_suffix
-from bert_tf.utils.json_files import json_text
-
-# === Files ===
-# Prediction files of a tagger: columns for conlleval, and JSON with the spans of entities in the text.
-
-
-EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
-
-
-def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[str]], scheme: str):
-    """Writes one line per word with its tags, for conlleval.
-
-    White space inside a word, which is possible in .jsonl, becomes "_".
-
-    Args:
-        path: the file.
-        examples: the n sentences.
-        columns: tags of all sentences, in IOB2; one argument per output column.
-        scheme: tagging scheme to write them in.
-    """
-    sentences = []
-    for words, *several in zip(examples.words, *columns, strict=True):
-        tags = [tags_of(parse_entities(each), len(each), scheme) for each in several]
-        sentences.append(list(zip(map(_in_one, words), *tags, strict=True)))
-    write_columns(path, sentences)
-
-
-def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[dict]]):
-    """Writes one JSON object per line and sentence, in order: `id`, `text` and `entities`.
-
-    Args:
-        path: the file.
-        examples: the n sentences; without a text in the file, it is their words, joined by spaces.
-        answers: the entities of each, {"text", "type", "start", "end", "score"}.
-    """
-    with atomic_open(path) as file:
-        for i, (name, each) in enumerate(zip(examples.ids, answers, strict=True)):
-            line = {"id": name, "text": examples.text_of(i)[0], "entities": each}
-            file.write(json_text(line, ensure_ascii=False) + "\n")
-
-
-def _in_one(word):
-    return "_".join(word.split()) if any(map(str.isspace, word)) else word
-
+from bert_tf.tasks.tagging_alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
+from bert_tf.tasks.tagging_columns import read_columns
+from bert_tf.tasks.tagging_outputs import (
+    COLUMNS_FILE,
+    ENTITIES_FILE,
+    EVAL_FILE,
+    both_entities,
+    sentence_texts,
+    tagging_report,
+    write_entities,
+    write_tags,
+)
+from bert_tf.tasks.tagging_words import TaggedWords, encode_sentences, encode_words, entities_in
+from bert_tf.utils.files import with_suffix
 
 # === Frozen ===
 # Options that cannot be combined with a frozen encoder.
@@ -102,33 +66,12 @@ def check_frozen(options: TaggingOptions):
             )
 
 
-# === Report ===
-# Sentences, tags and predictions for the checks before a run and for its report.
-
-
-_FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, often repeat
-_REMARKS = {
-    **dict.fromkeys(("f1", "precision", "recall"), "micro average: of all entities, whatever their type"),
-    "accuracy": "the share of words whose tag is right",
-}
-
-
-def tagging_report(
-    examples: TaggedExamples, origin: SentenceOrigin, given: list[list[str]], chances: list[list[float]]
-) -> TaggingReport:
-    """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter."""
-    texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
-    shown = Shown(examples.path, examples.ids, examples.lines, texts, counts, "words")
-    return TaggingReport(
-        examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given, chances=chances
-    )
-
-
 # === Task ===
 # Word tagging, such as NER (Devlin et al. 2018, section 5.3): one tag per word, at its first token.
 
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
+_FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, often repeat
 _SENTENCES = 1_000  # whose entities are gathered at a time
 
 
@@ -150,6 +93,7 @@ class TaggingTask(FineTuningTask):
         layers: the layers of a frozen encoder that the head reads, one of `names.LAYERS`. If None, the encoder is
             trained.
         lstm_units: units per direction of the `BiLSTMHead`. If None, 256 with `layers`, otherwise no such head.
+        word_boundaries: where the words of a text end, one of `names.WORD_BOUNDARIES`.
     """
 
     name = "tagging"
@@ -170,6 +114,7 @@ class TaggingTask(FineTuningTask):
         rematerialize: bool = False,
         layers: str | None = None,
         lstm_units: int | None = None,
+        word_boundaries: str = "whitespace",
     ):
         if layers:
             check_layers(layers, config.num_hidden_layers, "features")
@@ -180,13 +125,14 @@ class TaggingTask(FineTuningTask):
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.rematerialize = rematerialize
+        self.word_boundaries = word_boundaries
         self.layers, self.lstm_units = layers, lstm_units or (_FROZEN_UNITS if layers else None)
         if layers:
             self.head = ("tagger/.*",)
         elif lstm_units:
             self.head = RECURRENT_HEAD
-        types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
-        rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
+        self.types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
+        rates = [f"{rate}_{each}" for each in self.types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
 
     @classmethod
@@ -196,11 +142,14 @@ class TaggingTask(FineTuningTask):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        examples = {}
+        examples, boundaries = {}, _boundaries(options, trained)
         for kind in kinds:
             columns = options.text_column, None if kind == "test" else options.tag_column
-            more = options.tag_scheme, options.encoding
-            examples[kind] = read_columns(options.file_of(kind, "sentences"), *columns, *more)
+            more = options.tag_scheme, options.encoding, boundaries
+            read = examples[kind] = read_columns(options.file_of(kind, "sentences"), *columns, *more)
+            boundaries = boundaries or read.boundaries  # of the training file, which is the first
+            if not trained:
+                refuse_changed_entities(read)
         return TaskData(examples)
 
     @classmethod
@@ -210,9 +159,10 @@ class TaggingTask(FineTuningTask):
         if examples.tags is not None:
             targets = list(map(tuple, examples.tags))
             types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
-        texts = {"text": list(map(" ".join, examples.words))}
+        texts, changed = {"text": sentence_texts(examples)}, find_changed_entities(examples)
         called = {"label": "entity type", "target": "tags", "dialect": options.dialect}
-        return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
+        more = {"fewest_words": _FEWEST_WORDS, "findings": (changed,) if changed else ()}
+        return LintSample(examples.path, examples.where, texts, targets, types, **called, **more)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
@@ -220,7 +170,7 @@ class TaggingTask(FineTuningTask):
             return cls(model.config, **before.task.to_dict(), rematerialize=options.rematerialize)
         stride = options.doc_stride or max(1, options.max_seq_length // 2)
         if "train" not in data.examples:
-            return cls._of_others(model, stride, options.rematerialize)
+            return cls._of_others(model, stride, options.rematerialize, options.word_boundaries or "whitespace")
         check_frozen(options)
         train = data.examples["train"]
         labels = list_tags(train.tags)
@@ -235,10 +185,11 @@ class TaggingTask(FineTuningTask):
             options.rematerialize,
             options.features,
             read_lstm_units(options),
+            train.boundaries,
         )
 
     @classmethod
-    def _of_others(cls, model, stride, rematerialize):
+    def _of_others(cls, model, stride, rematerialize, boundaries):
         """Returns the task of a tagger trained elsewhere."""
         tags = tags_of_others(model.config, model.labels)
         if tags is None:
@@ -247,10 +198,10 @@ class TaggingTask(FineTuningTask):
                 "no task.json, and its configuration names no class ForTokenClassification. Train it first, with "
                 "`do_train`."
             )
-        return cls(model.config, *tags, stride, rematerialize=rematerialize)
+        return cls(model.config, *tags, stride, rematerialize=rematerialize, word_boundaries=boundaries)
 
     def to_dict(self):
-        options = {"class_weights": None, "label_smoothing": 0.0}
+        options = {"class_weights": None, "label_smoothing": 0.0, "word_boundaries": "whitespace"}
         given = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
         given |= ({"layers": self.layers} if self.layers else {}) | lstm_option(self.lstm_units)
         return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
@@ -259,6 +210,8 @@ class TaggingTask(FineTuningTask):
         weights = self.class_weights and list(self.class_weights)
         options = {"class_weights": weights, "label_smoothing": self.label_smoothing, "features": self.layers}
         options |= lstm_option(self.lstm_units)
+        if self.word_boundaries != "whitespace":
+            options["word_boundaries"] = self.word_boundaries
         return {name: value for name, value in options.items() if value}
 
     def label_name(self, output):
@@ -293,7 +246,11 @@ class TaggingTask(FineTuningTask):
         return ClassificationHead.of(self.config, L, transforms=False)(outputs["sequence_output"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
-        return encode_sentences(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
+        layout = max_seq_length, self.doc_stride, with_targets, self.word_boundaries
+        encoded = encode_sentences(tokenizer, examples, self.labels, *layout)
+        if examples.entities is not None and examples.tags is not None:
+            warn_of_cut_tokens(examples, encoded.origin.continued())
+        return encoded
 
     def example_weights(self, batch):
         """Returns the number of tagged words per sequence, or the sum of their tags' weights."""
@@ -325,13 +282,19 @@ class TaggingTask(FineTuningTask):
         return _best_tags(outputs)
 
     def metrics(self, outputs, encoded):
-        """Computes conlleval's metrics, overall and per type; a type that does not occur has 0."""
-        golds, predictions = encoded.origin.tags, self._tags(outputs, encoded.origin)
-        return dict.fromkeys(self.metric_names, 0.0) | entities.score_entities(golds, predictions)
+        """Computes conlleval's metrics, overall and per type; a type that does not occur has 0.
+
+        Of texts with character spans, an entity is correct if its type and both of its offsets are those of the file.
+        """
+        examples, predictions = encoded.origin.examples, self._tags(outputs, encoded.origin)
+        scores = dict.fromkeys(self.metric_names, 0.0) | entities.score_entities(examples.tags, predictions)
+        both = both_entities(examples, predictions)
+        return scores | entities.score_spans(*both) if both else scores
 
     def error_report(self, outcome):
         origin, chances = outcome.encoded.origin, outcome.outputs["probability"]
-        return tagging_report(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
+        tags = self._tags(outcome.outputs, origin)
+        return tagging_report(outcome.examples, tags, origin.take(chances, 1.0), self.types)
 
     def write_scored(self, directory, outcomes, suffix=""):
         for outcome in outcomes:
@@ -359,7 +322,7 @@ class TaggingTask(FineTuningTask):
         return ["It only finds entities of its label types, and no nested entities."]
 
     def read(self, tokenizer, texts, max_seq_length):
-        packed, words = encode_words(tokenizer, texts[0], max_seq_length, self.doc_stride)
+        packed, words = encode_words(tokenizer, texts[0], max_seq_length, self.doc_stride, self.word_boundaries)
         return pad_sequences(tokenizer, packed), words
 
     def answer(self, outputs, origin=None):
@@ -384,10 +347,14 @@ class TaggingTask(FineTuningTask):
         """Returns the tags of each sentence's words; an entity begins with B- even if the model predicts I-.
 
         A word that the tokenizer drops entirely, such as a zero-width space, does not end an entity that continues
-        after it, just as it does not in a text that is served.
+        after it, just as it does not in a text that is served. Words of one token are in one entity.
         """
-        tags = origin.take(np.array(self.labels, object)[outputs["tag"]], None)
-        return [entities.tags_of(entities.entities_around(each), len(each), "iob2") for each in tags]
+        tags, found = origin.take(np.array(self.labels, object)[outputs["tag"]], None), []
+        for own, continued in zip(tags, origin.continued(), strict=True):
+            chunks = entities.entities_around([None if c else tag for tag, c in zip(own, continued, strict=True)])
+            chunks = [chunk._replace(last=_last_of(chunk.last, continued)) for chunk in chunks]
+            found.append(entities.tags_of(chunks, len(own), "iob2"))
+        return found
 
     def _as_dicts(self, outputs, words):
         columns = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}
@@ -404,6 +371,23 @@ class TaggingTask(FineTuningTask):
             ]
             for i, count in enumerate(columns["entity_count"])
         ]
+
+
+def _last_of(word, continued):
+    """Returns the last word of the token that a word's token is."""
+    while word + 1 < len(continued) and continued[word + 1]:
+        word += 1
+    return word
+
+
+def _boundaries(options, trained):
+    """Returns where words end, or None if the first file decides; for a model trained elsewhere, at spaces."""
+    asked, known = options.word_boundaries, trained and trained.task.word_boundaries
+    if known and asked not in (None, known):
+        raise ValueError(
+            f"`word_boundaries` must match the trained model's, {known}. Received: {asked}; omit it, or train again."
+        )
+    return known or asked or ("whitespace" if options.init_checkpoint and not options.do_train else None)
 
 
 def tags_of_others(config: EncoderConfig, labels: Sequence[str] | None) -> tuple[list[str], str] | None:

@@ -9,13 +9,28 @@ from absl import logging
 
 from bert_tf.data.columns import NAME
 from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
-from bert_tf.evaluation.entities import SCHEMES, find_scheme, find_wrong_tag, parse_entities, split_tag, tags_of
-from bert_tf.tasks.tagging_spans import has_spans, read_span_texts, word_spans
+from bert_tf.evaluation.entities import (
+    SCHEMES,
+    EntitySpan,
+    find_scheme,
+    find_wrong_tag,
+    parse_entities,
+    split_tag,
+    tags_of,
+)
+from bert_tf.tasks.tagging_alignment import tag_words
+from bert_tf.tasks.tagging_boundaries import find_boundaries, word_spans
+from bert_tf.tasks.tagging_spans import has_spans, read_span_texts
 from bert_tf.utils import files
+from bert_tf.utils.names import number_of
 
 _DOCUMENT = "-DOCSTART-"
+_COMMENTS = ("#", "#begin", "#end")  # what a line that is a comment begins with
+_CONLL_U, _NO_WORD = 10, re.compile(r"\d+[-.]\d+")  # columns; indexes of contractions, whose words follow, and of gaps
+_INDEX = re.compile(r"\d+(?:[-.]\d+)?")
 _CELL = re.compile("[^ \t]+")  # not str.split(): it also breaks at no-break spaces, which occur inside words
 _BREAK = re.compile("[ \t\r\n]")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
@@ -34,7 +49,10 @@ class TaggedExamples:
             tags, or if these do not mark entities.
         path: the file, or several as `files.find_files` takes them.
         lines: 1-based line of each sentence's first word; in .jsonl of the sentence; for several files, "file:line".
-        texts: the texts that the words are from, which white space separates. If None, the file has words.
+        texts: the texts that the words are from. If None, the file has words.
+        entities: the entities of each text as the file has them: its characters `first` to `last`. If None, the file
+            has tags, or none were requested.
+        boundaries: where the words of a text end, one of `names.WORD_BOUNDARIES`.
     """
 
     ids: list[str]
@@ -44,6 +62,8 @@ class TaggedExamples:
     path: str
     lines: list[int] | list[str]
     texts: list[str] | None = None
+    entities: list[list[EntitySpan]] | None = None
+    boundaries: str = "whitespace"
 
     def __len__(self) -> int:
         return len(self.words)
@@ -59,7 +79,7 @@ class TaggedExamples:
         """Returns the text of sentence `index` and the span of each word, like `text_of`."""
         if self.texts is None:
             return text_of(self.words[index])
-        return self.texts[index], word_spans(self.texts[index])
+        return self.texts[index], word_spans(self.texts[index], self.boundaries)
 
 
 def read_columns(
@@ -68,6 +88,7 @@ def read_columns(
     tag_column: int | None = -1,
     tag_scheme: str | None = "auto",
     encoding: str | None = None,
+    boundaries: str | None = None,
 ) -> TaggedExamples:
     """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
@@ -77,7 +98,8 @@ def read_columns(
 
     Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
     sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
-    sentences, those that begin with "#" are words. All other characters, a no-break space and U+2028 too, are text.
+    sentences. A line "# ..." before a sentence is a comment if it cannot be a word; the log has their number. All other
+    characters, a no-break space and U+2028 too, are text.
 
     Args:
         path: the file; several as `files.find_files` takes them.
@@ -88,23 +110,22 @@ def read_columns(
             the entities are those that conlleval finds, and the log names the first such line. If None, tags do not
             mark entities and are unchanged, such as parts of speech.
         encoding: as in `files.read_text`.
+        boundaries: where the words of texts end, one of `names.WORD_BOUNDARIES`. If None,
+            at punctuation; of words, as `tagging_boundaries.find_boundaries` finds them.
 
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
     _check_scheme(tag_scheme)
-    return read_files(path, lambda path: _read_file(path, text_column, tag_column, tag_scheme, encoding))
+    return read_files(path, lambda path: _read_file(path, text_column, tag_column, tag_scheme, encoding, boundaries))
 
 
-def _read_file(path, text_column, tag_column, tag_scheme, encoding):
+def _read_file(path, text_column, tag_column, tag_scheme, encoding, boundaries):
     with_tags = tag_column is not None
     if _is_json(path) and has_spans(path, encoding):
         if tag_scheme not in (None, "auto", "iob2"):
             raise ValueError(f"{path} has character spans, which have no `tag_scheme`. Remove it.")
-        ids, lines, texts, tags = read_span_texts(path, with_tags, encoding)
-        words = [[text[start:end] for start, end in word_spans(text)] for text in texts]
-        scheme = "iob2" if with_tags and tag_scheme else None
-        return TaggedExamples(ids, words, tags, scheme, path, lines, texts)
+        return _from_spans(path, with_tags, "iob2" if with_tags and tag_scheme else None, encoding, boundaries)
     if _is_json(path):
         examples = _read_jsonl(path, with_tags, encoding)
     else:
@@ -112,9 +133,19 @@ def _read_file(path, text_column, tag_column, tag_scheme, encoding):
     if not examples.words:
         raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
+    examples.boundaries = boundaries or find_boundaries(examples.words)
     if examples.tags is not None and tag_scheme is not None:
         unify_tags(examples, tag_scheme)
     return examples
+
+
+def _from_spans(path, with_tags, scheme, encoding, boundaries):
+    ids, lines, texts, entities = read_span_texts(path, with_tags, encoding)
+    boundaries = boundaries or "punctuation"
+    spans = [word_spans(text, boundaries) for text in texts]
+    words = [[text[start:end] for start, end in own] for text, own in zip(texts, spans, strict=True)]
+    tags = list(map(tag_words, spans, entities)) if with_tags else None
+    return TaggedExamples(ids, words, tags, scheme, path, lines, texts, entities, boundaries)
 
 
 def unify_tags(examples: TaggedExamples, tag_scheme: str):
@@ -186,30 +217,66 @@ def _is_json(path):
 
 def _read_column_file(path, text_column, tag_column, encoding):
     examples = TaggedExamples([], [], None if tag_column is None else [], None, path, [])
-    first, inside = None, False
     text = files.read_text(path, encoding)
     if "\r" in text and "\n" not in text:
         raise bare_returns(path, 1, text)
     # Not str.splitlines(): it also breaks at U+2028 and U+0085, which are ordinary text here.
-    for number, line in enumerate(text.split("\n"), 1):
-        cells = _CELL.findall(line.removesuffix("\r"))
+    lines, inside, skipped = [line.removesuffix("\r") for line in text.split("\n")], False, []
+    of_first, example = _first_word(lines)
+    first = _CELL.findall(example)
+    indexes = _column_indexes(line_position(path, of_first), first, text_column, tag_column) if first else []
+    for number, line in enumerate(lines, 1):
+        cells = _CELL.findall(line)
         if not cells or cells[0] == _DOCUMENT:
             inside = False
             continue
-        if first is None:
-            first = number, len(cells)
-            indexes = _column_indexes(line_position(path, number), cells, text_column, tag_column)
-        if len(cells) != first[1]:
+        if not inside and _is_comment(line, cells, example, len(first)):
+            skipped.append(number)
+            continue
+        if len(cells) != len(first) and len(cells := _in_tabs(line, cells)) != len(first):
             raise ValueError(
-                f"{line_position(path, number)}: a word's line must have {first[1]} columns, like line {first[0]}, "
+                f"{line_position(path, number)}: a word's line must have {len(first)} columns, like line {of_first}, "
                 f"separated by spaces or tabs. Received {len(cells)}: {excerpt(cells)}; correct this line."
             )
+        if len(first) == _CONLL_U and indexes[0] and _NO_WORD.fullmatch(cells[0]):
+            continue
         if not inside:
             _append(examples, number)
         inside = True
         for column, index in zip((examples.words, examples.tags), indexes, strict=False):
             column[-1].append(cells[index])
+    if skipped:
+        logging.info("%s: skipped %s, the first in line %d.", path, number_of(len(skipped), "comment"), skipped[0])
     return examples
+
+
+def _first_word(lines):
+    """Returns (number, line) of the first word, whose columns all others must have; a comment only if all are."""
+    begins = ((number, line, match[0]) for number, line in enumerate(lines, 1) if (match := _CELL.search(line)))
+    words = (each for each in begins if each[2] != _DOCUMENT)
+    first = next(words, (0, "", ""))
+    if first[2] in _COMMENTS:
+        first = next((each for each in words if each[2] not in _COMMENTS), first)
+    return first[:2]
+
+
+def _is_comment(line, cells, example, width):
+    """Returns whether a line before a sentence is a comment, as in CoNLL-U, GermEval and OntoNotes, and not a word.
+
+    Args:
+        line, cells: the line.
+        example: the line of the first word.
+        width: its number of columns.
+    """
+    if cells[0] not in _COMMENTS or len(cells) < 2 or line == example:
+        return False
+    return len(cells) != width or ("\t" in example and "\t" not in line) or cells[:2] == ["#end", "document"]
+
+
+def _in_tabs(line, cells):
+    """Returns the cells of a line if only tabs separate them, as in CoNLL-U, where a word may contain spaces."""
+    by_tab = [cell.strip(" ") for cell in line.split("\t")]
+    return by_tab if all(by_tab) and len(by_tab) > 1 else cells
 
 
 def _append(examples, number):
@@ -288,6 +355,7 @@ def _read_ids(path, count, dialect):
 
 
 def _texts(at, key, value):
+    value = as_list(value)
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise ValueError(
             f"{at}: {key!r} must be a non-empty list of texts. Received: {excerpt(value)}; correct this line, or "
@@ -297,6 +365,11 @@ def _texts(at, key, value):
 
 
 def _check_words(examples):
+    if all(words[0] == "1" and all(map(_INDEX.fullmatch, words)) for words in examples.words):
+        raise ValueError(
+            f"{examples.where(0)}: words must not be indexes. Received 1, 2, ... in every sentence; set `text_column` "
+            "to the column of the words, such as 1."
+        )
     for i, words in enumerate(examples.words):
         for k, word in enumerate(words):
             if not word.strip():

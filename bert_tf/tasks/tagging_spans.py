@@ -1,6 +1,5 @@
 """Reads texts whose entities are character spans: our own predictions, and the exports of Doccano and Label Studio."""
 
-import bisect
 import json
 import re
 from collections.abc import Iterator
@@ -10,14 +9,12 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, SPAN_KEYS
 from bert_tf.data.dialect import Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import excerpt, iterate_lines, line_position, parse_object
-from bert_tf.evaluation.entities import EntitySpan, tags_of
+from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.names import number_of
 
-# What a word of running text may have at its edges without being part of the name that it is in.
-EDGES = ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"
-_WORD = re.compile(r"\S+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FORMS = (
     'a line is {"text": ..., "entities": [{"start": 0, "end": 4, "type": "PER"}]}, the same with "label": '
@@ -32,34 +29,31 @@ class SpanTexts(NamedTuple):
         ids: name of each; "0", "1", ... if the file has none.
         lines: 1-based line of each, or the 1-based item of a .json file's list.
         texts: the texts.
-        tags: the tags of each text's words, which white space separates, in IOB2. If None, they were not requested.
+        entities: the entities of each text, from left to right: its characters `first` to `last`. If None, they were
+            not requested.
     """
 
     ids: list[str]
     lines: list[int]
     texts: list[str]
-    tags: list[list[str]] | None
-
-
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Returns (start, end) of each word of a text: half-open, in code points; white space separates words."""
-    return [match.span() for match in _WORD.finditer(text)]
+    entities: list[list[EntitySpan]] | None
 
 
 def has_spans(path: str, encoding: str | None) -> bool:
     """Returns whether a .jsonl or .json file has texts with character spans, rather than tokens with tags."""
     if extension_of(path) == ".json":
         return True
-    first = next(_read_objects(path, encoding), (1, {}))[1]
+    line, first = next(_read_objects(path, encoding), (1, {}))
+    if {"tokens", "tags"} <= first.keys() and (key := next((k for k in SPAN_KEYS if _are_spans(first.get(k))), None)):
+        raise _competing(line_position(path, line), "tags", key)
     return "tokens" not in first and bool({"text", "data"} & first.keys())
 
 
 def read_span_texts(path: str, with_entities: bool, encoding: str | None = None) -> SpanTexts:
     """Reads texts and their entities; the keys of the first object decide the form.
 
-    Offsets are half-open and count code points; those of Label Studio count UTF-16 code units. An entity that begins or
-    ends inside a word is widened to the word, except for punctuation at the word's edges; the log has their number.
-    White space in the name of a type becomes "_".
+    Offsets are half-open and count code points; those of Label Studio count UTF-16 code units. White space in the name
+    of a type becomes "_".
 
     Args:
         path: a .jsonl file with one object per line, or a .json file with a list of objects.
@@ -77,7 +71,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
     if with_entities and not is_studio and key is None:
         at = line_position(path, rows[0][0])
         raise ValueError(f"{at}: the entities are missing. Found the keys {excerpt(list(rows[0][1]), 200)}; {_FORMS}.")
-    kept, lines, texts, tags, tagger = [], [], [], [], _WordTagger(path)
+    kept, lines, texts, entities = [], [], [], []
     for line, row in rows:
         at = line_position(path, line)
         text = _studio_text(at, row) if is_studio else row.get("text")
@@ -85,10 +79,11 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
             raise ValueError(f"{at}: a text must be a string that is not blank. Received: {excerpt(text)}; remove it.")
         text = _SURROGATES.sub("\ufffd", text)
         if with_entities:
+            _refuse_others(at, row, "data" if is_studio else key)
             spans = _studio_spans(at, row, text) if is_studio else _spans(at, row, key, text)
             if spans is None:
                 continue
-            tags.append(tagger.tag_words(at, text, spans))
+            entities.append(_in_order(at, text, spans))
         kept.append(row)
         lines.append(line)
         texts.append(text)
@@ -96,10 +91,9 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
         logging.warning("%s: skipped %s without an annotation.", path, number_of(len(rows) - len(kept), "task"))
     if not kept:
         raise ValueError(f"{path}: no task has an annotation that was not skipped. Export annotated tasks.")
-    tagger.log()
     ids = [NAME.read(row.get("id")) for row in kept]
     return SpanTexts(list(map(str, range(len(ids)))) if None in ids else ids, lines, texts,
-                     tags if with_entities else None)  # fmt: skip
+                     entities if with_entities else None)  # fmt: skip
 
 
 def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
@@ -124,8 +118,36 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
 # The spans of a text in each of the forms: (start, end, type).
 
 
+def _refuse_others(at, row, key):
+    """Raises ValueError if a line has entities under a key that is not read."""
+    for other in SPAN_KEYS:
+        if other != key and _are_spans(row.get(other)) and row[other] != row.get(key):
+            raise _competing(at, key, other)
+
+
+def _are_spans(value):
+    items = as_list(value)
+    return isinstance(items, list) and any(isinstance(item, dict | list | tuple) for item in items)
+
+
+def _competing(at, one, other):
+    return ValueError(
+        f"{at}: a line must have entities in one place. Received {one!r} and {other!r}; remove one of them."
+    )
+
+
+def _either(at, value, one, other):
+    """Returns the value of the one of two keys that an entity has."""
+    if one in value and other in value and value[one] != value[other]:
+        raise ValueError(
+            f"{at}: {one!r} and {other!r} of an entity mean the same. Received: {excerpt(value)}; remove one of "
+            "them."
+        )
+    return value.get(one, value.get(other))
+
+
 def _spans(at, row, key, text):
-    values = row.get(key)
+    values = as_list(row.get(key))
     if not isinstance(values, list):
         raise ValueError(f"{at}: {key!r} must be a list of entities. Received: {excerpt(values)}; {_FORMS}.")
     return [_span(at, text, value) for value in values]
@@ -134,9 +156,9 @@ def _spans(at, row, key, text):
 def _span(at, text, value):
     quoted = None
     if isinstance(value, dict):
-        start, end = (value.get(name, value.get(f"{name}_offset")) for name in ("start", "end"))
-        kind, quoted = value.get("type", value.get("label")), value.get("text")
-    elif isinstance(value, list) and len(value) == 3:
+        start, end = (_either(at, value, name, f"{name}_offset") for name in ("start", "end"))
+        kind, quoted = _either(at, value, "type", "label"), value.get("text")
+    elif isinstance(value, list | tuple) and len(value) == 3:
         start, end, kind = value
     else:
         raise ValueError(f"{at}: an entity must have a start, an end and a type. Received: {excerpt(value)}; {_FORMS}.")
@@ -212,53 +234,17 @@ def _without_space(text):
     return "".join(str(text).replace("\\n", "").split())  # Label Studio writes a line break in a region as \n
 
 
-# === Words ===
-# The tags of a text's words.
-
-
-class _WordTagger:
-    """Tags the words of a file's texts, and counts the entities that words cannot represent exactly."""
-
-    def __init__(self, path):
-        self._path, self._entities = path, 0
-        self._cut, self._lost = [], []  # (position, entity, words): widened; in a word of an earlier entity, left out
-
-    def tag_words(self, at: str, text: str, spans: list[tuple[int, int, str]]) -> list[str]:
-        """Returns the tag of each word in IOB2; raises ValueError for entities that overlap."""
-        words, entities, before = word_spans(text), [], None
-        starts, ends = ([word[side] for word in words] for side in (0, 1))
-        for start, end, kind in sorted(spans):
-            if before and start < before[1]:
-                raise ValueError(
-                    f"{at}: entities must not overlap. Received {before[2]} {excerpt(text[before[0] : before[1]])} at "
-                    f"{before[0]} to {before[1]}, and {kind} {excerpt(text[start:end])} at {start} to {end}; remove "
-                    "one."
-                )
-            before = start, end, kind
-            self._entities += 1
-            first, last = bisect.bisect_right(ends, start), bisect.bisect_left(starts, end) - 1
-            if first > last:
-                raise ValueError(f"{at}: an entity must have a word. Received only white space at {start} to {end}.")
-            widened = text[starts[first] : ends[last]]
-            if entities and first <= entities[-1].last:
-                self._lost.append((at, text[start:end], widened))
-                continue
-            if (text[starts[first] : start] + text[end : ends[last]]).strip(EDGES):
-                self._cut.append((at, text[start:end], widened))
-            entities.append(EntitySpan("_".join(kind.split()), first, last))
-        return tags_of(entities, len(words), "iob2")
-
-    def log(self):
-        """Logs the counts, with the first entity of each kind."""
-        for found, what in (
-            (self._cut, "inside a word and {} extended to the whole word"),
-            (self._lost, "inside a word of an earlier entity and {} left out"),
-        ):
-            if found:
-                at, text, widened = found[0]
-                verbs = word_for(len(found), "begins or ends", "begin or end"), word_for(len(found), "was", "were")
-                logging.warning(
-                    "%s: %d of %s %s %s, first at %s: %r in %r. Words are separated by whitespace.",
-                    *(self._path, len(found), f"{self._entities:,} entities", verbs[0]),
-                    *(what.format(verbs[1]), at, text, widened),
-                )
+def _in_order(at, text, spans):
+    """Returns the entities of (start, end, type) from left to right; raises ValueError if they overlap."""
+    entities, before = [], None
+    for start, end, kind in sorted(spans):
+        if before and start < before[1]:
+            raise ValueError(
+                f"{at}: entities must not overlap. Received {before[2]} {excerpt(text[before[0] : before[1]])} at "
+                f"{before[0]} to {before[1]}, and {kind} {excerpt(text[start:end])} at {start} to {end}; remove one."
+            )
+        if not text[start:end].strip():
+            raise ValueError(f"{at}: an entity must have a word. Received only white space at {start} to {end}.")
+        before = start, end, kind
+        entities.append(EntitySpan("_".join(kind.split()), start, end - 1))
+    return entities

@@ -11,10 +11,10 @@ from absl import logging
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.features import FEATURES, splits_of
 from bert_tf.evaluation.entities import split_tag
+from bert_tf.tasks.tagging_boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
 from bert_tf.tasks.tagging_columns import TaggedExamples
-from bert_tf.tasks.tagging_spans import EDGES
 from bert_tf.tokenization.characters import SPACE, character_table
-from bert_tf.tokenization.flat_ops import places, take
+from bert_tf.tokenization.flat_ops import places, take, upper_bound, where
 from bert_tf.tokenization.packing import Windows, find_windows, room_for
 
 # === Words ===
@@ -30,8 +30,8 @@ _FULL_STOP = ord(".")
 class TaggedWords(NamedTuple):
     """The W words of n texts, grouped by text; words without tokens are omitted.
 
-    Words are separated by white space. A word is represented by its first token, in the window where that token has the
-    most context.
+    A word is represented by its first token, in the window where that token has the most context. A word in which no
+    token begins, such as the second character of a token of two, is represented by the token that it is in.
 
     Attributes:
         texts: strings [n], without invalid UTF-8 bytes, which the offsets do not count.
@@ -52,7 +52,9 @@ class TaggedWords(NamedTuple):
     inner_ends: tf.Tensor
 
 
-def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
+def encode_words(
+    tokenizer, texts, max_seq_length: int, stride: int, boundaries: str = "whitespace"
+) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
     """Encodes texts with one sequence per window of their tokens, and locates their words.
 
         text        Joan    Baez,       in Rome.
@@ -64,6 +66,7 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
         texts: strings [n].
         max_seq_length: maximum tokens per sequence.
         stride: tokens from one window's start to the next one's.
+        boundaries: where words end, one of `names.WORD_BOUNDARIES`.
 
     Returns:
         "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)]; and the `TaggedWords`.
@@ -82,18 +85,29 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
     windows = find_windows(ids.row_lengths(), room, stride)
     packed = tokenizer.pack(windows.take(ids), max_seq_length=max_seq_length)
     chars = tf.strings.unicode_decode(texts, "UTF-8")
-    spans = _Spans.of(chars)
-    base = tf.gather(chars.row_starts(), ids.value_rowids())
-    solid = tf.where(starts.flat_values < ends.flat_values)[:, 0]  # a token of a space alone is of no word
-    word = tf.gather(spans.word_of_char, tf.gather(base + tf.cast(starts.flat_values, tf.int64), solid))
-    begins = tf.where(tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)])[:, 0]
-    word, first = tf.gather(word, begins), tf.gather(solid, begins)
+    spans = _Spans.of(chars, boundaries)
+    word, first = _first_tokens(spans, chars, ids, starts, ends)
     sequence, position = _best_windows(windows, ids)
     of_text = tf.gather(ids.value_rowids(), first)
     origin = tf.gather(chars.row_starts(), of_text)
     positions = tf.gather(position, first) + len(tokenizer.template.before)
     spans = [tf.cast(tf.gather(part, word) - origin, tf.int32) for part in spans.extents()]
     return packed, TaggedWords(texts, of_text, tf.gather(sequence, first), positions, *spans)
+
+
+def _first_tokens(spans, chars, ids, starts, ends):
+    """Returns int64 [W] twice: the words that have a token, and the first token of each, or the one that it is in."""
+    base = tf.gather(chars.row_starts(), ids.value_rowids())
+    solid = where(starts.flat_values < ends.flat_values)  # a token of a space alone is of no word
+    begins, limits = (tf.gather(base + tf.cast(side.flat_values, tf.int64), solid) for side in (starts, ends))
+    words = tf.size(spans.starts, tf.int64)
+    own = tf.math.unsorted_segment_min(solid, tf.gather(spans.word_of_char, begins), words)
+    around = upper_bound(begins, spans.starts) - 1
+    known = tf.concat([[0], limits], 0)  # so that -1, no token before it, is a place too
+    inside = tf.where(take(known, around + 1) > spans.starts, take(tf.concat([[-1], solid], 0), around + 1), -1)
+    token = tf.where(own < tf.int64.max, own, inside)
+    word = where(token >= 0)
+    return word, take(token, word)
 
 
 class _Spans(NamedTuple):
@@ -106,12 +120,9 @@ class _Spans(NamedTuple):
     inner_ends: tf.Tensor
 
     @classmethod
-    def of(cls, chars: tf.RaggedTensor) -> "_Spans":
+    def of(cls, chars: tf.RaggedTensor, boundaries: str) -> "_Spans":
         flat = chars.flat_values
-        space = _is_space(flat)
-        text = chars.value_rowids()
-        begins_text = tf.concat([[True], text[1:] != text[:-1]], 0)[: tf.size(text)]
-        begins = ~space & (begins_text | tf.concat([[True], space], 0)[:-1])
+        begins, space = _mark_words(chars, boundaries)
         word = tf.cumsum(tf.cast(begins, tf.int64)) - 1
         count, solid = tf.reduce_sum(tf.cast(begins, tf.int64)), tf.where(~space)[:, 0]
         char, of = tf.gather(flat, solid), tf.gather(word, solid)
@@ -129,10 +140,27 @@ class _Spans(NamedTuple):
         return self.starts, self.ends, self.inner_starts, self.inner_ends
 
 
-def _is_space(chars):
-    """bool [code points]: what separates words, for the tokenizer too."""
-    table = character_table(False, False)  # flags are the same in all tables, and this is the smallest
-    return take(tf.constant(table.flags), places(tf.constant(table.pages), chars)) & SPACE != 0
+def _mark_words(chars, boundaries):
+    """Returns bool [code points] twice: where words begin, as in `word_spans`, and which characters are white space."""
+    flat, text = chars.flat_values, chars.value_rowids()
+    begins_text = tf.concat([[True], text[1:] != text[:-1]], 0)[: tf.size(text)]
+    if boundaries == "whitespace":
+        table = character_table(False, False)  # flags are the same in all tables, and this is the smallest
+        space = take(tf.constant(table.flags), places(tf.constant(table.pages), flat)) & SPACE != 0
+        return ~space & (begins_text | _shifted(space, True)), space
+    pages, entries = class_pages(boundaries)
+    classes = take(tf.constant(entries), places(tf.constant(pages), flat))
+    space = classes == BLANK
+    attached = (classes == ATTACHED) & ~begins_text & ~_shifted(space, True)
+    known = tf.concat([[BLANK], tf.boolean_mask(classes, ~attached)], 0)
+    before = _shifted(take(known, tf.cumsum(tf.cast(~attached, tf.int32))), BLANK)
+    begins = begins_text | (before == BLANK) | (before == ALONE) | (classes == ALONE)
+    return ~space & ~attached & begins, space
+
+
+def _shifted(values, first):
+    """Returns the value before each one."""
+    return tf.concat([[first], values], 0)[:-1]
 
 
 def _best_windows(windows: Windows, ids):
@@ -159,25 +187,28 @@ def _best_windows(windows: Windows, ids):
 def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf.Tensor]:
     """Returns the entities of each text, as `TaggingTask.answer` describes them.
 
-    An entity begins at B-, and at I- after a word outside or of another type, as in conlleval. Its score is the
-    mean probability of its words' tags.
+    An entity begins at B- or S-, and at I- or E- after a word outside, of another type, or with E- or S-, as in
+    conlleval. Words of one token are of one entity. Its score is the mean probability of its words' tags.
 
     Args:
         best: "tag" int32 [w, S] and "probability" float32 [w, S], of each token.
         words: of n texts.
-        labels: the tags, in IOB2.
+        labels: the tags, in any scheme.
     """
     prefixes, kinds = zip(*map(split_tag, labels), strict=True)
     names = sorted(set(kinds))
     kind_of = tf.constant([names.index(k) if p != "O" else -1 for p, k in zip(prefixes, kinds, strict=True)], tf.int64)
-    begins_of = tf.constant([prefix == "B" for prefix in prefixes])
+    begins_of = tf.constant([prefix in "BS" for prefix in prefixes])
+    ends_of = tf.constant([prefix in "ES" for prefix in prefixes])
     at = tf.stack([words.sequences, words.positions], 1)
     tags, chances = tf.gather_nd(best["tag"], at), tf.gather_nd(best["probability"], at)  # [W]
     kind, of_text = tf.gather(kind_of, tags), tf.convert_to_tensor(words.of_text)
     before = tf.concat([[-1], kind], 0)[: tf.size(kind)]
     same_text = tf.concat([[False], of_text[1:] == of_text[:-1]], 0)[: tf.size(kind)]
     inside = kind >= 0
-    begins = inside & (tf.gather(begins_of, tags) | ~same_text | (before != kind))
+    ended = tf.concat([[False], tf.gather(ends_of, tags)], 0)[: tf.size(kind)]
+    same_token = tf.concat([[False], tf.reduce_all(at[1:] == at[:-1], 1)], 0)[: tf.size(kind)]
+    begins = inside & ~same_token & (tf.gather(begins_of, tags) | ended | ~same_text | (before != kind))
     first = tf.where(begins)[:, 0]
     own = tf.where(inside)[:, 0]
     entity = tf.gather(tf.cumsum(tf.cast(begins, tf.int64)) - 1, own)  # of each word inside one
@@ -212,25 +243,33 @@ class SentenceOrigin:
     Attributes:
         words: of the sentences' texts, as numpy arrays.
         tokens: int64 [W], index in the file's sentence of the word that each of the words is or begins in.
-        counts: list of n, the number of words of each sentence in the file.
-        tags: of each sentence in the file, in IOB2; None where it has none.
+        examples: the n sentences.
     """
 
     words: TaggedWords
     tokens: np.ndarray
-    counts: list[int]
-    tags: list[list[str]] | None
+    examples: TaggedExamples
 
     def take(self, values: np.ndarray, default) -> list[list]:
-        """Returns a value for each word of each sentence: that of its first token, or `default` where it has none.
+        """Returns a value for each word of each sentence: that of its token, or `default` where it has none.
 
         Args:
             values: [w, S], of each token of the sequences.
             default: for words without a token, such as a lone control character.
         """
-        words, bounds = self.words, np.searchsorted(self.words.of_text, np.arange(len(self.counts) + 1))
-        picked, sentences = values[words.sequences, words.positions].tolist(), []
-        for count, first, end in zip(self.counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        return self._by_sentence(values[self.words.sequences, self.words.positions], default)
+
+    def continued(self) -> list[list[bool]]:
+        """Returns for each word of each sentence whether its token is that of the word before it."""
+        at = np.stack([self.words.sequences, self.words.positions])
+        same = np.append(False, (at[:, 1:] == at[:, :-1]).all(0))[: at.shape[1]]
+        return self._by_sentence(same, False)
+
+    def _by_sentence(self, values, default):
+        counts = list(map(len, self.examples.words))
+        picked, sentences = values.tolist(), []
+        bounds = np.searchsorted(self.words.of_text, np.arange(len(counts) + 1))
+        for count, first, end in zip(counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             own = [default] * count
             for i in range(end - 1, first - 1, -1):  # of several parts of a word the first one counts
                 own[self.tokens[i]] = picked[i]
@@ -249,7 +288,13 @@ class SentenceOrigin:
 
 
 def encode_sentences(
-    tokenizer, examples: TaggedExamples, labels: Sequence[str], max_seq_length: int, stride: int, with_tags: bool
+    tokenizer,
+    examples: TaggedExamples,
+    labels: Sequence[str],
+    max_seq_length: int,
+    stride: int,
+    with_tags: bool,
+    boundaries: str = "whitespace",
 ) -> Tokenized:
     """Encodes sentences; one longer than a sequence may be is read through windows.
 
@@ -262,7 +307,7 @@ def encode_sentences(
         tokenizer: a `Tokenizer`.
         examples: the sentences.
         labels: all tags.
-        max_seq_length, stride: as in `encode_words`.
+        max_seq_length, stride, boundaries: as in `encode_words`.
         with_tags: make `tag_ids`.
 
     Returns:
@@ -276,7 +321,7 @@ def encode_sentences(
     for start in range(0, len(examples), _CHUNK):
         chunk = range(start, min(start + _CHUNK, len(examples)))
         texts, spans = zip(*map(examples.text_of, chunk), strict=True)
-        packed, read = encode_words(tokenizer, list(texts), max_seq_length, stride)
+        packed, read = encode_words(tokenizer, list(texts), max_seq_length, stride, boundaries)
         read = TaggedWords(*(part.numpy() for part in read))
         tokens.append(_tokens(read, spans))
         words.append(read._replace(of_text=read.of_text + start, sequences=read.sequences + sum(map(len, lengths))))
@@ -290,9 +335,10 @@ def encode_sentences(
         offsets = splits_of([len(each) for each in ids])[words.of_text] + tokens
         first = np.unique(offsets, return_index=True)[1]  # of several parts of a word the first one counts
         indexes = splits[words.sequences[first]] + words.positions[first]
-        flat["tag_ids"][indexes] = np.concatenate(ids)[offsets[first]]
+        indexes, begins = np.unique(indexes, return_index=True)  # of several words in a token likewise
+        flat["tag_ids"][indexes] = np.concatenate(ids)[offsets[first[begins]]]
     _log(examples, splits)
-    origin = SentenceOrigin(words, tokens, [len(each) for each in examples.words], examples.tags)
+    origin = SentenceOrigin(words, tokens, examples)
     return Tokenized(flat, splits, {}, tokenizer.pad_id, origin)
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.utils.names import AUTO, STRATEGIES, number_of
+from bert_tf.utils.proxies import describe_proxy, exempt_local
 from bert_tf.utils.resources import best_precision, has_nvidia_gpu
 
 _BFLOAT16_GPU = (8, 0)  # the lowest compute capability of an NVIDIA GPU that multiplies in bfloat16 (Ampere)
@@ -129,7 +130,11 @@ def multi_worker(worker_hosts=(), task_index: int | None = None) -> tf.distribut
         task = {"type": "worker", "index": task_index}
         os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": list(worker_hosts)}, "task": task})
     workers = _check_config(os.environ.get("TF_CONFIG"))
+    exempt_local()
     logging.info("Waiting for %d workers to join: %s", len(workers), ", ".join(workers))
+    for worker in workers:
+        if via := describe_proxy(worker):  # a proxy that does not respond is waited for without a word
+            logging.warning("Worker %s: %s", worker, via.strip())
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 

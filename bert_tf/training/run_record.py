@@ -4,28 +4,22 @@ run.json has everything needed to repeat the run. It describes the latest start;
 history.jsonl, with their flags, versions and commits.
 """
 
-import dataclasses
 import datetime
 import functools
-import itertools
-import json
 import math
 import os
 import pathlib
 import platform
-import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 import bert_tf
-from bert_tf.evaluation.results import RESULTS_FILE, read_results
 from bert_tf.models.config import EncoderConfig
-from bert_tf.utils.files import brief, sha256, with_suffix, write_text
+from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.json_files import json_text, read_object
 from bert_tf.utils.manifest import check_same
 from bert_tf.utils.resources import cores, package_versions
@@ -140,7 +134,7 @@ def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
 
     def git(*words):
         command = ["git", "-C", os.fspath(folder), *words]
-        options = {"capture_output": True, "text": True, "check": True, "timeout": 30}
+        options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "check": True, "timeout": 30}
         return subprocess.run(command, env={**environment, "GIT_OPTIONAL_LOCKS": "0"}, **options).stdout.strip()
 
     try:
@@ -194,117 +188,3 @@ def _machine():
         "devices": [{"name": d.name, **details(d)} for d in tf.config.list_physical_devices()],
         "precision": keras.config.dtype_policy().name,
     }
-
-
-# === Scored files ===
-# Which files a model was evaluated on, and the suffix of each one's results.
-#
-# The first file's metrics are in eval_results.txt, its predictions in eval_predictions.tsv etc.; those of another file,
-# such as test.tsv, are in eval_results_test.txt and eval_predictions_test.tsv. Evaluating a file again replaces its old
-# results, and metrics from a later training step replace those from an earlier one.
-
-
-FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
-_PREDICTIONS_FILE = "eval_predictions.tsv"
-_SCORES_REMEDY = "remove it and the results next to it"
-_MOST_BYTES_OF_SCORED = 2**28  # bytes, as in `fingerprints`
-
-
-@dataclasses.dataclass(frozen=True)
-class ScoredFiles:
-    """The files being evaluated.
-
-    Attributes:
-        directory: of the model.
-        suffix: goes before the extension in the names of the result files: "", or for example "_test".
-        files: their fingerprints, as `fingerprints` returns them.
-        precision: the precision of the evaluation, from `names.PRECISIONS`.
-    """
-
-    directory: str
-    suffix: str
-    files: list[dict[str, Any]]
-    precision: str
-
-    @property
-    def is_another(self) -> bool:
-        """Whether eval_results.txt holds another file's metrics and is kept."""
-        return bool(self.suffix)
-
-    def note(self):
-        """Records which files the metrics belong to, and in which precision; raises OSError if writing fails."""
-        known = {**_known(self.directory), self.suffix: {"precision": self.precision, "files": self.files}}
-        write_text(os.path.join(self.directory, FILES_FILE), json.dumps(known, indent=2) + "\n")
-
-
-def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike], step: int) -> ScoredFiles:
-    """Returns the file names for the metrics of some files, and logs them if eval_results.txt holds another file's.
-
-    Two files count as the same if their paths match, whatever has changed in them, or if their contents match.
-
-    Args:
-        directory: of the model.
-        paths: the files, in the order of the splits.
-        step: of the model's training.
-
-    Raises:
-        ValueError: the record of earlier metrics, or one of the files, is invalid.
-    """
-    directory, before = os.fspath(directory), read_results(directory)
-    precision = keras.config.dtype_policy().name
-    files = fingerprints({"": [os.path.realpath(path) for path in paths]}, _MOST_BYTES_OF_SCORED)[""]
-    if before is None or before.get("global_step", step) != step:
-        return ScoredFiles(directory, "", files, precision)
-    known = _known(directory)
-    suffix = next((suffix for suffix, each in known.items() if _are_same(files, each["files"])), None)
-    if suffix is None:
-        suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
-    if suffix:
-        others = known.get("", {}).get("files")
-        logging.info("%s holds the metrics of %s: those of %s are written to %s.", RESULTS_FILE, _names(others),
-                     _names(files), with_suffix(RESULTS_FILE, suffix))  # fmt: skip
-    return ScoredFiles(directory, suffix, files, precision)
-
-
-def precision_of_scores(directory: str | os.PathLike) -> str | None:
-    """Returns the precision in which the metrics in eval_results.txt were computed; None: unknown.
-
-    Raises:
-        ValueError: the record of the metrics is invalid.
-    """
-    return _known(directory).get("", {}).get("precision")
-
-
-def _known(directory):
-    """Returns which files the existing metrics are for; if that was not recorded, the files in run.json."""
-    note, run = (os.path.join(directory, name) for name in (FILES_FILE, RUN_FILE))
-    if os.path.exists(note):
-        known = read_object(note, "the record of the evaluated files", _SCORES_REMEDY)
-        if all(isinstance(each, dict) and isinstance(each.get("files"), list) for each in known.values()):
-            return known
-        raise ValueError(f"{note} must list the evaluated files; got {brief(known)}. {_SCORES_REMEDY}.")
-    data = read_object(run, "the record of a run", _SCORES_REMEDY).get("data", {}) if os.path.exists(run) else {}
-    files = [each for split, several in data.items() if split.startswith("dev") for each in several]
-    return {"": {"files": files}} if files else {}
-
-
-def _are_same(files, others):
-    def is_same(one, other):
-        return os.path.realpath(other["file"]) == one["file"] or one.get("sha256", 0) == other.get("sha256")
-
-    return len(files) == len(others) and all(map(is_same, files, others))
-
-
-def _free_suffix(folder, known, path):
-    """Returns a suffix with the file's name that no file in the directory has."""
-    stem = re.sub(r"[^\w.-]+", "_", re.sub(r"(\.gz)?$", "", os.path.basename(path)).rsplit(".", 1)[0]) or "file"
-    suffixes = itertools.chain([f"_{stem}"], (f"_{stem}_{number}" for number in itertools.count(2)))
-    return next(
-        suffix
-        for suffix in suffixes
-        if suffix not in known and not (folder / with_suffix(_PREDICTIONS_FILE, suffix)).exists()
-    )
-
-
-def _names(files):
-    return ", ".join(os.path.basename(each["file"]) for each in files) if files else "an unknown file"

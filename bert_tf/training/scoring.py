@@ -11,6 +11,9 @@ from bert_tf.data import dataset
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training.distribution import build_graphs, check_batch_size, collect, replica_share
 from bert_tf.training.state import RunConfig
+from bert_tf.utils.model_outputs import check_finite_outputs
+
+_REMEDY = "Pass `precision=float32`, or train again with a lower `learning_rate`."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Scorer:
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         indices = _indices(np.concatenate(real), scoring.order)
         merged = tf.nest.map_structure(lambda array: array[indices], merged)
-        _check_finite(merged["outputs"])
+        check_finite_outputs(tf.nest.flatten(merged["outputs"]), _REMEDY)
         return merged["outputs"], merged.get("losses")
 
     def scores(self, scoring: Scoring) -> dict[str, float]:
@@ -80,19 +83,6 @@ class Scorer:
             losses = self.task.example_losses(outputs, batch)
             results |= {} if losses is None else {"losses": losses}
         return results
-
-
-def _check_finite(outputs):
-    """Raises ValueError if outputs are NaN or infinite, which softmax or a maximum would turn into predictions."""
-    for array in tf.nest.flatten(outputs):
-        if not np.issubdtype(array.dtype, np.floating) or (array < np.inf).all():  # comparisons with NaN are False
-            continue
-        rows = np.flatnonzero(~(array < np.inf).reshape(len(array), -1).all(1))
-        raise ValueError(
-            f"The model outputs NaN or infinity for {len(rows):,} of {len(array):,} examples, the first of them "
-            f"example {rows[0]} (from 0). Its weights are finite, but activations overflow. Pass "
-            "`precision=float32`, or train again with a lower `learning_rate`."
-        )
 
 
 def _joined(arrays):

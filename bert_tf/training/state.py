@@ -12,7 +12,8 @@ from absl import logging
 from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.checkpoints.readers import check_finite, open_checkpoint
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.weight_files import check_finite
 from bert_tf.models.lora import is_adapter
 from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule, top_layers
 from bert_tf.training.loss_spike_guard import Rollback

@@ -20,6 +20,10 @@ def interpreter_class() -> Callable:
     return Interpreter
 
 
+class ForeignLitertError(ValueError):
+    """Error for a .tflite file that bert_tf did not export."""
+
+
 class LitertRunner:
     """Runs batches of sequences, one sequence at a time, with the shortest signature that fits.
 
@@ -35,13 +39,14 @@ class LitertRunner:
         """Loads the bytes of a .tflite file made by `export.litert`, for this many threads.
 
         Raises:
+            ForeignLitertError: bert_tf did not export the file.
             ValueError: the bytes are not such a file.
         """
         # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
         self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=threads)
         signatures = self._interpreter.get_signature_list()
         if "input_ids" not in signatures.get(WHOLE, {"inputs": ()})["inputs"]:
-            raise ValueError(
+            raise ForeignLitertError(
                 "The .tflite file must have been exported by bert_tf with `export_for` litert, with a signature "
                 f"{WHOLE} of `input_ids`. It has the signatures {sorted(signatures)}."
             )

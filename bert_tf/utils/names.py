@@ -24,6 +24,7 @@ TEXT_FORMATS = ("sentences", "prose", "jsonl")
 HAVE_SEVERAL_LABELS = {"single_label": False, "multi_label": True, "regression": False}
 PROBLEMS = tuple(HAVE_SEVERAL_LABELS)  # of a classifier, also in its task.json
 FORMATS = ("bert_tf", "huggingface", "keras_hub", "sentence_transformers", "tf1")
+WORD_BOUNDARIES = ("whitespace", "punctuation", "characters")
 LAYERS = (
     "embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all",
 )  # fmt: skip
@@ -41,6 +42,9 @@ SIDE_BY_SIDE = "bert_tf/side_by_side"
 # Another: the positions that the model has, and the most tokens that it reads of a text, 0 where it reads all of it.
 # Rows of such a model are computed independently of each other.
 SEQUENCES = "bert_tf/sequences"
+# Another: a serialized SignatureDef that counts the tokens of texts, int64 [4] in the order of `TokenCounts`. It is no
+# signature, so that clients do not see it.
+TOKEN_COUNTS = "bert_tf/token_counts"
 
 # The tokens of a BERT vocabulary that stand for no text.
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"

@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,31 +16,60 @@ from collections.abc import Iterator
 from absl import logging
 
 ONE_WISH = 1.0  # seconds in which several signals are one wish: a terminal and a supervisor often send one each
+_SENT_AGAIN = 0.05  # seconds after which a signal is sent again whose exception was dropped
+
+
+class Terminated(SystemExit):
+    """Raised by a signal other than Ctrl-C: exits with status 128 + the signal number, as shells do.
+
+    Attributes:
+        signal: the `signal.Signals`.
+    """
+
+    def __init__(self, number: int):
+        super().__init__(128 + number)
+        self.signal = signal.Signals(number)
 
 
 @contextlib.contextmanager
 def orderly_end() -> Iterator[None]:
-    """In the block, SIGTERM raises SystemExit (143) and Ctrl-C KeyboardInterrupt, once per burst of signals.
+    """In the block, SIGTERM and SIGHUP raise `Terminated` and Ctrl-C KeyboardInterrupt, once per burst of signals.
 
     A second signal that arrives at the same time thus does not interrupt the reaction to the first: ending child
     processes, removing unfinished files. A later one raises again, if you do not want to wait. Outside the main thread,
-    where Python handles no signals, nothing happens.
+    where Python handles no signals, nothing happens. An ignored signal stays ignored.
+
+    Python drops what is raised inside a weak-reference callback or a destructor, of which imports are full. The signal
+    is then sent again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    raised = -math.inf
+    raised, last, report = -math.inf, None, sys.unraisablehook
 
     def end(number, frame):
-        nonlocal raised
+        nonlocal raised, last
         now = time.monotonic()
         if now - raised < ONE_WISH:
             return
-        raised = now
-        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        raised, last = now, KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        raise last
+
+    def send_again(dropped):
+        nonlocal raised
+        if dropped.exc_value is None or dropped.exc_value is not last:
+            report(dropped)
+            return
+        raised = -math.inf
+        number = last.signal if isinstance(last, Terminated) else signal.SIGINT
+        again = threading.Timer(_SENT_AGAIN, signal.pthread_kill, (threading.main_thread().ident, number))
+        again.daemon = True
+        again.start()
 
     with contextlib.ExitStack() as before:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        before.callback(setattr, sys, "unraisablehook", report)
+        sys.unraisablehook = send_again
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # as shells start what is in the background
                 before.callback(signal.signal, number, signal.signal(number, end))
         yield
@@ -66,7 +96,8 @@ class StopRequest:
     def __enter__(self):
         before = signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)  # threads and children inherit it
         self._left.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
-        self._left.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_DFL))
+        for number in self._numbers:
+            self._left.callback(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         self._listener.start()
         return self
 

@@ -52,6 +52,21 @@ def test_each_choice_of_layers(bert, layers):
     assert set(LAYERS) <= set(BY_HAND)
 
 
+def test_vectors_that_are_not_numbers_are_refused(bert):
+    """As an encoder in float16 may give them, whose weights are finite."""
+    table = bert.encoder.embeddings.word_embeddings
+    before = tf.identity(table)
+    table.assign(tf.where(tf.range(len(before))[:, None] == bert.tokenizer.vocab.index("music"), np.nan, before))
+    try:
+        assert np.isfinite(bert.features(["a story"], layers="embeddings")).all()
+        for pooling in ("mean", None):
+            message = "outputs NaN or infinity for 1 of [13] examples, the first of them example 1 .* Use float32:"
+            with pytest.raises(ValueError, match=message):
+                bert.features(["a story", "good music", "film"], layers="embeddings", pooling=pooling)
+    finally:
+        table.assign(before)
+
+
 POOLED_BY_HAND = {
     "cls": lambda v: v[0],
     "mean": lambda v: v.mean(0),

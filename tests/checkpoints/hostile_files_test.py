@@ -36,7 +36,8 @@ CASES = hostile_files.CASES | FAMILY_CASES
 def read(folder, name):
     """Reads what a file of a model's folder is for, to the end."""
     from bert_tf.checkpoints.loading import read_labels
-    from bert_tf.checkpoints.readers import OPENERS, open_checkpoint
+    from bert_tf.checkpoints.readers import open_checkpoint
+    from bert_tf.checkpoints.weight_files import OPENERS
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tokenization.wordpiece import Tokenizer
 

@@ -84,6 +84,19 @@ def test_torch_bin_and_its_shards(tmp_path):
     assert (checkpoint.format, checkpoint.unknown) == ("sharded torch_bin", ["whole"])
 
 
+def test_a_checkpoint_of_lightning(tmp_path):
+    """Its weights, under `state_dict`, are those of a module with a model of Transformers as an attribute."""
+    source = pathlib.Path(__file__).parent / "data" / "nested.bin"
+    shutil.copy(source, tmp_path / "epoch=1.ckpt")
+    for path in (tmp_path, tmp_path / "epoch=1.ckpt"):
+        checkpoint = open_checkpoint(path)
+        assert (checkpoint.format, len(checkpoint.unknown)) == ("torch_bin", 19)
+        assert checkpoint.path.endswith("epoch=1.ckpt")
+    shutil.copy(source, tmp_path / "last.ckpt")
+    with pytest.raises(ValueError, match="several checkpoints of PyTorch Lightning: epoch=1.ckpt, last.ckpt. P"):
+        open_checkpoint(tmp_path)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 def test_every_floating_type_comes_as_float32(tmp_path, dtype):
     array = np.array([[1, 2, 3], [4, 5, 6]]).astype(dtype)

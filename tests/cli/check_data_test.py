@@ -212,7 +212,8 @@ def test_labels_in_columns(results):
 
 def test_rows_without_a_label_are_found_all_at_once(results):
     log = results["no labels"]["log"]
-    assert _kinds(log) == {("empty_labels", True), ("empty_texts", True), ("rare_labels", True)}
+    kinds = {("empty_labels", True), ("empty_texts", True), ("rare_labels", True), ("label_spellings", True)}
+    assert _kinds(log) == kinds and "and true and yes are 1: '1' 21 and 'yes' 1" in log
     assert "no_labels.tsv (train): 41 examples" in log
     assert "2 of 43 rows (4.7 %) have an empty label; training will not start (line 2, line 43); " in log
     log = results["no scores"]["log"]

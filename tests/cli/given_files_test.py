@@ -1,46 +1,70 @@
 """Files that are not there: told before TensorFlow is imported, whatever the program, and only where they are read."""
 
+import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from bert_tf.cli.program import check_files
+from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.utils.settings import Settings
 from tests.conftest import ROOT
 
-# Every program is given a file that is not there by each of its flags in turn, and all that it requires.
+# Every program is given all that it requires and, by each of its flags in turn, a file that is not there or an output
+# that is inside a file.
 EVERY_PROGRAM = """
-import importlib, io, contextlib, sys
-from bert_tf.cli import program, main
-from absl import logging
+import importlib, sys
+from bert_tf.cli import given_files, main
 there = sys.argv[1]
+written = [*given_files._WRITTEN_FILES, *given_files._WRITTEN_FOLDERS]
 for name in main.PROGRAMS:
     flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{name}").FLAGS}
-    for read in program._READ:
-        if read not in flags:
+    for wrong in [*given_files._READ, *written, *["index_dir"] * ("update" in flags)]:
+        if wrong not in flags:
             continue
-        required = [f"--{each}={flag.choices[0] if flag.choices else 'x'}" for each, flag in flags.items()
-                    if flag.required and each not in program._READ]
-        other = [f"--{each}={there}" for each in program._READ if each in flags and flags[each].required]
+        value = "no-such-file" if wrong in given_files._READ else f"{there}/no-such-file"
+        words = {each: flag.choices[0] if flag.choices else there if each in given_files._READ else f"x-{each}"
+                 for each, flag in flags.items() if flag.required} | {wrong: value}
         actions = [f"--{each}" for each in ("do_train", "do_eval", "do_predict") if each in flags]
         try:
-            main.start_program(name, [*required, *[flag for flag in other if not flag.startswith(f"--{read}=")],
-                                      *actions, f"--{read}=no-such-file"])
+            main.start_program(name, [*actions, *[f"--{each}={word}" for each, word in words.items()]])
         except SystemExit as end:
-            print(name, read, end.code, "tensorflow" in sys.modules)
+            print(name, wrong, end.code, "tensorflow" in sys.modules)
 """
 
 
-def test_every_program_says_so_before_tensorflow_is_imported():
+def test_every_program_says_so_before_tensorflow_is_imported(tmp_path):
     command = [sys.executable, "-c", EVERY_PROGRAM, __file__]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
     found = [line.split() for line in done.stdout.splitlines()]
-    assert len(found) > 40, done.stderr
+    assert len(found) > 90, (len(found), done.stderr)
     assert {(status, imported) for _, _, status, imported in found} == {("1", "False")}, found
-    for name, read, *_ in found:
-        assert f"--{read}" in done.stderr, (name, read)
+    for name, flag, *_ in found:
+        assert f"--{flag}" in done.stderr, (name, flag)
     assert done.stderr.count("no-such-file") >= len(found)
+    assert not os.listdir(tmp_path)
+
+
+def test_outputs_are_tried_without_a_trace(tmp_path):
+    """Permissions do not tell everything: /proc, which nobody can write to, has them."""
+    values = {"output_dir": str(tmp_path / "a/b"), "output_file": str(tmp_path / "c/d.txt"), "export_file": None}
+    check_output_paths(Settings(values))
+    assert os.listdir(tmp_path) == ["c"] and not os.listdir(tmp_path / "c")
+    (tmp_path / "file").touch()
+    for name, path, why in (
+        ("output_dir", "/proc/none/x", ": /proc: "), ("output_dir", tmp_path / "file", "file: Not a directory. Make"),
+        ("output_file", tmp_path / "file/x", "file: Not a directory"), ("output_file", tmp_path, "is a directory. N"),
+        ("to", "/proc/x", ": /proc: "),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"`{name}` .*{re.escape(str(path))}.*{why}"):
+            check_output_paths(Settings({name: str(path)}))
+    for values in ({"output_file": ["gs://bucket/records"]}, {"output_file": "/proc/x", "runner": "FlinkRunner"},
+                   {"index_dir": "/proc/x"}):  # fmt: skip
+        check_output_paths(Settings(values))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import io
 import os
 import pathlib
 import platform
@@ -61,6 +62,33 @@ def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
         "main.start_program('split', [])\n"
     )
     assert start_unread("-c", code) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("utf-8", ["é中\U0001f600", "\\udcff"]), ("latin-1", ["é\\u4e2d\\ud83d\\ude00", "\\udcff"]),
+     ("ascii", ["\\u00e9\\u4e2d\\ud83d\\ude00", "\\udcff"]), ("ascii:replace", ["???", "?"])],
+)  # fmt: skip
+def test_what_the_output_cannot_encode_is_written_as_json_does_and_warned_of_once(
+    monkeypatch, caplog, encoding, shown
+):
+    name, _, errors = encoding.partition(":")
+    stream = io.TextIOWrapper(io.BytesIO(), name, errors or "strict")
+    monkeypatch.setattr(sys, "stdout", stream)
+    main.escape_unencodable_output()
+    for text in ("é中\U0001f600", "\udcff"):
+        print(text)
+    stream.flush()
+    assert stream.buffer.getvalue().decode(name).splitlines() == shown
+    why = "The output has bytes that are not UTF-8" if name == "utf-8" else f"Standard output is {name}, which lacks"
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == (0 if errors else 1) and all(each.startswith(why) for each in warned)
+
+
+def test_a_program_goes_on_where_the_output_cannot_be_encoded():
+    done = start_program("print('中'); print('é 文')", os.environ | {"PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
+    assert (done.returncode, done.stdout) == (0, "\\u4e2d\né \\u6587\n")
+    assert done.stderr.count("Standard output is") == 1
 
 
 @pytest.mark.parametrize("error", ["BrokenPipeError(32, 'of a socket')", "KeyError('x')"])
@@ -130,7 +158,7 @@ def test_a_mistake_is_one_message_in_flags():
     )
 
 
-def start_program(statement, environment=None, path=ROOT):
+def start_program(statement, environment=None, path=ROOT, encoding=None):
     """Starts, in a process of its own, a program whose `main` is one statement; modules in `path` come first."""
     code = (
         f"import os, sys, types; sys.path.insert(0, {os.fspath(path)!r})\n"
@@ -141,7 +169,8 @@ def start_program(statement, environment=None, path=ROOT):
         "main.importlib.import_module = lambda name: program\n"
         "main.start_program('split', [])\n"
     )
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, encoding=encoding)
 
 
 @pytest.mark.parametrize("given", [None, "0"])
@@ -177,7 +206,7 @@ def read(*words):
         (["train", "classifier", "--output_dir=a", "--schedule=cosin"], "--schedule must be one of linear, polynomial, "
          "cosine, trapezoid; got cosin. Did you mean cosine?"),
         (["run_squad", "--output_dir"], "--output_dir requires a value: --output_dir=..."),
-        (["run_squad", "--flagfile=/none"], "Unable to open flagfile: [Errno 2] No such file or directory: '/none'."),
+        (["run_squad", "--flagfile=/none"], "Flag file not found: /none (--flagfile). Check its spelling."),
         (["run_squad", "--do_train=5"], "--do_train must be true or false; got 5."),
         (["run_squad", "--do_train", "false"], "Every argument must have the form --flag=value; got 'false'. A boolean "
          "flag takes its value after an equals sign."),

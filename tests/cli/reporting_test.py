@@ -10,7 +10,7 @@ import pytest
 from absl import flags
 
 from bert_tf.cli import main, program, reporting
-from bert_tf.cli.reporting import check_showing, show_answers, show_scored, warn_of_teacher
+from bert_tf.cli.reporting import check_showing, error_reports, show_answers, show_scored, warn_of_teacher
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.utils.settings import Settings
 from tests.evaluation.error_reports.support import choices
@@ -135,7 +135,8 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     job = types.SimpleNamespace(history=history, global_step=1200)
     outcomes = [SplitPredictions(split, None, None, np.zeros(2), None) for split in answers]
     settings = Settings({"output_dir": str(tmp_path), "sort_predictions": "errors"})
-    show_scored(task, outcomes, {"eval_accuracy": 0.5, "eval_accuracy_mismatched": 0.5}, job, settings)
+    scores = {"eval_accuracy": 0.5, "eval_accuracy_mismatched": 0.5}
+    show_scored(task, outcomes, error_reports(task, outcomes), scores, job, settings)
     names = ["eval_predictions.tsv", "eval_predictions_mismatched.tsv"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
@@ -150,11 +151,26 @@ def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, 
     task = types.SimpleNamespace(error_report=lambda outcome: judged, extra_report_sections=lambda *_: None)
     job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
     outcome, settings = SplitPredictions("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
-    show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
+    show_scored(task, [outcome], error_reports(task, [outcome]), {"eval_accuracy": 0.5}, job, settings)
     show_answers(task, outcome, {"accuracy": 0.5}, job)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [judged.warning] * 2
     assert judged.warning.startswith("All 2 predictions on dev.tsv are the label 'no'")
+
+
+def test_labels_that_are_never_predicted_or_never_tested_are_warned_of(tmp_path, caplog):
+    chances = [[0.8, 0.1, 0.05, 0.05], [0.1, 0.8, 0.05, 0.05], [0.7, 0.2, 0.05, 0.05], [0.7, 0.2, 0.05, 0.05]]
+    judged = {"dev": choices([0, 1, 2, 2], chances, ["no", "yes", "new", "old"])}
+    task = types.SimpleNamespace(extra_report_sections=lambda *_: None)
+    job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
+    never = "1 label is never predicted on dev.tsv, although it has examples of it: 'new' (2 examples). Train for " \
+        "more steps, with a higher learning rate or `class_weights=balanced`, or add examples."
+    missing = "dev.tsv has no examples of 1 label, so its quality is not measured: 'old'."
+    for do_train, expected in ((True, [never]), (False, [never, missing])):  # the check of the data names the others
+        caplog.clear()
+        settings = Settings({"output_dir": str(tmp_path), "do_train": do_train})
+        show_scored(task, [], judged, {"eval_accuracy": 0.5}, job, settings)
+        assert [record.getMessage() for record in caplog.records] == expected
 
 
 def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):

@@ -46,6 +46,11 @@ def kinds(train, dev=None):
     return {finding.kind: finding for finding in found}
 
 
+def labelled(tmp_path, rows):
+    """Returns what is found in a training file of texts and labels."""
+    return list(kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values())
+
+
 def test_nothing_is_found_in_clean_files(tmp_path):
     train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:24]]))
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[24:]]))
@@ -108,6 +113,41 @@ def test_labels_1_and_1_0_are_two_spellings_of_one(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (found.kind, found.count) == ("label_spellings", 1)
     assert "4 labels, but only 3 if spaces and letter case are ignored and 1.0 is 1: '1' 10 and '1.0' 10" in str(found)
+
+
+def test_mixed_words_of_truth_are_spellings_and_bars_separate_labels(tmp_path):
+    rows = [(f"text {n}", label) for n, label in enumerate(["True", "1", "yes", "0", "no", "False"] * 4)]
+    (found,) = labelled(tmp_path, rows)
+    assert found.kind == "label_spellings" and "6 labels, but only 2" in found.what
+    assert "ignored, and true and yes are 1: " in found.what
+    assert not labelled(tmp_path, [(f"text {n}", label) for n, label in enumerate(["yes", "no"] * 6)])
+    (found,) = labelled(tmp_path, [(f"text {n}", label) for n, label in enumerate(["film", "art", "art|film"] * 4)])
+    assert (found.kind, found.count) == ("several_labels", 1) and "set `problem_type=multi_label`" in found.remedy
+
+
+def test_lists_in_place_of_texts(tmp_path):
+    (found,) = labelled(tmp_path, [(str(["text", str(n)]), "ab"[n % 2]) for n in range(12)])
+    assert (found.kind, found.count, found.is_warning) == ("list_texts", 12, True) and "['text', '0']" in found.what
+
+
+def test_quotes_of_csv_in_a_tsv_file(tmp_path, caplog):
+    rows = [(f'"He said ""no {n}"""', "ab"[n % 2]) if n % 2 else (f"text {n}", "ab"[n % 2]) for n in range(12)]
+    with caplog.at_level("WARNING"):
+        (found,) = labelled(tmp_path, rows)
+    assert (found.kind, found.count, found.is_warning, found.places[0]) == ("quoted_fields", 6, True, "line 3")
+    assert found.text.endswith("; rename the file to .csv and set `separator=tab`, or write it again without quotes.")
+    (logged,) = [record.getMessage() for record in caplog.records]
+    assert logged.startswith(f"{tmp_path}/a.tsv: 6 of 13 rows have fields in double quotes, as in .csv, ")
+    named = (tmp_path / "a.tsv").rename(tmp_path / "a.csv")
+    texts = tables.read_table(named, dialect=Dialect("tab")).text_a
+    assert texts[:2] == ["text 0", 'He said "no 1"']
+    for stray in (('"a" b ""c""', "a"), ('"open', "a")):  # as in GLUE, whose quotes mean nothing
+        assert not labelled(tmp_path, [*rows, stray])
+    assert not labelled(tmp_path, [*ROWS[:23], ('"quoted"', ROWS[23][1])])
+    every = write(tmp_path / "b.tsv", [(f'"text {n}"', f'"{n % 2}"') for n in range(12)])
+    assert "quoted_fields" in kinds(sample(every, header=False, columns=(0,), label=1))
+    with pytest.raises(ValueError, match="seem to be in double quotes, as in .csv: rename the file to .csv and"):
+        sample(write(tmp_path / "c.tsv", [('"text"', '"label"'), ('"a"', '"b"')]))
 
 
 def test_labels_with_exponents_are_numbers_of_their_own(tmp_path):
@@ -182,6 +222,14 @@ def test_labels_that_training_does_not_have(tmp_path):
     assert (found.kind, found.count, found.places) == ("unknown_labels", 2, ("line 12", "line 13"))
     alike = "ignoring spaces and letter case, 'Card ' is 'card' in training ("
     assert f"'Card ' 1, 'other' 1; {alike}" in str(found)
+
+
+def test_labels_that_the_evaluation_lacks(tmp_path):
+    train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:30], *[(f"new {i}", "other") for i in range(3)]]))
+    dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[30:]]))
+    (found,) = kinds(train, dev).values()
+    assert (found.kind, found.path, found.count, found.is_warning) == ("untested_labels", dev.path, 1, True)
+    assert f"no examples of 1 of the 5 labels in {train.path}" in str(found) and "'other' 3 in training" in str(found)
 
 
 @pytest.mark.parametrize("name, separator, called", [

@@ -13,6 +13,7 @@ from bert_tf.data import columns
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.table_reader import names_in
 from bert_tf.data.tables import LabeledTexts, check_labels, list_labels, read_table
+from tests.data.hostile_parquet import crafted_parquet
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROWS = [
@@ -201,6 +202,8 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object\. Received "
              r"'\{\"text\":', which cannot be parsed \(.*\); correct"),
     "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*cannot be parsed"),
+    "key twice": ("a.jsonl", '{"text": "x", "text": "y"}\n', {}, r"a\.jsonl:1: every line must be one JSON object.*"
+                  r"the key 'text' occurs more than once\); correct this line"),
     "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*Received: \['x'\]"),
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: missing column 'text'.*\['txt'\]; "
                r"choose one with `text_column`\."),
@@ -236,7 +239,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                      r"score must be a number from 0 to 5\. Received: 6"),
     "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
                    r"a\.tsv:2: labels must "
-                   r"be names separated by ',', .*Received: 'a,,b'"),
+                   r"be names separated by ',' .*Received: 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: "
                     r"labels must be names .*Received: None"),
@@ -282,6 +285,23 @@ def test_parquet_errors_name_the_row(tmp_path):
     parquet.write_table(pa.table({"text": pa.array([], pa.string())}), path)
     with pytest.raises(ValueError, match="no examples"):
         read_table(path)
+    twice = pa.Table.from_arrays([pa.array([cell]) for cell in "abx"], names=["text", "text", "label"])
+    parquet.write_table(twice, path)
+    assert read_table(path, text_columns=[1]).text_a == ["b"]
+
+
+def test_crafted_parquet_files_are_read_or_refused(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"text": ["a", "b"] * 9, "label": ["x", "y"] * 9}), path, compression="none")
+    crafted, refused = list(crafted_parquet(path.read_bytes()).values())[::20], 0
+    for make in crafted:
+        path.write_bytes(make())
+        try:
+            read_table(path)
+        except ValueError:
+            refused += 1
+    assert len(crafted) >= 30 and refused > len(crafted) / 4
 
 
 def test_the_callers_remedy_replaces_the_flags(tmp_path):

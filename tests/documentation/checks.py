@@ -16,7 +16,8 @@ from tests.conftest import ROOT
 from tests.documentation import commands
 
 FAULTS = (absl_flags.Error, ValueError, AssertionError)  # what the checks raise
-FOREIGN = {"help", "all", "test_filter", "logdir", "name"}  # flags of others, of every program, and --name=value
+# Flags of others, of every program, and --name=value.
+FOREIGN = {"help", "all", "flagfile", "test_filter", "logdir", "name"}
 MODEL_GARDEN = {"experiment", "function_keys", "mode", "model_dir", "tpu", "use_v2_feature_names"}
 _FLAG = re.compile(r"--([a-z]\w*)(?:=(.*))?")
 _MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)

@@ -221,12 +221,15 @@ def test_answers_to_questions_and_places(tmp_path):
 
 
 SHOWN = {"examples": Shown("dev.tsv", ["0", "1"], [2, 3], {"text": ["one", "two"]}, np.array([1, 1]))}
+SPAN = entities.EntitySpan("A", 0, 1)
 RIGHT_AND_WRONG = {
     "classes": SingleLabelReport(**SHOWN, gold=np.array([0, 1]), probabilities=np.array([[0.9, 0.1], [0.9, 0.1]]),
                                  labels="ab"),
     "several": MultiLabelReport(**SHOWN, gold=np.array([[1, 0], [0, 1]], bool),
                                 probabilities=np.array([[0.9, 0.1], [0.9, 0.8]]), labels="ab", separator=";"),
     "numbers": RegressionReport(**SHOWN, gold=np.array([0.0, 1.0]), given=np.array([2.0, 0.5])),
+    "spans": TaggingReport(**SHOWN, words=[["one"], ["two"]], gold=[["O"], ["B-A"]], given=[["O"], ["B-A"]],
+                           chances=[[0.9], [0.8]], entities=([[], [SPAN]], [[], [SPAN._replace(last=2)]])),
     "tags": TaggingReport(**SHOWN, words=[["x"], ["y"]], gold=[["O"], ["B-A"]], given=[["O"], ["O"]],
                      chances=[[0.9], [0.8]]),
     "questions": QuestionReport(**SHOWN, gold=[["x"], ["y"]], given=["x", "z"], confidence=np.array([0.5, 0.4]),
@@ -241,9 +244,8 @@ def test_every_table_that_is_written_can_be_compared(name, tmp_path):
     path = write(tmp_path / "one", ("id",), [], scores, labels="ab" if name in ("classes", "several") else "")
     write_table(tmp_path / "one" / "eval_predictions.tsv", RIGHT_AND_WRONG[name])
     (table,) = read_prediction_tables(path).values()
-    assert KINDS.index(kind_of_table(table)) == ["numbers", "several", "classes", "tags", "questions", "places"].index(
-        name
-    )
+    kinds = ["numbers", "several", "classes", "spans", "tags", "questions", "places"]
+    assert KINDS.index(kind_of_table(table)) == kinds.index(name)
     assert kind_of_table(table).texts(table) == ["one", "two"]
     goodness = kind_of_table(table).read(table).goodness
     assert goodness[0] == 1 > goodness[1] or name == "numbers"

@@ -8,10 +8,13 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
-from bert_tf.export.card import RunFacts, model_card, read_run
+from bert_tf.evaluation.label_results import LabelResult
+from bert_tf.export.card import model_card
 from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.scored_files import Evaluated, FileScores
 from tests import tiny
 
 START = {
@@ -20,36 +23,37 @@ START = {
     "data": {"train": {"file": "/data/train.tsv", "rows": 6920}, "dev": {"file": "/data/dev.tsv", "rows": 872}},
 }  # fmt: skip
 TRAIN = [{"kind": "train", "step": step, "time": f"2026-01-01T00:0{step}:00+00:00", "loss": 1.0} for step in (1, 2, 3)]
-EVAL = {"kind": "eval", "step": 2, "time": "2026-01-01T00:09:00+00:00", "accuracy": 0.9375, "loss": 0.25}
 SCORES = "eval_accuracy = 0.9375\neval_loss = 0.25\nglobal_step = 2\n"
+FILES = {"": {"precision": "float32", "step": 2, "files": [], "data": {"dev": START["data"]["dev"]}}}
 
 
-def _run(folder, lines, scores=SCORES):
+def _run(folder, lines, scores=SCORES, files=FILES):
     (folder / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if scores:
         (folder / "eval_results.txt").write_text(scores)
+        (folder / "eval_files.json").write_text(json.dumps(files))
     return read_run(str(folder), str(folder / "model.ckpt-2.index"))
 
 
+def _scored(scores, step=9, precision=None, suffix="", **evaluated):
+    return FileScores(suffix, scores, step, precision, Evaluated(**evaluated))
+
+
 def test_a_run_says_what_it_did(tmp_path):
-    facts = _run(tmp_path, [START, *TRAIN, EVAL])
+    facts = _run(tmp_path, [START, *TRAIN])
     assert (facts.checkpoint, facts.step, facts.origin) == ("model.ckpt-2", 2, "minilm/model.safetensors")
     assert facts.trained == "2026-01-01T00:02:00+00:00"  # the third step is not in the exported weights
     assert facts.flags == START["flags"] and facts.versions == START["versions"] and facts.data == START["data"]
-    assert facts.scores == {"eval_accuracy": 0.9375, "eval_loss": 0.25} and facts.scored_step == 2
-    assert facts.scored_data == {"dev": START["data"]["dev"]}
-
-
-def test_scores_are_of_a_file_only_if_the_history_has_them_too(tmp_path):
-    assert _run(tmp_path, [START, *TRAIN, EVAL | {"accuracy": 0.5}]).scored_data == {}
-    assert _run(tmp_path, [START, *TRAIN]).scored_data == {}
+    (scored,) = facts.evaluations
+    assert scored.scores == {"eval_accuracy": 0.9375, "eval_loss": 0.25} and scored.step == 2
+    assert scored.evaluated.data == {"dev": START["data"]["dev"]}
 
 
 def test_where_there_is_no_run_nothing_is_said(tmp_path):
     assert read_run(str(tmp_path), "uncased/bert_model.ckpt") == RunFacts("bert_model.ckpt")
     old = {name: value for name, value in START.items() if name != "data"} | {"from": None}
     facts = _run(tmp_path, [old], scores=None)
-    assert facts.data == {} and facts.origin is None and facts.scores == {} and facts.trained is None
+    assert facts.data == {} and facts.origin is None and facts.evaluations == () and facts.trained is None
 
 
 def test_a_broken_file_does_not_stop_an_export(tmp_path, caplog):
@@ -78,7 +82,7 @@ def card(tmp_path_factory):
 
 
 def test_a_card_says_what_is_known(card, tmp_path):
-    text = card(_run(tmp_path, [START, *TRAIN, EVAL]))
+    text = card(_run(tmp_path, [START, *TRAIN]))
     rows = [
         "| task | classification |",
         "| longest sequence | 16 tokens |",
@@ -91,7 +95,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| examples, train | train.tsv, 6,920 rows |",
         "--learning_rate=3e-05\n--train_file=/data/train.tsv",
         "| eval_accuracy | 0.9375 |",
-        "Evaluated on dev.tsv, 872 rows.",
+        "## Scores\n\n### dev.tsv, 872 rows\n\n",
         "| `serving_default` | input | `text` | string | [?] |",
         f"| exported by | bert_tf {bert_tf.__version__}, tensorflow {tf.__version__}",
         "| trained by | python 3.12.1 |",
@@ -99,15 +103,44 @@ def test_a_card_says_what_is_known(card, tmp_path):
     ]
     assert not [row for row in rows if row not in text], text
     assert "__saved" not in text and "None" not in text and "/home" not in text
-    assert card(_run(tmp_path, [START, *TRAIN, EVAL])) == text
+    assert card(_run(tmp_path, [START, *TRAIN])) == text
 
 
 def test_scores_of_the_export_stand_beside_the_others(card):
-    scored = {"scores": {"eval_f1": 0.5}, "scored_step": 9, "scored_precision": "mixed_bfloat16"}
-    text = card(RunFacts("model.ckpt-9", 9, **scored, export_scores={"eval_f1": 0.25}))
+    scored = _scored({"eval_f1": 0.5}, precision="mixed_bfloat16")
+    text = card(RunFacts("model.ckpt-9", 9, evaluations=(scored,), export_scores={"eval_f1": 0.25}))
     assert "| eval_f1 | 0.5 |\n| eval_f1, in float32 as exported | 0.25 |" in text
     assert "The metrics were computed in mixed_bfloat16; this export is in float32." in text
     assert "not measured" not in text
+
+
+def test_every_score_stands_below_its_file_the_test_file_first(card, tmp_path):
+    fitted = ["eval_abstention_threshold", "eval_selective_accuracy"]
+    files = {
+        "": FILES[""] | {"fitted": fitted, "labels": {"": {"a|b": [872, 850, 680], "rare": [0, 22, 0]}}},
+        "_later": {"files": [], "step": 2, "data": {"dev": {"file": "/data/later.tsv", "rows": 7}}},
+        "_test": {"files": [], "step": 2, "data": {"final": {"file": "/data/test.tsv", "rows": 90}},
+                  "labels": {"": {"a|b": [9, 90, 9], "rare": [81, 0, 0]}}},
+    }  # fmt: skip
+    for suffix, value in (("", 1.0), ("_later", 0.5), ("_test", 0.77)):
+        lines = f"eval_abstention_threshold = 0.9\neval_selective_accuracy = {value}\nglobal_step = 2\n"
+        (tmp_path / f"eval_results{suffix}.txt").write_text(lines)
+    chosen = START | {"flags": {"keep_best": "f1"}}
+    text = card(_run(tmp_path, [chosen, *TRAIN], (tmp_path / "eval_results.txt").read_text(), files))
+    scores = text[text.index("## Scores") : text.index("## Signatures")]
+    assert [line for line in scores.splitlines() if line.startswith("### ")] == [
+        "### test.tsv, 90 rows", "### later.tsv, 7 rows", "### dev.tsv, 872 rows",
+    ]  # fmt: skip
+    test, later, dev = scores.split("### ")[1:]
+    assert "| eval_selective_accuracy | 0.77 |" in test and "| eval_selective_accuracy | 0.5 |" in later
+    assert "| eval_abstention_threshold (fitted) | 0.9 |\n| eval_selective_accuracy (fitted) | 1.0 |" in dev
+    assert "| a\\|b | 9 | 90 | 0.1000 | 1.0000 | 0.1818 |\n| rare | 81 | 0 | 0.0000 | 0.0000 | 0.0000 |" in test
+    note = "Metrics marked *fitted* use values, such as a threshold, that were fitted to these examples."
+    assert note in dev and "fitted" not in test + later
+    assert "The checkpoint was chosen by `f1` on these examples." in dev and "chosen" not in test + later
+    limits = text[text.index("## Known limits") :]
+    assert "- 1 label is never predicted on test.tsv, although it has examples of it: 'rare' (81 examples)." in limits
+    assert "- dev.tsv has no examples of 1 label, so its quality is not measured: 'rare'." in limits
 
 
 def test_a_card_leaves_out_what_is_not(card):
@@ -119,20 +152,21 @@ def test_a_card_leaves_out_what_is_not(card):
 
 
 def test_scores_of_other_weights_are_called_so(card):
-    text = card(RunFacts("model.ckpt-9", 9, scores={"eval_accuracy": 0.5}, scored_step=7))
-    assert "The evaluated examples were not recorded." in text
+    labels = {"": {"a": LabelResult(1, 0, 0), "b": LabelResult(1, 2, 1)}}
+    facts = RunFacts("model.ckpt-9", 9, evaluations=(_scored({"eval_accuracy": 0.5}, 7, labels=labels),))
+    text = card(facts)
+    assert "### Examples that were not recorded" in text
     assert "These are the metrics of step 7, not of the exported weights." in text
+    assert facts.gaps() == []
 
 
-def test_the_precision_of_the_scores_is_said(card, tmp_path):
-    scored = {"scores": {"eval_accuracy": 0.5}, "scored_step": 9}
+def test_the_precision_of_the_scores_is_said(card):
     for precision, words in (
         (None, "The precision of the evaluation was not recorded."),
         ("float32", "The metrics were computed in float32, the precision of this export."),
         ("mixed_bfloat16", "The metrics were computed in mixed_bfloat16; this export is in float32. Its own metrics "
          "were not measured."),
     ):  # fmt: skip
-        assert words in card(RunFacts("model.ckpt-9", 9, scored_precision=precision, **scored))
-    (tmp_path / "eval_files.json").write_text('{"": {"precision": "mixed_bfloat16", "files": []}}')
-    assert "The metrics were computed in mixed_bfloat16;" in card(_run(tmp_path, [START, *TRAIN, EVAL]))
+        evaluations = (_scored({"eval_accuracy": 0.5}, precision=precision),)
+        assert words in card(RunFacts("model.ckpt-9", 9, evaluations=evaluations))
     assert "precision" not in card(RunFacts("model.ckpt-9", 9))

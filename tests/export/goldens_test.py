@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
+from bert_tf.export.sample_requests import write_goldens
 from bert_tf.serving import verification
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.scheduling import Scheduler
@@ -25,6 +26,14 @@ OTHERS = [name for name in TASKS if name != "classification"]
 @pytest.fixture(scope="module")
 def classifier(exported):
     return exported("classification")
+
+
+def test_answers_that_are_not_numbers_end_the_export(tmp_path):
+    """As float16 may give them; a server that repeated them would pass the check."""
+    answer = {"labels": tf.constant(["bad"]), "probabilities": tf.constant([[0.5, np.nan]], tf.float16)}
+    requests = [("serving_default", {"text": tf.constant(["A film."])})]
+    with pytest.raises(ValueError, match="NaN or infinity for 1 of 1 examples.*Export it with another"):
+        write_goldens(str(tmp_path), requests, {"serving_default": lambda text: answer})
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,14 @@
 """A SavedModel that servers take: text in, the script's answers out, nothing written twice, nothing half-written."""
 
+import fcntl
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
 from bert_tf.checkpoints.loading import save_description
+from bert_tf.export import saved_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.saved_model import export, export_trained, list_versions
 from bert_tf.export.serving_module import ServingModule, cut
@@ -21,6 +25,7 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SEQUENCES
+from bert_tf.utils.signals import Terminated, orderly_end
 from tests import tiny
 from tests.conftest import ROOT
 from tests.export import models
@@ -182,19 +187,60 @@ def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
 
 
 @pytest.mark.slow
-def test_versions_rise_and_bfloat16_halves(trained, tmp_path, caplog):
+def test_versions_rise_and_bfloat16_halves(trained, tmp_path):
     folder, out = trained("classification"), tmp_path / "models"
     (out / "7").mkdir(parents=True)
     (out / "notes").mkdir()
-    (out / "tmp-export-old").mkdir()
     whole, half = (export_trained(str(folder), str(out), ExportOptions(dtype)) for dtype in ("float32", "bfloat16"))
-    assert f"{out / 'tmp-export-old'} belongs to another export that is running or was stopped" in caplog.text
     assert list_versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
     data = "variables/variables.data-00000-of-00001"
     assert os.path.getsize(f"{half}/{data}") < 0.6 * os.path.getsize(f"{whole}/{data}")
     got = tf.saved_model.load(half).signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
     assert got.dtype == tf.float32
     np.testing.assert_allclose(got, _expected(*models.load_trained(folder), TEXTS), atol=0.02)
+
+
+def test_a_killed_export_leaves_nothing_once_another_starts(tmp_path, monkeypatch):
+    """By lock: what a running export writes stays, however old it is."""
+    served = types.SimpleNamespace(options=ExportOptions(export_for="litert"))
+    dead, running = (tmp_path / f".export.{digit * 16}.tmp" for digit in "01")
+    for lock in (dead, running):
+        lock.touch()
+        pathlib.Path(f"{lock}.new", "variables").mkdir(parents=True)
+        os.utime(f"{lock}.new", (0, 0))
+    seen = []
+
+    def write(folder, *arguments):
+        seen.extend(os.listdir(tmp_path))
+        if len(seen) > 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(saved_model, "_write_for_litert", write)
+    with open(running, "rb") as held, orderly_end():
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert export(served, tmp_path) == str(tmp_path / "1") and len(seen) == 4 and f"{dead.name}.new" not in seen
+        with pytest.raises(Terminated):
+            export(served, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [running.name, f"{running.name}.new", "1"]
+
+
+@pytest.mark.slow
+def test_sigterm_ends_an_export_and_leaves_nothing(trained, tmp_path):
+    code = (
+        "import sys, time, tensorflow as tf\n"
+        "from bert_tf.cli.main import start_program\n"
+        "tf.saved_model.save = lambda *_, **__: (print('saves', flush=True), time.sleep(600))\n"
+        "start_program('export', sys.argv[1:])"
+    )
+    flags = [f"--model={trained('classification')}", f"--export_dir={tmp_path / 'out'}"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout.readline() == "saves\n" and len(os.listdir(tmp_path / "out")) == 2
+    process.terminate()
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 143 and os.listdir(tmp_path / "out") == [], said
+    assert "SIGTERM: stopped. Run the same command again to start over; unfinished output was removed." in said
 
 
 @pytest.mark.slow

@@ -58,6 +58,22 @@ def test_whole_or_not_at_all(model, path, tmp_path):
         SearchIndex(tmp_path)
     with pytest.raises(ValueError, match="The index .*nosuch.index does not exist. Check the path."):
         SearchIndex(tmp_path / "nosuch.index")
+    texts, payloads = (np.load(path / "segment-000001" / f"{name}.npy") for name in ("text", "payload"))
+    for name, array, message in (
+        ("embeddings", np.full([5, 32], np.nan, np.float32), "embeddings with NaN or infinite values. Create the "),
+        ("embeddings", np.zeros([5, 32], np.int8), "is not a complete index: .*type .i1 and shape"),
+        ("text", texts | 0xFF, "text of row .: 'utf-8'"),
+        ("payload", payloads * 0 + ord("["), "payload of row .: "),
+        ("id_rows", np.full(5, 5), "an id in row 5 of 5"),
+        ("ids_splits", np.array([0, 5, 1, 3, 4, 5]), "ids whose bytes are not there"),
+    ):
+        shutil.copytree(path, tmp_path / "damaged", dirs_exist_ok=True)
+        np.save(tmp_path / "damaged" / "segment-000001" / f"{name}.npy", array)
+        with pytest.raises(ValueError, match=message):
+            index = SearchIndex(tmp_path / "damaged")
+            index.search(np.ones([1, 32], np.float32))
+            index.has_documents(["0", "1", "2", "3", "4"])
+            index_segments.merge_segments(str(tmp_path / "merged"), index._segments)
     described = json.loads((path / "index.json").read_text()) | {"segments": [{"name": "../x", "deleted": None}]}
     (tmp_path / "index" / "index.json").write_text(json.dumps(described))
     with pytest.raises(ValueError, match="is not a complete index: .*a segment"):

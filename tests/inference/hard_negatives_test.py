@@ -10,7 +10,7 @@ from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.inference import hard_negatives
 from bert_tf.inference.hard_negatives import (
     MiningOptions,
-    log_recognized,
+    check_recognized,
     mine_negatives,
     read_judged_positives,
     read_positives,
@@ -155,12 +155,35 @@ def test_white_space_is_no_difference_and_other_forms_are_reported(index, titled
     for (query, texts), each in zip(POSITIVES.items(), mined, strict=True):
         assert not {query, *texts} & set(each.negatives) and len(each.negatives) > 20
     with caplog.at_level("INFO", "absl"):
-        log_recognized(index, spaced)
+        check_recognized(index, spaced)
         found, others = caplog.records[-2:]
         assert "Found 3 of the 4 positives in" in found.message and found.levelname == others.levelname == "INFO"
         assert "in a different form" in others.message
-        log_recognized(titled, POSITIVES)
-    assert "Found 0 of the 4 positives in" in caplog.records[-2].message and caplog.records[-1].levelname == "WARNING"
+        check_recognized(titled, {"people": [TEXTS[3], TITLED["d0"], TEXTS[4]]})
+    assert "Found 1 of the 3 positives in" in caplog.records[-2].message and caplog.records[-1].levelname == "WARNING"
+
+
+def test_queries_that_differ_in_white_space_are_one(index, tmp_path):
+    query, text, other = TEXTS[0], TEXTS[1], TEXTS[2]
+    rows = [(query, text), (f" {query}\u3000", other), (query.replace(" ", "  "), f"{text} ")]
+    pairs = tiny.write_tsv(tmp_path / "a.tsv", rows, "text_a\ttext_b")
+    assert read_positives(str(pairs)) == {query: [text, other]}
+    everything = MiningOptions(99, -99, 0, 99)
+    [mined] = mine_negatives(index, {query: [text], f"{query} ": [other]}, everything)
+    assert mined[:2] == (query, [text, other]) and not {query, text, other} & set(mined.negatives)
+    lines = [json.dumps({"_id": name, "text": text}) for name, text in (("q0", query), ("q1", f"{query} "))]
+    (tmp_path / "queries.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq0\t1\t1\nq1\t2\t1\n", encoding="utf-8")
+    files = (str(tmp_path / name) for name in ("queries.jsonl", "qrels.tsv"))
+    assert read_judged_positives(*files, index) == {query: [text, other]}
+
+
+def test_positives_that_are_not_in_the_index_are_an_error(titled, tmp_path):
+    """They would be mined as negatives, because the index has them with their titles."""
+    ended = _run(titled, tmp_path)
+    assert ended["status"] == 1 and not (tmp_path / "train.jsonl").exists()
+    assert "At least one of the 4 positives must be a text in" in ended["log"]
+    assert "pass --queries_file and --qrels_file, which exclude them by id" in ended["log"]
 
 
 def test_the_command_mines_for_judged_queries(titled, tmp_path):

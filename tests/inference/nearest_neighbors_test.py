@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf.inference import nearest_neighbors
+from bert_tf.inference.graph_file import check_graph_file
+from bert_tf.inference.index_segments import Segment, document_columns, write_segment
 from bert_tf.inference.search import SearchIndex
+from tests.inference.hostile_graphs import crafted_graphs, odd_graphs
 
 
 def clusters(count, width=32, seed=0):
@@ -59,8 +62,29 @@ def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
         SearchIndex(tmp_path / str(count), approximate=True).search(["a"])
     graphs = [tmp_path / str(count) / "segment-000001" / "graph.usearch" for count in (5, 6)]
     shutil.copyfile(*graphs)
-    with pytest.raises(ValueError, match="graph.usearch is not the graph of its segment. Remove the file"):
+    message = "graph.usearch is damaged or not the graph of its segment: vectors of shape .*5, 64.* Remove the file"
+    with pytest.raises(ValueError, match=message):
         SearchIndex(tmp_path / "6", approximate=True).search(["a"])
+
+
+def test_graphs_are_checked_before_usearch_maps_them(tmp_path, monkeypatch):
+    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    monkeypatch.setattr(nearest_neighbors, "cores", lambda: 1)
+    [stored, _], names = clusters(300, width=8), list(map(str, range(300)))
+    write_segment(str(tmp_path / "s"), document_columns(stored, names, names, [{}] * 300, "float32"))
+    segment = Segment(str(tmp_path / "s"))
+    empty = nearest_neighbors.SegmentGraph(segment) and nearest_neighbors._empty_graph(segment)
+    path = tmp_path / "s" / "graph.usearch"
+    good = path.read_bytes()
+    check_graph_file(str(path), 300, empty)
+    for name, data in crafted_graphs(good).items():
+        path.write_bytes(data)
+        with pytest.raises(ValueError):
+            check_graph_file(str(path), 300, empty)
+            pytest.fail(name)
+    for data in odd_graphs(good).values():  # these find little, and harm nothing
+        path.write_bytes(data)
+        nearest_neighbors.SegmentGraph(segment).nearest(segment, segment.vectors[:3], 2)
 
 
 def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, monkeypatch, caplog):

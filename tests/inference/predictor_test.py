@@ -1,10 +1,12 @@
 """`bert_tf.Predictor`: the answers of an export, from the export itself or from the trained model."""
 
 import concurrent.futures
+import dataclasses
 import functools
 import json
 import os
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -16,6 +18,11 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.results import split_answer
+from bert_tf.serving.server.metrics import prometheus_text
+from bert_tf.serving.server.predict import Call, run_predict
+from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.scheduling import Scheduler
+from bert_tf.serving.server.versions import direct
 from bert_tf.tasks.registry import stated_task
 from tests import run_cases, sentence_folders, tiny
 from tests.export import models
@@ -60,6 +67,32 @@ def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, expo
     assert answers == _served(exported(name), predictor.inputs, examples) and len(answers) == len(TEXTS)
     of_training = bert_tf.Predictor(trained(name))
     assert of_training.inputs == predictor.inputs and of_training(examples) == answers
+    counts = of_training.token_counts.total
+    assert counts == predictor.token_counts.total and counts.tokens >= sum(len(text.split()) for text in TEXTS)
+
+
+def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exported, caplog):
+    folder = os.path.join(exported("classification"), "1")
+    predictor = bert_tf.Predictor(folder)
+    predictor([FILM] * 9)
+    assert predictor.token_counts.total == (9, 0, 45, 0) and not caplog.records
+    predictor(["film " * 100, "filme zebra"])
+    assert predictor.token_counts.total == (11, 1, 147, 2) and not caplog.records  # a tenth is not exceeded
+    predictor(["film " * 100, "film"])
+    predictor(["film " * 100, "zebra " * 200])
+    assert [record.getMessage().partition(": ")[2].partition(";")[0] for record in caplog.records] == [
+        "2 of 13 texts (15.4 %) are truncated", "202 of 548 tokens (36.9 %) are not in the vocabulary and mean nothing "
+        "to the model. Check the language of the texts, their encoding, and `do_lower_case`",
+    ]  # fmt: skip
+    version = types.SimpleNamespace(name="counted", model=SavedModel(folder), batched=None, scheduler=Scheduler())
+    version.compute = direct(version.model, version.scheduler)
+    serve = functools.partial(run_predict, version, version.model.signatures["serving_default"])
+    serve({"text": np.array([b"zebra"], object)})  # a request of the server itself, such as a warm-up
+    serve({"text": np.array([FILM.encode(), b"film zebra", b"film " * 100], object)}, call=Call())
+    page = prometheus_text().decode()
+    for name, count in (("text", 3), ("truncated_text", 1), ("token", 107), ("unknown_token", 1)):
+        assert f':bert_tf:serving:{name}_count_total{{model_name="counted"}} {count}.0' in page
+    version.model.close()
 
 
 @pytest.mark.slow
@@ -132,6 +165,15 @@ def test_one_text_has_one_answer_and_many_keep_their_order(classify):
     for texts in (Series(TEXTS[::-1], range(len(TEXTS))), np.array(TEXTS[::-1]), iter(TEXTS[::-1])):
         assert classify(texts, batch_size=4) == together
     assert classify("film \ud83d") == classify("film ")  # a lone surrogate is no text
+
+
+def test_outputs_that_are_not_numbers_are_refused(classify, monkeypatch):
+    def compute(texts):
+        return {"probabilities": np.where(texts["text"] == b"music", np.nan, 0.5)[:, None]}
+
+    monkeypatch.setattr(classify, "_model", dataclasses.replace(classify._model, compute=compute))
+    with pytest.raises(ValueError, match="outputs NaN or infinity for 1 of 2 examples, the first of them example 1 "):
+        classify(["a story", "music"])
 
 
 def test_examples_of_several_texts(predictors):
@@ -269,3 +311,24 @@ def test_inputs_without_a_customary_order_are_named(tmp_path):
         predictor(("a", "b"))
     with pytest.raises(ValueError, match=r"1 failed on 1 row from 1 on: .*it is bad"):
         predictor([{"left": "a", "right": ""}, {"left": "bad", "right": ""}], batch_size=1)
+
+
+@pytest.mark.parametrize("name", _some_slow(("classification",), [*models.TASKS, "multi_label"]))
+def test_predict_writes_the_same_for_a_trained_model_as_for_its_export(name, exported, trained, tmp_path):
+    inputs = bert_tf.Predictor(exported(name)).inputs
+    lines = [dict(zip(inputs, (each,) if isinstance(each, str) else each, strict=True)) for each in _examples(inputs)]
+    (tmp_path / "table.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    written = []
+    for path in (exported(name), trained(name)):
+        files = [f"--input_file={tmp_path / 'table.jsonl'}", f"--output_file={tmp_path / 'out.jsonl'}"]
+        flags = [f"--model={path}", f"--text_column={','.join(inputs)}", "--batch_size=4"]
+        done = run_cases.run_here("predict", [*files, *flags])
+        assert done["status"] == 0, done["log"]
+        written.append([json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()])
+    assert len(written[0]) == len(TEXTS) and written[0] == written[1]
+
+
+def test_predict_refuses_a_signature_of_a_trained_model(trained, tmp_path):
+    flags = ["--signature=ids", f"--input_file={__file__}", f"--output_file={tmp_path / 'out.jsonl'}"]
+    done = run_cases.run_here("predict", [f"--model={trained('classification')}", *flags])
+    assert done["status"] == 1 and "--signature requires an export, and " in done["log"]

@@ -1,5 +1,6 @@
 """Vectors as a model's folder asks for them: modules by hand, prompts, what may be wanted otherwise; the programs."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -11,7 +12,8 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.cli import embed
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, make_finish, with_prompt
+from bert_tf.models.sentence_transformers_files import Dense
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.utils.settings import Settings
@@ -202,6 +204,22 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
 def test_folders_that_ask_for_what_we_do_not_have(files, message, plain, tmp_path):
     with pytest.raises(ValueError, match=message):
         SentenceEncoder(changed(plain, tmp_path, **files))
+
+
+@pytest.mark.parametrize("width", [4, 3])
+def test_a_dense_module_may_add_its_input(width, tmp_path):
+    """As in sentence-transformers 6.2, by a map where the widths differ."""
+    vectors, weight, residual = np.random.default_rng(0).normal(size=(3, 4, 4)).astype(np.float32)
+    weight, residual = weight[:width], residual[:width]
+    own = {"residual.weight": residual} if width != 4 else {}
+    save_file({"linear.weight": weight, **own}, tmp_path / "model.safetensors")
+    finish = functools.partial(make_finish, str(tmp_path), [Dense("", width, False, "Tanh", True)], None)
+    expected = np.tanh(vectors @ weight.T) + (vectors @ residual.T if own else vectors)
+    np.testing.assert_allclose(finish()(vectors), expected, atol=1e-6)
+    if own:
+        save_file({"linear.weight": weight}, tmp_path / "model.safetensors")
+        with pytest.raises(ValueError, match="must hold linear.weight and residual.weight of a map to 3 dimensions"):
+            finish()
 
 
 def test_activations_that_we_do_not_have(plain, tmp_path):

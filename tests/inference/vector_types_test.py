@@ -59,6 +59,21 @@ def test_an_index_holds_them_through_its_changes(dtype, model, tmp_path):
     assert {each.vectors.dtype for each in index._segments} == {np.dtype({"int8": "int8", "binary": "uint8"}[dtype])}
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
+@pytest.mark.parametrize("scale", [1e300, 1e38, 1e30, 1e-30, 1e-40, 1e-300])
+def test_cosines_do_not_depend_on_the_size_of_vectors(scale, dtype, model, tmp_path):
+    rows = np.random.default_rng(0).uniform(-1, 1, [4, 16])
+    vectors = (rows * scale).astype(np.float32 if 1e-45 < scale < 1e39 else np.float64)
+    tolerance = 0.01 if dtype == "int8" else 1e-4  # 1e-40 has few digits in float32
+    plain, scaled = (SearchIndex.create(tmp_path / name, model, vector_dtype=dtype) for name in ("plain", "scaled"))
+    plain.add(list("abcd"), list("abcd"), vectors=rows)
+    scaled.add(list("abcd"), list("abcd"), vectors=vectors)
+    for expected, found in zip(plain.search(rows), scaled.search(vectors), strict=True):
+        assert [hit.id for hit in found] == [hit.id for hit in expected]
+        np.testing.assert_allclose([hit.score for hit in found], [hit.score for hit in expected], atol=tolerance)
+    assert (np.abs(quantize_vectors(rows * min(scale, 1e38), "int8")).max(-1) == 127).all()
+
+
 def test_the_command_writes_them(model, tmp_path):
     texts = ["good film", "a warm story of people", "music"]
     (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")

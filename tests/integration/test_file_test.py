@@ -47,6 +47,10 @@ def test_its_scores_stand_beside_those_of_the_evaluation_file(home):
     note = json.loads((out / "eval_files.json").read_text())
     assert {suffix: each["files"][0]["file"] for suffix, each in note.items()} == {
         "": str((home / "dev.tsv").resolve()), "_test": str((home / "test.tsv").resolve())}  # fmt: skip
+    assert set(note[""]["fitted"]) == {f"eval_{name}" for name in (
+        "accuracy", "ece", "f1", "precision", "recall", "weighted_f1")}  # fmt: skip
+    assert note["_test"]["fitted"] == [] and note["_test"]["data"]["final"]["rows"] == 20
+    assert sum(examples for examples, _, _ in note["_test"]["labels"][""].values()) == 30  # a half have two labels
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Error analysis: test.tsv" in page and "Test data" in page and "Thresholds by label" in page
     last = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()][-1]

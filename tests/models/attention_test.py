@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.attention import MASKED, SelfAttention, attention_bias
+from bert_tf.models.attention import MASKED, SelfAttention, attention_bias, attention_scores
+from bert_tf.models.disentangled_attention import position_scores
+from bert_tf.models.encoder import Encoder
+from tests import tiny
 from tests.harness import check_layer
 
 RNG = np.random.default_rng(0)
@@ -37,6 +40,44 @@ def test_harness(tmp_path):
     # A key's bias adds one number to all scores of a query, which softmax does not see.
     layer = check_layer(SelfAttention, arguments, (X, BIAS), WEIGHTS, tmp_path, unmoved=["key/bias"])
     np.testing.assert_allclose(layer(X, BIAS), _by_hand(layer, 2, 1e-6), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_scores_in_float16_stay_in_its_range(positions):
+    """Their products are above 65,504, as those of mDeBERTa; scaled first, as in Transformers, they are not."""
+    query, key, far_keys, far_queries = (70 * RNG.standard_normal((4, 1, 2, 6, 64))).astype(np.float32)
+    vectors = (np.tile(far_keys, (1, 1, 2, 1)), np.tile(far_queries, (1, 1, 2, 1))) if positions else None
+    scale = (64 * (3 if positions else 1)) ** -0.5
+    exact = query @ key.swapaxes(-1, -2) + (position_scores(query, key, *vectors).numpy() if positions else 0)
+    assert abs(exact).max() > 65504
+    for dtype, bits in ((tf.float16, False), (tf.float32, True), (tf.bfloat16, True)):
+        q, k, *v = (tf.cast(each, dtype) for each in (query, key, *(vectors or ())))
+        scores = attention_scores(q, k, scale, v or None)
+        assert scores.dtype == dtype and np.isfinite(tf.cast(scores, tf.float32)).all()
+        if bits:  # the order of operations that oneDNN fuses
+            plain = tf.matmul(q, k, transpose_b=True)
+            plain = (plain + position_scores(q, k, *v) if positions else plain) * tf.cast(scale, dtype)
+            np.testing.assert_array_equal(scores, plain)
+        else:
+            exact *= scale
+            np.testing.assert_allclose(tf.cast(scores, tf.float32), exact, atol=0.004 * abs(exact).max())
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"global_rope_theta": 100.0, "local_attention": 2, "global_attn_every_n_layers": 2},
+                {"pos_att_type": ("c2p", "p2c"), "position_biased_input": False}],
+    ids=["plain", "local and rotary", "disentangled"],
+)  # fmt: skip
+def test_an_encoder_with_large_scores_in_float16(changes):
+    """Queries and keys are all about 80, so that their products exceed float16, and all tokens are alike."""
+    encoder = Encoder(tiny.config(num_hidden_layers=2, **changes), dtype="float16")
+    encoder.build()
+    for variable in encoder.variables:
+        if variable.path.endswith(("query/bias", "key/bias")):
+            variable.assign(tf.fill(variable.shape, 80.0))
+    features = {"input_ids": np.arange(1, 9, dtype=np.int32)[None], "input_mask": np.ones((1, 8), np.int32)}
+    assert 80 * 80 * encoder.block_of(1).attention.width > 65504
+    assert np.isfinite(encoder(features)["sequence_output"]).all()
 
 
 def _by_hand(layer, heads, epsilon):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bert_tf.models.cross_encoder_files import read_activation, reranker_length
 from bert_tf.models.sentence_transformers_files import MODES, Dense, PoolingConfig, pooling_settings, read_recipe
 from bert_tf.utils.names import POOLINGS
 from tests.sentence_folders import NEW, OLD, PLAIN, write
@@ -63,11 +64,70 @@ def test_what_sentence_transformers_5_writes(tmp_path):
         ({"sentence_bert_config": {"module_output_name": "sentence"}}, "module_output_name in .* 'token_embeddings'"),
         ({"sentence_bert_config": {"processing_kwargs": {"text": {}}}}, "processing_kwargs in .* must be absent"),
         ({"sentence_bert_config": {"modality_config": {"image": {}}}}, "modality_config in .* must be absent"),
+        ({"sentence_bert_config": {"query_length": 9}}, "query_length in .* must be absent. Received: 9"),
+        ({"sentence_bert_config": {"model_args": {"a": 1}}}, "model_args in .* must be absent or {}, the only"),
+        (
+            {"1_Pooling__config": {"median": True}},
+            "must have no other keys .*Received: 'median'",
+        ),
+        ({"2__config": {"out_features": 4, "gate": 1}}, r"2.config.json must have no other keys .*Received: 'gate'"),
+        ({"2__config": {"module_input_name": "token_embeddings"}}, "module_input_name in .* 'sentence_embedding', the"),
+        ({"3__config": {"module_output_name": "x"}}, "module_output_name in .*3.config.json must be absent or"),
+        ({"3__config": {"p": 1}}, r"3.config.json must have no other keys .*Received: 'p'"),
     ],
 )
 def test_settings_that_make_other_vectors_are_refused(files, message, tmp_path):
+    modules = (*PLAIN, ("Dense", "2"), ("Normalize", "3"))
     with pytest.raises(ValueError, match=message):
-        read_recipe(write(tmp_path, **files))
+        read_recipe(write(tmp_path, modules, **{"2__config": {"out_features": 4}, **files}))
+
+
+def test_keys_that_nobody_knows_are_named(tmp_path, caplog):
+    modules = [{"type": f"{OLD}{kind}", "path": path, "kwargs": [], "gate": 1} for kind, path in PLAIN]
+    files = {"modules": modules, "sentence_bert_config": {"pace": 1}, "config_sentence_transformers": {"mood": 1}}
+    assert read_recipe(write(tmp_path, **files)) == PoolingConfig()
+    for name, key in (("modules", "gate"), ("sentence_bert_config", "pace"), ("config_sentence_transformers", "mood")):
+        assert f"{name}.json: unknown settings are ignored: {key}." in caplog.text
+
+
+def test_what_sentence_transformers_6_writes(tmp_path):
+    names = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+    dense = {"in_features": 4, "out_features": 3, "bias": True, "use_residual": True, **names}
+    path = write(tmp_path, (*PLAIN, ("Dense", "2"), ("Normalize", "3")), **{"2__config": dense, "3__config": names})
+    assert read_recipe(path) == PoolingConfig(steps=(Dense("2", 3, True, "Tanh", True),), normalize=True)
+
+
+_CROSS = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "files", "message"),
+    [
+        ((*PLAIN, ("Dense", "2")), {}, "with several modules are not supported, .*Received .*modules.json, "
+         "which lists Transformer, Pooling, Dense; use another model, or train one with `bert-tf run_reranker`"),
+        (PLAIN[:1], {"transformer_task": "text-generation"}, "transformer_task in .* 'sequence-classification'"),
+        (PLAIN[:1], {"do_lower_case": True}, "do_lower_case in .*sentence_bert_config.json must be absent or False"),
+    ],
+)  # fmt: skip
+def test_cross_encoders_that_we_do_not_have(modules, files, message, tmp_path):
+    path = write(tmp_path, modules, sentence_bert_config=files, config_sentence_transformers=_CROSS)
+    for read in (lambda: read_activation(path, {}), lambda: reranker_length(path)):
+        with pytest.raises(ValueError, match=message):
+            read()
+
+
+def test_a_cross_encoder_with_its_module(tmp_path, caplog):
+    text = {"text": {"method": "forward", "method_output_name": "logits"}}
+    module = {"transformer_task": "sequence-classification", "modality_config": text, "module_output_name": "scores"}
+    files = {
+        "sentence_bert_config": module | {"max_seq_length": 9},
+        "config_sentence_transformers": _CROSS | {"mood": 1},
+    }
+    path = write(tmp_path, PLAIN[:1], **files)
+    assert read_activation(path, {}) == "identity" and reranker_length(path) == 9
+    assert "config_sentence_transformers.json: unknown settings are ignored: mood." in caplog.text
+    with pytest.raises(ValueError, match="is a CrossEncoder, which scores pairs of texts and has no embeddings"):
+        read_recipe(path)
 
 
 def test_the_length_may_be_the_tokenizers(tmp_path):

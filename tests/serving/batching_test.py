@@ -133,7 +133,8 @@ def test_a_large_request_is_cut_by_length_and_put_together_in_its_order(held, mo
 
 def test_a_full_queue_refuses_at_once_and_says_when_to_come_again(held):
     jobs = [held.ask("a", "b", "c", "d") for _ in range(2)]
-    with pytest.raises(ServingError, match=r"is full: 8 rows wait, of at most 8; retry after \d+\.\d s") as caught:
+    full = r"is full: 8 rows wait, of at most 8 .*max_enqueued_batches.*; retry after \d+\.\d s"
+    with pytest.raises(ServingError, match=full) as caught:
         held.ask("e").result(20)
     assert caught.value.code == grpc.StatusCode.UNAVAILABLE
     held.release()
@@ -277,6 +278,10 @@ def test_which_requests_may_share_a_batch():
     assert batching_group(signature(), texts()) is None
     scalar = signature({"text": TEXT, "k": Endpoint("k:0", tf.int32, ())})
     assert batching_group(scalar, texts("a") | {"k": np.array(3, np.int32)}) is None
+    scores = signature({"ids": Endpoint("ids:0", tf.int32, (None, 8))}, {"sums": Endpoint("sums:0", tf.int32, (None,))})
+    assert batching_group(scores, {"ids": np.zeros((2, 8), np.int32)}) is not None
+    for misfit in ((8,), (2, 7), (2, 8, 1)):  # such as one row without its batch axis, whose entries are no rows
+        assert batching_group(scores, {"ids": np.zeros(misfit, np.int32)}) is None
     whole = signature(outputs={"all": Endpoint("all:0", tf.float32, ())})
     assert batching_group(whole, texts("a")) is None
 

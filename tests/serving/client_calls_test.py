@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 import subprocess
 import threading
 
@@ -23,6 +24,16 @@ def server():
     server = FakeServer()
     yield server
     server.stop().wait()
+
+
+@pytest.fixture
+def dead_proxy(monkeypatch):
+    """Makes the environment name a proxy that nobody runs for all connections, and returns its address."""
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    return "127.0.0.1:9"
 
 
 class Blocking:
@@ -65,8 +76,8 @@ def connect(request, server):
     """connect(**options) -> a client of the server."""
     clients = []
 
-    def make(**options):
-        clients.append(request.param(f"localhost:{server.port}", "m", **{"timeout": 30, "retry": SOON} | options))
+    def make(host="localhost", **options):
+        clients.append(request.param(f"{host}:{server.port}", "m", **{"timeout": 30, "retry": SOON} | options))
         return clients[-1]
 
     yield make
@@ -78,6 +89,59 @@ def test_a_call_that_finds_no_server_is_tried_again(server, connect):
     server.script = [failure(Code.UNAVAILABLE)] * 2
     assert connect().ask({"text": ["abc"]}) == [{"embedding": [3.0, 3.0]}]
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "dns:///localhost", "ipv4:127.0.0.1"])
+def test_no_call_to_this_machine_uses_a_proxy(server, connect, dead_proxy, host):
+    server.script = [failure(Code.UNAVAILABLE)]
+    assert connect(host=host).ask({"text": ["abc"]}) == [{"embedding": [3.0, 2.0]}], "and no repetition"
+
+
+def test_a_proxy_that_fails_is_named(connect, dead_proxy, monkeypatch):
+    client = connect(host="models.example", retry=Retry(1))
+    with pytest.raises(ConnectionError, match=f"at models.example:.* the proxy {dead_proxy} of the environment "
+                                              "variable grpc_proxy: .* add models.example to no_proxy."):  # fmt: skip
+        client.status()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("grpc_proxy", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(TimeoutError, match=r"within 0.2 s.* the proxy 127.0.0.1:\d+ of the environment"):
+            connect(host="models.example", timeout=0.2).status()
+
+
+def test_an_async_client_is_created_outside_of_its_loop_and_used_in_one_after_another(server):
+    client, wanted = AsyncClient(f"localhost:{server.port}", "m"), [{"embedding": [3.0, 1.0]}]
+
+    async def ask():
+        return await client.ask({"text": ["abc"]})
+
+    async def embed():
+        async with client:
+            return [answer async for answer in client.stream(["abc"])]
+
+    assert asyncio.run(ask()) == wanted
+    assert asyncio.run(client.ask({"text": ["abc"]})) == [{"embedding": [3.0, 2.0]}], "whose loop starts after the call"
+    assert asyncio.run(embed()) == [{"embedding": [3.0, 3.0]}]
+    asyncio.run(client.close())
+
+
+def test_an_async_client_in_two_loops_at_a_time_is_refused(server):
+    client, leave = AsyncClient(f"localhost:{server.port}", "m"), threading.Event()
+    used = threading.Event()
+
+    async def hold():
+        await client.ask({"text": ["abc"]})
+        used.set()
+        await asyncio.to_thread(leave.wait, 60)
+
+    thread = threading.Thread(target=asyncio.run, args=[hold()])
+    thread.start()
+    assert used.wait(60)
+    try:
+        with pytest.raises(ValueError, match="in use in another event loop. Create one AsyncClient for each"):
+            asyncio.run(client.ask({"text": ["abc"]}))
+    finally:
+        leave.set()
+        thread.join()
 
 
 def test_a_call_that_a_stopping_server_cancelled_is_tried_again(server, connect):

@@ -11,8 +11,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.grpc_service import Health
 from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.side_services import Health
 from bert_tf.serving.server.versions import State
 from tests.serving.metrics_test import grown, samples
 from tests.serving.models import serve_quickly

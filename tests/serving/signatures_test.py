@@ -1,6 +1,9 @@
 """Tensors that an input does not take: each is refused before anything of its size is made, whatever way it comes."""
 
+import copy
+import dataclasses
 import json
+import shutil
 import tracemalloc
 
 import grpc
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
     inference_pb2,
@@ -26,8 +29,17 @@ from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
-from bert_tf.serving.server.signatures import Endpoint, Signature, count_rows, fill_proto, read_signature
+from bert_tf.serving.server.signatures import (
+    Endpoint,
+    Signature,
+    check_tensor,
+    count_rows,
+    fill_proto,
+    proto_to_array,
+    read_signature,
+)
 from bert_tf.serving.server.versions import Version, direct
+from bert_tf.utils.names import SEQUENCES
 from tests.serving.models import example
 from tests.serving.server_process import running
 
@@ -76,9 +88,23 @@ def version_of(path):
 
 @pytest.fixture(scope="module")
 def film_version(film_path):
+    """A version whose signatures are held to their shapes, as those of an export of ours are."""
     version = version_of(film_path / "3")
+    version.model.signatures = _checking_shapes(version.model, True)
     yield version
     version.model.close()
+
+
+@pytest.fixture(scope="module")
+def graph_decides(film_version):
+    """The same as it is for other SavedModels, whose graph decides on shapes."""
+    model = copy.copy(film_version.model)
+    model.signatures = _checking_shapes(model, False)
+    return dataclasses.replace(film_version, model=model, compute=direct(model, film_version.scheduler))
+
+
+def _checking_shapes(model, checks):
+    return {name: dataclasses.replace(each, checks_shapes=checks) for name, each in model.signatures.items()}
 
 
 class Anything(tf.Module):
@@ -136,9 +162,11 @@ WRONG = {
     "sixty million of one": (text(60_000_000), f"{PARSING} has 60000000 elements, {MOST}"),
     "overflow": (text(2**62, 4), f"{PARSING} has {2**64} elements, {MOST}"),
     "overflow to nothing": (text(2**32, 2**32), f"{PARSING} has {2**64} elements, {MOST}"),
-    "none of many": (text(3, values=()), PARSING),
+    "none of too many": (text(4096, 17, values=()), "A request may have 4096 rows and has 69632; send it in parts"),
     "more than its shape": (text(1, values=[b"x", b"y"]), PARSING),
-    "strings as content": (tensor(STRING, [1], tensor_content=b"\1x"), PARSING),
+    "strings as content that is too short": (tensor(STRING, [1], tensor_content=b"\2x"), PARSING),
+    "strings as content that is too long": (tensor(STRING, [1], tensor_content=b"\1xy"), PARSING),
+    "strings as content without an end": (tensor(STRING, [2], tensor_content=b"\x80" * 40), PARSING),
     "half a number": (tensor(FLOAT, [1], tensor_content=b"123"), PARSING),
     "content beyond the shape": (tensor(FLOAT, [1], tensor_content=b"12345678"), PARSING),
     "an unknown type": (tensor(9999, [1], tensor_content=b"1"), PARSING),
@@ -193,6 +221,60 @@ def test_wrong_tensors_for_a_number_input_are_refused(film_version, what):
     proto, message = NUMBERS[what]
     request = asked("numbers", x=proto, scale=tensor(INT32, [1], int_val=[1]))
     assert refused(predict, film_version, request) == (CODE.INVALID_ARGUMENT, message)
+
+
+def test_only_exports_that_declare_their_sequences_are_held_to_their_shapes(film_path, tmp_path):
+    shutil.copytree(film_path / "3", tmp_path / "1")
+    file = tmp_path / "1" / "saved_model.pb"
+    for is_ours in (False, True):
+        model = SavedModel(str(tmp_path / "1"))
+        assert {each.checks_shapes for each in model.signatures.values()} == {is_ours}
+        model.close()
+        saved = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+        saved.meta_graphs[0].collection_def[SEQUENCES].int64_list.value.extend([512, 64])
+        file.write_bytes(saved.SerializeToString())
+
+
+@pytest.mark.parametrize("shape", [[2, 4], [2, 3, 1], [1] * 30, [3], []])
+def test_the_graph_decides_on_shapes(graph_decides, shape):
+    """As in TensorFlow Serving: [?, 3] times [n, 1] also makes sense for these."""
+    request = asked("numbers", x=tensor(FLOAT, shape, float_val=[1]), scale=tensor(INT32, [1], int_val=[2]))
+    assert set(predict(graph_decides, request).outputs["y"].float_val) == {2.0}
+    document = {"inputs": {"x": np.ones(shape).tolist(), "scale": [2]}}
+    inputs, _ = predict_inputs(document, graph_decides.model.signatures["numbers"])
+    assert list(inputs["x"].shape) == shape
+
+
+def test_values_may_be_absent_or_raw_as_in_tensorflow():
+    def read(proto):
+        check_tensor(proto, "x")
+        return proto_to_array(proto, "x").tolist()
+
+    assert read(tensor(FLOAT, [2])) == [0, 0] and read(text(2, values=())) == [b"", b""]
+    assert read(tensor(STRING, [2], tensor_content=b"\1\2xyz")) == [b"x", b"yz"]
+    assert read(tensor(types_pb2.DT_BOOL, [2], tensor_content=b"\0\1")) == [False, True]
+    for wrong in (
+        tensor(types_pb2.DT_BOOL, [2], tensor_content=b"\0\7"),
+        tensor(FLOAT, [1], float_val=[1, 2]),  # TensorFlow drops the 2
+    ):
+        with pytest.raises(ServingError, match="^tensor parsing error: x$"):
+            read(wrong)
+    few = Limits(max_message_bytes=48, max_body_bytes=48)
+    message = "A text may have 3 bytes and one has 4; shorten it"
+    assert refused(check_tensor, tensor(STRING, [1], tensor_content=b"\4four"), "x", few)[1] == message
+
+
+def test_an_error_of_the_graph_names_the_input_that_does_not_fit(graph_decides):
+    request = asked(text=text(1, 2, values=[b""]))
+    wanted = f"{WANTS}[1, 2]: input must be a vector, got shape: [1,2]"
+    assert refused(predict, graph_decides, request) == (CODE.INVALID_ARGUMENT, wanted)
+    request = asked("numbers", x=tensor(FLOAT, [2, 3], float_val=[1]), scale=tensor(INT32, [], int_val=[2]))
+    code, message = refused(predict, graph_decides, request)
+    assert code == CODE.INVALID_ARGUMENT and "{{" not in message
+    assert message.startswith("The input scale must have the shape [?] and has []: ")
+    request = asked("numbers", x=tensor(FLOAT, [2, 3], float_val=[1]), scale=tensor(INT32, [3], int_val=[2]))
+    code, message = refused(predict, graph_decides, request)  # both fit, but not each other
+    assert code == CODE.INVALID_ARGUMENT and message.startswith("Incompatible shapes: [3,1] vs. [2,3]")
 
 
 def nested(value, depth):
@@ -325,7 +407,7 @@ def test_the_default_of_an_input_is_held_to_the_same():
         meta_graph_pb2.TensorInfo(name="text:0", dtype=STRING, tensor_shape={"dim": [{"size": -1}]})
     )
     definition.defaults["text"].CopyFrom(text(1, 2))
-    signature = read_signature(definition)
+    signature = read_signature(definition, checks_shapes=True)
     with pytest.raises(ServingError, match=r"^The input text must have the shape \[\?\] and has \[1, 2\]$"):
         _inputs(signature, {}, LIMITS)
 
@@ -344,6 +426,7 @@ def test_examples_are_held_to_the_input_that_takes_them(film_version):
     wrong = Signature(
         {"inputs": Endpoint("inputs:0", tf.string, (2,))},
         film_version.model.signatures["classify"].outputs, {}, film_version.model.signatures["classify"].definition,
+        checks_shapes=True,
     )  # fmt: skip
     number = Signature({"inputs": Endpoint("inputs:0", tf.float32, (None,))}, wrong.outputs, {}, wrong.definition)
 

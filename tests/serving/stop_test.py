@@ -12,11 +12,14 @@ import time
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from bert_tf.serving.client.client import Client
+from bert_tf.serving.server import grpc_service
 from bert_tf.serving.server.saved_model import SavedModel
 from tests.serving.models import serve_quickly
-from tests.serving.server_process import running
+from tests.serving.server_process import running, wait_for
 
 BODY = b'{"instances": ["fine"]}'
 MODEL = "/v1/models/film"
@@ -113,6 +116,37 @@ def test_an_idle_connection_does_not_hold_up_the_end(film_path):
     assert time.monotonic() - began < 10
     assert connection.sock.recv(1) == b""
     connection.close()
+
+
+def test_streams_of_health_and_reflection_and_silent_calls_do_not_hold_up_the_end(film_path, monkeypatch):
+    monkeypatch.setattr(grpc_service, "_LAST_SECONDS", 0)
+    server = serve_quickly(film_path, rest_api_port=None, health=True, reflection=True)
+    leave, seen = threading.Event(), []
+
+    def listen(first):  # as a client that keeps its stream open to ask more
+        yield first
+        leave.wait(60)
+
+    def say_nothing():
+        leave.wait(60)
+        yield b""
+
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        watching = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service="film"))
+        question = reflection_pb2.ServerReflectionRequest(list_services="")
+        asking = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(listen(question))
+        silent = channel.stream_unary("/tensorflow.serving.PredictionService/Predict").future(say_nothing())
+        assert next(asking)
+        watcher = threading.Thread(target=lambda: seen.extend(each.status for each in watching))
+        watcher.start()
+        wait_for(lambda: seen and server._grpc._silent, 60)
+        began = time.monotonic()
+        assert server.stop(40)
+        assert time.monotonic() - began < 20
+        watcher.join(60)
+        assert seen == [health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING]
+        assert {asking.code(), silent.code()} <= {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
+        leave.set()
 
 
 def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):

@@ -40,12 +40,14 @@ def test_a_threshold_is_fitted_reported_and_kept(tmp_path, caplog):
     threshold = (probabilities[3] + probabilities[4]) / 2
     assert task.abstention.share == 0.75 and task.abstention.threshold == pytest.approx(threshold)
     assert found["coverage"] == found["coverage_other"] == 0.8
+    assert task.fitted_metrics() == {"abstention_threshold", "coverage", "selective_accuracy"}
     assert found["selective_accuracy"] == 0.75 and found["abstention_threshold"] == pytest.approx(threshold)
     assert "4 of 5 predictions (80.0 %)" in caplog.text and "Only 4 predictions" in caplog.text
     save_task(str(tmp_path), TrainedTask(task, ("text",), 16))
     assert json.loads((tmp_path / "task.json").read_text())["abstention"]["share"] == 0.75
     again = read_task(str(tmp_path), tiny.config()).task
     assert again.abstention == task.abstention
+    assert again.fitted_metrics() == set()
     assert again.evaluate([_outcome(task)])["coverage"] == 0.8  # reported without being asked again
 
 
@@ -60,6 +62,7 @@ def test_no_threshold_is_kept_where_none_is_enough(caplog):
 def test_a_new_temperature_moves_the_threshold():
     task = _task(fit_temperature=True, abstention=Abstention(0.75, 0.99))
     task.evaluate([_outcome(task)])
+    assert task.fitted_metrics() == {"abstention_threshold", "coverage", "selective_accuracy", "ece"}
     assert task.temperature != 1 and task.abstention.threshold < 0.99
     confident = task.answer(tf.constant(LOGITS))["confident"]
     assert confident.numpy().tolist() == [True, True, True, True, False]

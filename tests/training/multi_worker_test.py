@@ -171,6 +171,18 @@ def test_a_tf_config_that_says_nothing_is_refused(config, monkeypatch):
         distribution.multi_worker()
 
 
+def test_workers_of_this_machine_use_no_proxy_and_that_of_others_is_named(monkeypatch, caplog):
+    monkeypatch.setattr(distribution.tf.distribute, "MultiWorkerMirroredStrategy", lambda: "joined")
+    for name in ("grpc_proxy", "https_proxy", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"http_proxy": "http://proxy:3128", "no_proxy": "a", "TF_CONFIG": ""}.items():
+        monkeypatch.setenv(name, value)
+    with caplog.at_level("WARNING"):
+        assert distribution.multi_worker(["localhost:1", "10.0.0.1:1"], 0) == "joined"
+    assert os.environ["no_proxy"] == "a,localhost,127.0.0.1,127.0.0.0/8,::1"
+    assert re.findall("Worker.*3128", caplog.text) == ["Worker 10.0.0.1:1: The connection uses the proxy proxy:3128"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_when_one_is_killed_the_other_ends_within_a_minute_and_both_go_on(tmp_path, victim):

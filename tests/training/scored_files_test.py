@@ -5,8 +5,11 @@ import json
 import keras
 import pytest
 
+from bert_tf.evaluation.label_results import LabelResult
 from bert_tf.evaluation.results import read_results, write_results
-from bert_tf.training.run_record import precision_of_scores, scored_files
+from bert_tf.training.scored_files import Evaluated, read_file_scores, scored_files
+
+UNKNOWN = Evaluated()
 
 
 @pytest.fixture
@@ -18,11 +21,11 @@ def home(tmp_path):
     return tmp_path
 
 
-def _score(home, *names, value=0.5, step=10):
+def _score(home, *names, value=0.5, step=10, evaluated=UNKNOWN):
     """Scores files as a program does; returns the suffix of the names."""
     files = scored_files(home / "out", [home / name for name in names], step)
     write_results(str(home / "out"), {"accuracy": value}, step, suffix=files.suffix)
-    files.note()
+    files.note(evaluated)
     return files.suffix
 
 
@@ -72,7 +75,6 @@ def test_a_folder_without_a_note(home):
 
 
 def test_the_precision_of_the_scores_is_noted(home):
-    assert precision_of_scores(home / "out") is None
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
@@ -80,7 +82,26 @@ def test_the_precision_of_the_scores_is_noted(home):
     finally:
         keras.config.set_dtype_policy(before)
     _score(home, "test.tsv")
-    assert precision_of_scores(home / "out") == "mixed_bfloat16"
+    assert [each.precision for each in read_file_scores(home / "out")] == ["mixed_bfloat16", "float32"]
     note = json.loads((home / "out" / "eval_files.json").read_text())
-    assert {suffix: each["precision"] for suffix, each in note.items()} == {"": "mixed_bfloat16", "_test": "float32"}
     assert note["_test"]["files"][0]["file"] == str((home / "test.tsv").resolve())
+
+
+def test_what_was_scored_is_read_back(home):
+    assert read_file_scores(home / "out") == []
+    data, labels = {"dev": {"file": "/data/dev.tsv", "rows": 9}}, {"": {"a": LabelResult(9, 8, 7)}}
+    dev = Evaluated(data, labels, frozenset({"eval_accuracy"}))
+    _score(home, "dev.tsv", value=0.25, evaluated=dev)
+    _score(home, "test.tsv", evaluated=Evaluated({"final": {"file": "/data/test.tsv", "rows": 3}}))
+    first, second = read_file_scores(home / "out")
+    assert (first.suffix, first.scores, first.step, first.evaluated) == ("", {"eval_accuracy": 0.25}, 10, dev)
+    assert (first.file_of(), second.file_of(), second.suffix) == ("dev.tsv", "test.tsv", "_test")
+    assert second.evaluated.fitted == frozenset() and second.evaluated.labels == {}
+
+
+def test_what_was_fitted_to_a_file_remains_so(home):
+    _score(home, "dev.tsv", evaluated=Evaluated(fitted=frozenset({"eval_coverage"})))
+    _score(home, "dev.tsv")  # scored again with the threshold that was fitted to it
+    assert read_file_scores(home / "out")[0].evaluated.fitted == {"eval_coverage"}
+    _score(home, "dev.tsv", step=20)  # of other weights
+    assert read_file_scores(home / "out")[0].evaluated.fitted == set()

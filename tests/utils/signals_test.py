@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
@@ -54,6 +55,29 @@ def test_the_second_of_two_signals_does_not_interrupt_what_the_first_set_off(num
 def test_a_later_signal_ends_the_tidying_too(numbers, monkeypatch):
     monkeypatch.setattr(signals, "ONE_WISH", 0.0)
     assert _end(*numbers) == (STATUS[numbers[1]], 0)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_whose_exception_python_drops_comes_again(number, status):
+    class Kept:
+        pass
+
+    def drop(kept):
+        made = weakref.ref(kept.pop(), lambda _: os.kill(os.getpid(), number))  # Python drops what it raises
+        assert made() is None
+        return True
+
+    hook, dropped = sys.unraisablehook, False
+    try:
+        with signals.orderly_end():
+            dropped = drop([Kept()])
+            for _ in range(200):
+                time.sleep(0.05)
+    except (KeyboardInterrupt, signals.Terminated) as end:
+        assert dropped and (end.code if isinstance(end, signals.Terminated) else 130) == status
+    else:
+        pytest.fail("the signal had no effect")
+    assert sys.unraisablehook is hook
 
 
 STOPS = """

@@ -31,9 +31,13 @@ remain valid. In a command's name, a hyphen can replace an underscore: `bert-tf 
 - Separate the values of a list with commas: `--text_column=question,answer`.
 - Texts and paths without a flag are accepted only by commands whose examples show them. After `--`, nothing is read as
     a flag of the command itself.
+- `--flagfile=flags.txt` reads flags from a file, one `--name=value` per line; `#` begins a comment. Any other line is
+    an error. Blanks that end a line count in `--prompt`, `--separator`, `--label_separator` and `--document_start`.
 
-The exit status is 0 if a command succeeded or showed its help, 1 after an error, 130 after Ctrl-C, and 141 if the
-reader of its output closed the pipe. An error that you can fix is reported in one message, without a traceback.
+The exit status is 0 if a command succeeded or showed its help, 1 after an error, 130 after Ctrl-C, 143 after SIGTERM,
+129 after SIGHUP, and 141 if the reader of its output closed the pipe. After a signal, unfinished output is removed;
+what a killed command left is removed when it runs again. An error that you can fix is reported in one message,
+without a traceback.
 
 In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` run the commands with the same names and are
 called in the same way as the scripts of google-research/bert.

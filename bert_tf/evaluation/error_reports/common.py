@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bert_tf.evaluation.label_results import LabelResult
 from bert_tf.utils.files import atomic_open, file_names
 from bert_tf.utils.html_report import Page
 
@@ -124,6 +125,10 @@ class ErrorReport(abc.ABC):
             f"All {len(self.examples):,} predictions on {file_names(self.examples.path)} are {answers}: the "
             "model has learned nothing. Train longer, or try another learning rate."
         )
+
+    def label_results(self) -> dict[str, LabelResult]:
+        """Returns the result of each label of the model; {} if its outputs are not labels."""
+        return {}
 
     @property
     @abc.abstractmethod

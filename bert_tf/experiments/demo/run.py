@@ -4,13 +4,13 @@ import dataclasses
 import hashlib
 import json
 import math
+import os
 import pathlib
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +21,7 @@ from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.ports import free_ports
 from bert_tf.utils.progress import clock
+from bert_tf.utils.proxies import open_local
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
 
@@ -132,7 +133,9 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
     try:
         _wait_until_ready(server, rest_port, log)
         print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
-        client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
+        command = [sys.executable, *client_command, "--", *sentences]
+        in_utf8 = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        client = subprocess.run(command, env=in_utf8, capture_output=True, encoding="utf-8", errors="replace")
         if client.returncode:
             why = client.stderr.strip()
             raise ValueError(f"The client failed with status {client.returncode}: {why}")
@@ -157,7 +160,7 @@ def _wait_until_ready(server, rest_port, log):
 
 def _is_ready(rest_port):
     try:
-        with urllib.request.urlopen(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
+        with open_local(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
             return response.status == 200
     except OSError:  # no server is listening yet, or 503
         return False

@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
+from bert_tf.models.attention import attention_scores
 from bert_tf.models.convolution import neighbors
-from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.embeddings import check_static_length
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.local_attention import layer_views
@@ -162,12 +162,11 @@ class _Block:
         heads = z.shape[1] // (3 * self.width)
         z = tf.reshape(z[: R * L] if self.fills_up else z, [R, L, 3 * heads, self.width])
         query, key, value = view.prepare(*tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1))  # [R, A, L, D]
-        # oneDNN computes product, scale and mask in one kernel if they are in this order.
-        scores = tf.matmul(query, key, transpose_b=True)
+        found = None
         if view.rows is not None:
             found = [None if each is None else self._by_head(tf.gather(each(), view.rows), heads) for each in tables]
-            scores += position_scores(query, key, *found)
-        scores = scores * tf.cast(self.scale, z.dtype) + tf.cast(bias, z.dtype)
+        # oneDNN computes product, scale and mask in one kernel if they are in this order.
+        scores = attention_scores(query, key, self.scale, found) + tf.cast(bias, z.dtype)
         mixed = view.join(tf.matmul(tf.nn.softmax(scores), value))
         return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
 

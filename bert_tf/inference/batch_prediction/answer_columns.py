@@ -7,31 +7,29 @@
 """
 
 import dataclasses
-import os
 from typing import Any
 
 import numpy as np
 
 from bert_tf.data.features import Ragged
+from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, same_labels
 from bert_tf.serving.client.results import CHOICE, CLASSES, PREDICTED
-from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 
-_TASK = os.path.join("assets.extra", "task.json")
 _THRESHOLD = 0.5  # of the labels of other multi-label models
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelColumns:
-    """A `table_job.Maker` for an exported model's predictions, with the requested columns for its labels.
+    """A `table_job.Maker` for a model's predictions, with the requested columns for its labels.
 
     The predictions of models without labels have the same columns as without it, except that those of a
     multiple-choice model get the `probability` of the choice.
 
     Attributes:
-        model: the exported model.
+        model: an `ExportedModel`, or a `TrainedModelMaker`.
         probabilities: "all" (one column of all of them), "columns" (`probability_LABEL` for each label) or "none".
         top_k: number of the most probable labels to write; None: none.
         has_several_labels: whether a text may have any number of labels.
@@ -49,7 +47,7 @@ class LabelColumns:
 
     def __call__(self):
         answer = self.model()
-        return lambda rows: self.shape(answer(rows))
+        return CountedAnswers(lambda rows: self.shape(answer(rows)), answer.token_counts)
 
     def shape(self, columns: dict[str, Any]) -> dict[str, Any]:
         """Returns the model's columns, with the requested ones in place of its `CLASSES` or `CHOICE`, if it has them.
@@ -100,7 +98,7 @@ def label_columns(model: ExportedModel, probabilities: str | None = None, top_k:
     """Returns the `LabelColumns` of a model.
 
     Args:
-        model: the exported model.
+        model: an `ExportedModel`, or a `TrainedModelMaker`.
         probabilities: as in `LabelColumns`; None: "all", or "none" if there is a `top_k`.
         top_k: as in `LabelColumns`.
 
@@ -111,7 +109,7 @@ def label_columns(model: ExportedModel, probabilities: str | None = None, top_k:
     _check_outputs(model, requested, CLASSES)
     _check_outputs(model, {"probabilities": probabilities}, ("probabilities",))
     probabilities = probabilities or ("none" if top_k else "all")
-    return LabelColumns(model, probabilities, top_k, _has_several_labels(model.path))
+    return LabelColumns(model, probabilities, top_k, HAVE_SEVERAL_LABELS.get(model.problem, False))
 
 
 def _check_outputs(model, requested, needed):
@@ -121,10 +119,3 @@ def _check_outputs(model, requested, needed):
                 f"`{name}={value}` requires a model with the outputs {', '.join(needed)}; the signature "
                 f"{model.signature!r} of {model.path} has {', '.join(model.outputs)}. Remove it."
             )
-
-
-def _has_several_labels(path):
-    """Returns whether the task of an export of ours has; false for any other model."""
-    file = os.path.join(path, _TASK)
-    task = read_object(file, "the task of an export", "export the model again") if os.path.exists(file) else {}
-    return HAVE_SEVERAL_LABELS.get(task.get("problem"), False)

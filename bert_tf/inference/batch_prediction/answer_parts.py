@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import logging
@@ -13,6 +14,7 @@ from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import Format, Labeled, Partial, Slice
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
+from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 from bert_tf.utils.work_folder import WorkFolder
 
 # === Parts ===
@@ -31,6 +33,29 @@ def part_folder(output_file: str, manifest: dict, overwrite: bool = False) -> Wo
     """Returns the work directory of an output file, its path plus ".parts"; the arguments are those of `WorkFolder`."""
     is_part = lambda name: bool(_NAME.fullmatch(name))  # noqa: E731
     return WorkFolder(f"{os.path.realpath(output_file)}.parts", manifest, is_part, _REMEDY, overwrite)
+
+
+@dataclasses.dataclass(frozen=True)
+class CountedAnswers:
+    """A prediction function that counts what the model does not read of its texts.
+
+    Attributes:
+        answer: {column: values} of `TableRows`.
+        token_counts: the counts so far.
+    """
+
+    answer: Callable[[TableRows], dict[str, Any]]
+    token_counts: TokenCountLog
+
+    def __call__(self, rows: TableRows) -> dict[str, Any]:
+        return self.answer(rows)
+
+
+class WrittenPart(NamedTuple):
+    """The number of rows of a part, and the counts of its texts, if they were counted."""
+
+    rows: int
+    counts: TokenCounts
 
 
 @dataclasses.dataclass
@@ -60,9 +85,10 @@ class PartWriter:
         """Returns the numbers of the parts that exist."""
         return {int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self.folder)) if match}
 
-    def write(self, number: int, rows: TableRows) -> int:
-        """Predicts and writes one part, and returns its number of rows."""
+    def write(self, number: int, rows: TableRows) -> WrittenPart:
+        """Predicts and writes one part."""
         answers = self._answer(rows)
+        token_counts = getattr(self._answer, "token_counts", None)
         if getattr(self.maker, "takes_kept", False):  # it has made columns of its own of them
             rows = rows._replace(kept={}, id_name="id")
         _warn_of_not_finite(number, answers)
@@ -75,7 +101,7 @@ class PartWriter:
             answers = columns.keys() - {rows.id_name, _INDEX, *rows.kept}
             columns |= {name: Partial(columns[name], missing) for name in answers}
         self.output_format.write(self.path(number), columns)
-        return len(rows.ids)
+        return WrittenPart(len(rows.ids), token_counts.take() if token_counts else TokenCounts())
 
 
 def _warn_of_not_finite(number, answers):

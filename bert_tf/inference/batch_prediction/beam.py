@@ -11,6 +11,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter
 from bert_tf.inference.batch_prediction.input_table import InputTable
+from bert_tf.utils.proxies import exempt_local
 
 
 def write_parts(writer: PartWriter, table: InputTable, count: int, size: int, runner: str, beam_options: str = ""):
@@ -24,6 +25,7 @@ def write_parts(writer: PartWriter, table: InputTable, count: int, size: int, ru
         runner: name of a Beam runner, such as "DirectRunner".
         beam_options: additional options, as on the command line of a Beam program.
     """
+    exempt_local()
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
     with beam.Pipeline(options=options) as pipeline:

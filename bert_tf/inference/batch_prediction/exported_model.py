@@ -15,6 +15,8 @@ from bert_tf.serving.client import results
 from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Prediction ===
 # Predictions of a SavedModel for the rows of a part.
@@ -33,6 +35,7 @@ class TablePredictor:
     def __init__(self, exported):
         self._batch_size = exported.batch_size
         self._model = exported.load()
+        self.token_counts = self._model.token_counts
 
     def __call__(self, rows):
         """Returns the columns for `TableRows`."""
@@ -72,6 +75,9 @@ def _to_lists(column):
 # Any exported model that takes texts: its signature, and its predictions for the rows of a table.
 
 
+_TASK = os.path.join("assets.extra", "task.json")
+
+
 @dataclasses.dataclass(frozen=True)
 class ExportedModel:
     """A `table_job.Maker` for a SavedModel's predictions.
@@ -91,6 +97,13 @@ class ExportedModel:
     outputs: tuple[str, ...] = ()
 
     @property
+    def problem(self) -> str | None:
+        """The problem of a classifier, one of `names.PROBLEMS`; None for any other model, and for one not of ours."""
+        file = os.path.join(self.path, _TASK)
+        task = read_object(file, "the task of an export", "export the model again") if os.path.exists(file) else {}
+        return task.get("problem")
+
+    @property
     def identity(self) -> dict[str, Any]:
         """Identity of the model: its files and the signature."""
         path = os.path.realpath(self.path)
@@ -101,6 +114,7 @@ class ExportedModel:
     def load(self) -> TextModel:
         """Loads the model; raises ValueError if its files are not complete."""
         model = open_export(self.path)
+        model.token_counts = TokenCountLog(self.path)  # unlike that of a server, it warns from the first text on
         signature = model.signatures[self.signature]
         fetches = [output.tensor for output in signature.outputs.values()]
 
@@ -110,7 +124,7 @@ class ExportedModel:
 
         shapes = {name: output.shape for name, output in signature.outputs.items()}
         fixed = frozenset(name for name, shape in shapes.items() if shape is not None and None not in shape[1:])
-        return TextModel(self.path, self.inputs, compute, fixed)
+        return TextModel(self.path, self.inputs, compute, fixed, model.token_counts)
 
     def __call__(self):
         return TablePredictor(self)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.data.columns import NAME, TEXT, TITLE, ColumnType, is_missing_cell, joined_type, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
+from bert_tf.data.list_cells import as_list
 from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows, line_position, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
 from bert_tf.utils.names import number_of
@@ -58,6 +59,7 @@ class Summary(NamedTuple):
 
 
 def _read_texts(value):
+    value = as_list(value)
     good = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
     return list(map(without_surrogates, value)) if good else None
 

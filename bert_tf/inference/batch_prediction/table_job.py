@@ -25,6 +25,7 @@ from bert_tf.utils import shards
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
+from bert_tf.utils.token_counts import TokenCounts
 from bert_tf.utils.workers import Workers
 
 Columns = Mapping[str, np.ndarray | list | Ragged | Labeled]  # name -> one value per row; lists hold JSON values
@@ -196,8 +197,11 @@ def _write_parts(job, writer, table, count):
     left = count - sum(min(job.rows_per_part, count - number * job.rows_per_part) for number in there)
     if not left:
         return
-    threads = max(1, cores() // job.num_workers)
+    threads, counts = max(1, cores() // job.num_workers), TokenCounts()
     make = PartWriter.ready, (writer,), threads
     with Workers(job.num_workers, *make) as workers, Countdown("Answering", "rows", left) as progress:
-        for rows in workers.map("write", tasks):
-            progress.advance(rows)
+        for part in workers.map("write", tasks):
+            progress.advance(part.rows)
+            counts = counts.plus(part.counts)
+    if counts.texts:
+        logging.info("%s: %s.", job.input_file, counts)

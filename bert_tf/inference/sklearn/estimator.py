@@ -26,6 +26,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import Examples, FineTuningTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.retraining import rows_by_label
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.training.distribution import uses_xla
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
 from bert_tf.training.interruption import Stopped
@@ -33,8 +34,10 @@ from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
+from bert_tf.utils.files import path_text
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import USE_XLA
+from bert_tf.utils.token_counts import TokenCountLog
 
 _Fitted = TypeVar("_Fitted", bound="FineTunedEstimator")
 
@@ -259,11 +262,13 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
     def _train(self, examples, held_out, weights):
         """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
         use_xla = uses_xla(self.use_xla, len(examples) * self.num_train_epochs)
-        model = load_description([os.fspath(self.model)])
+        model = load_description([path_text(self.model, "model")])
         model.check_length(self.max_seq_length)
         task = self._make_task(model.config, examples, weights)
         batching = BatchSettings(self.max_seq_length, self.bucket_by_length, use_xla)
-        encoded = task.encode_examples(model.tokenizer, examples, self.max_seq_length, True)
+        counter = TokenCounter(model.tokenizer)
+        encoded = task.encode_examples(counter, examples, self.max_seq_length, True)
+        TokenCountLog(f"{len(examples)} training examples", self.max_seq_length).add(counter.counts().numpy())
         if (weights != weights[0]).any():
             self._add_weights(task, encoded, weights, batching)
         validation = {}

@@ -12,6 +12,7 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.export.precision import dtype_policy
 from bert_tf.tasks.base import Examples, FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.training.distribution import fastest_precision
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig
@@ -19,6 +20,7 @@ from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
 from bert_tf.utils.names import AUTO, PRECISIONS
+from bert_tf.utils.token_counts import TokenCountLog
 
 # === Process ===
 # Settings that commands make once per process, here for a block: precision, and the seed of new weights.
@@ -84,7 +86,9 @@ class FittedModel:
 
     def outcome(self, examples: Examples, batch_size: int, with_targets: bool = False) -> SplitPredictions:
         """Returns the outputs for examples, `batch_size` at a time; `with_targets`: to be scored."""
-        encoded = self.task.encode_examples(self._tokenizer, examples, self._batching.max_seq_length, with_targets)
+        counter, length = TokenCounter(self._tokenizer), self._batching.max_seq_length
+        encoded = self.task.encode_examples(counter, examples, length, with_targets)
+        TokenCountLog(f"{len(examples)} examples", length).add(counter.counts().numpy())
         outputs = self._trainer.outputs(self._batching.scoring(encoded, batch_size))
         return SplitPredictions("dev" if with_targets else "test", examples, encoded, outputs, None)
 

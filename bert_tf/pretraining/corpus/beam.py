@@ -39,6 +39,7 @@ from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_blocks, read_documents
+from bert_tf.utils.proxies import exempt_local
 
 
 def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:
@@ -52,6 +53,7 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
     Returns:
         The statistics of the text and the records.
     """
+    exempt_local()
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
     sources = hash_sources(job.paths)

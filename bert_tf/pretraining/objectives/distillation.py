@@ -97,7 +97,10 @@ def _scores(rows, columns, heads):
     def cut(x):
         return tf.transpose(tf.reshape(x, [tf.shape(x)[0], tf.shape(x)[1], heads, D]), [0, 2, 1, 3])
 
-    return tf.cast(tf.matmul(cut(rows), cut(columns), transpose_b=True), tf.float32) * D**-0.5
+    rows, columns, scale = cut(rows), cut(columns), D**-0.5
+    if rows.dtype == tf.float16:  # products would exceed its range
+        rows, scale = rows * tf.cast(scale, rows.dtype), 1.0
+    return tf.cast(tf.matmul(rows, columns, transpose_b=True), tf.float32) * scale
 
 
 COMPARISONS = {

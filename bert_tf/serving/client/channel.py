@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 
 from bert_tf.serving.addresses import check_target
+from bert_tf.utils.proxies import is_direct
 
 _PUSHBACK = "grpc-retry-pushback-ms"  # gRPC's name for it
 _HINT = re.compile(r"retry after (\d+(?:\.\d+)?) ?s\b")
@@ -110,6 +111,8 @@ _OPTIONS: list[tuple[str, Any]] = [
 def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_bytes: int = MAX_ANSWER_BYTES):
     """Returns a channel to "host:port" or "unix:PATH".
 
+    gRPC takes a proxy from the environment. It is not used for this machine, and for hosts in `no_proxy`.
+
     Args:
         server: the address; IPv6 in brackets, "[::1]:8500".
         tls: encryption; None: no encryption.
@@ -126,6 +129,8 @@ def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_byte
             f"{MAX_ANSWER_BYTES}."
         )
     options = [*_OPTIONS, ("grpc.max_receive_message_length", max_answer_bytes)]
+    if is_direct(server):
+        options.append(("grpc.enable_http_proxy", 0))
     if tls is None:
         return kind.insecure_channel(server, options)
     return kind.secure_channel(server, tls.credentials(), options)

@@ -34,6 +34,7 @@ from bert_tf.serving.client.requests import (
 from bert_tf.serving.client.results import CLASSES, split_answer
 from bert_tf.serving.client.results import to_dataclass as typed_result
 from bert_tf.utils.files import decode_argument, read_lines
+from bert_tf.utils.proxies import describe_proxy
 from bert_tf.utils.text_lists import present_list, text_list
 
 # === Items ===
@@ -169,20 +170,18 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
         return ConnectionError(
             f"No model server responded at {server}: {details}. Check that it is running, that this is its gRPC port "
             "and not its REST port, and that either both sides use TLS with trusted certificates or neither does."
+            f"{describe_proxy(server)}"
         )
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimeoutError(
             f"{server} did not respond within {timeout:.3g} s. Increase `timeout`, or send "
-            "less at a time."
+            f"less at a time.{describe_proxy(server)}"
         )
     if code == grpc.StatusCode.NOT_FOUND:
-        return ValueError(
-            f"{server} does not serve a model {model_name!r}: {details}. Check `model_name`."
-        )
+        return ValueError(f"{server} does not serve a model {model_name!r}: {details}. Check `model_name`.")
     if code == grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LONG in details:
         return ValueError(
-            f"The response of {server} is too large ({details}). Send less "
-            "at a time, or increase `max_answer_bytes`."
+            f"The response of {server} is too large ({details}). Send less at a time, or increase `max_answer_bytes`."
         )
     return ValueError(f"{server} rejected the request with {code.name}: {details}")
 

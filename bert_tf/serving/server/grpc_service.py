@@ -12,15 +12,15 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent import futures
 
 import grpc
 from absl import logging
 from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2_grpc
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -34,11 +34,12 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving import addresses, messages
 from bert_tf.serving.limits import GRPC_BYTES, Limits, ServingError, from_fault, invalid, unavailable
-from bert_tf.serving.server import metrics
+from bert_tf.serving.server import metrics, profiling
 from bert_tf.serving.server.classify import classify, multi_inference, regress
-from bert_tf.serving.server.model_registry import is_ready, model_metadata, model_status, ready, reload, require_spec
+from bert_tf.serving.server.model_registry import model_metadata, model_status, reload, require_spec
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import Call, predict
+from bert_tf.serving.server.side_services import Health, Reflection
 
 # === Channel arguments ===
 # Settings of a gRPC server's channel, and the addresses at which it listens.
@@ -162,62 +163,6 @@ def _answers(path):
     return True
 
 
-# === Health ===
-# Probes over gRPC: whether the server is alive, and every model available.
-
-
-_HEALTH_SECONDS = 1.0  # between two checks for watchers
-
-
-_Health = health_pb2.HealthCheckResponse
-_HEALTH_STATUS = {True: _Health.SERVING, False: _Health.NOT_SERVING, None: _Health.SERVICE_UNKNOWN}
-
-
-class Health(health.HealthServicer):
-    """grpc.health.v1 for the server as a whole (""), its services, with short names too, and each model by name.
-
-    Attributes:
-        service: the full name of this service itself.
-    """
-
-    service = health.SERVICE_NAME
-
-    def __init__(self, registry, services: Sequence[str]):
-        super().__init__(experimental_non_blocking=True)  # otherwise, each watcher would hold a thread
-        self._registry = registry
-        self._services = ["", *services, *(name.rpartition(".")[2] for name in services)]
-        self._models = set()
-        self._end = threading.Event()
-
-    def start(self):
-        self._refresh()
-        threading.Thread(target=self._watch, name="health", daemon=True).start()
-
-    def stop(self):
-        """Reports NOT_SERVING from now on."""
-        self._end.set()
-        self.enter_graceful_shutdown()
-
-    def Check(self, request, context):
-        self._refresh()
-        return super().Check(request, context)
-
-    def _watch(self):
-        while not self._end.wait(_HEALTH_SECONDS):
-            try:
-                self._refresh()
-            except Exception:  # watchers of other models must still be notified
-                logging.log_every_n_seconds(logging.ERROR, "Reporting the health of models failed.", 600, exc_info=True)
-
-    def _refresh(self):
-        models = ready(self._registry)
-        for name in self._services:
-            self.set(name, _HEALTH_STATUS[is_ready(models)])
-        for name in models.keys() | self._models:
-            self.set(name, _HEALTH_STATUS[models.get(name)])
-        self._models = set(models)
-
-
 # === gRPC service ===
 
 
@@ -233,6 +178,7 @@ PREDICTION = _full_name("prediction_service_pb2", "PredictionService")
 MODEL = _full_name("model_service_pb2", "ModelService")
 _OPEN_CALLS = 2048  # whose requests are incomplete, or being processed
 _PATIENCE = 30  # seconds in which the request of an open call must arrive
+_LAST_SECONDS = 2  # the same once the server stops
 _LARGE_MESSAGES = 4  # of the largest size in memory at once, or as many small ones as fit
 
 
@@ -290,6 +236,22 @@ METHODS = {
 }
 
 
+_PROFILER = {
+    profiling.SERVICE: {
+        "Profile": Method(profiling.ProfileRequest, lambda registry, request, call: profiling.profile(request, call))
+    }
+}
+
+
+def _read(data, kind, limits):
+    """Returns a message; raises ServingError if it is malformed, or has too many parts."""
+    messages.check_message(data, kind.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise invalid(f"The message is not a valid {kind.DESCRIPTOR.name}") from error
+
+
 class GrpcServer:
     """The gRPC server for every method of METHODS.
 
@@ -314,15 +276,16 @@ class GrpcServer:
             options=channel_options(options.limits, options.grpc_channel_arguments),
             maximum_concurrent_rpcs=_OPEN_CALLS,
         )
-        for service, methods in METHODS.items():
+        for service, methods in (METHODS | (_PROFILER if options.enable_profiler else {})).items():
             handlers = {name: self._handler(name, method) for name, method in methods.items()}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self._health = Health(registry, list(METHODS)) if options.health else None
         if self._health:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        if options.reflection:
-            offered = [*METHODS, reflection.SERVICE_NAME, *([self._health.service] if self._health else [])]
-            reflection.enable_server_reflection(offered, self._server)
+        offered = [*METHODS, Reflection.service, *([Health.service] if self._health else [])]
+        self._reflection = Reflection(offered) if options.reflection else None
+        if self._reflection:
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(self._reflection, self._server)
         self.port = None
         if options.port is not None:
             self.port = bind_port(self._server, addresses.join_address(options.host, options.port), options.tls)
@@ -345,8 +308,9 @@ class GrpcServer:
     def stop(self, grace: float) -> threading.Event:
         """Accepts no more calls; returns an event that is set when running ones end, after at most `grace` seconds."""
         self._stopping.set()
-        if self._health:
-            self._health.stop()
+        for service in (self._health, self._reflection):
+            if service:
+                service.stop()
         ended = self._server.stop(grace)
         if self._socket:
             self._socket.remove()
@@ -361,10 +325,9 @@ class GrpcServer:
             until_sent = contextlib.ExitStack()
             context.add_callback(until_sent.close)
             try:
-                self._hold(size)
-                # Status and config requests are accepted even at the limit of concurrent predictions.
-                if method.counts and len(self._answering) >= self._options.grpc_max_threads:
-                    raise unavailable("The server is at its limit of concurrent requests; try again later")
+                with metrics.rejections(name) if method.counts else contextlib.nullcontext():
+                    self._hold(size)
+                    self._check_threads(method)
                 self._answering[context] = time.monotonic()
                 try:
                     return self._answer(name, method, data, context, until_sent)
@@ -401,7 +364,16 @@ class GrpcServer:
             self._held += size
             too_many = size > 0 and self._held > _LARGE_MESSAGES * self._options.limits.max_message_bytes
         if too_many:
-            raise unavailable("The server is at its limit of message memory; try again later")
+            times = f"{_LARGE_MESSAGES} times `max_message_bytes`"
+            raise unavailable(f"The server is at its limit of message memory ({times}); try again later")
+
+    def _check_threads(self, method):
+        """Raises ServingError at the limit of concurrent predictions; status and config requests are still accepted."""
+        most = self._options.grpc_max_threads
+        if method.counts and len(self._answering) >= most:
+            raise unavailable(
+                f"The server is at its limit of {most} concurrent requests (`grpc_max_threads`); try again later"
+            )
 
     def _answer(self, name, method, data, context, until_sent):
         left = context.time_remaining()
@@ -417,14 +389,8 @@ class GrpcServer:
         call.check()
         with call.work.begun(call, len(data)):
             call.check()  # callers may have left while waiting for their turn
-            limits = call.limits
-            messages.check_message(
-                data, method.request.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers
-            )
-            try:
-                request = method.request.FromString(data)
-            except DecodeError as error:
-                raise invalid(f"The message is not a valid {method.request.DESCRIPTOR.name}") from error
+            with metrics.rejections(name) if method.counts else contextlib.nullcontext():
+                request = _read(data, method.request, call.limits)
             del data
             if not method.counts:
                 return method.answer(self._registry, request, call).SerializeToString()
@@ -432,10 +398,14 @@ class GrpcServer:
                 return method.answer(self._registry, request, call).SerializeToString()
 
     def _hang_up(self):
-        """Ends calls that were opened long ago without sending a request, because each holds a thread."""
+        """Ends calls that were opened long ago without a request: each holds a thread, or a stopping server."""
         while not self._stopping.wait(1):
-            late = time.monotonic() - _PATIENCE
-            for context, began in list(self._silent.items()):
-                if began < late:
-                    logging.log_every_n_seconds(logging.WARNING, "Ended calls without a request.", 10)
-                    context.cancel()
+            self._end_silent_calls(time.monotonic() - _PATIENCE)
+        time.sleep(_LAST_SECONDS)
+        self._end_silent_calls(time.monotonic())
+
+    def _end_silent_calls(self, late):
+        for context, began in list(self._silent.items()):
+            if began < late:
+                logging.log_every_n_seconds(logging.WARNING, "Ended calls without a request.", 10)
+                context.cancel()

@@ -14,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Count
 
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import options
+from bert_tf.utils.token_counts import TokenCounts
 
 PATH = "/monitoring/prometheus/metrics"
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -43,6 +44,15 @@ WARMUP_LATENCY = _histogram(
 QUEUING_LATENCY = _histogram("batching_session:queuing_latency", "Microseconds in the queue.", ["model_name"], _QUEUING)
 BATCH_SIZE = _histogram("batching_session:processed_batch_size", "Rows per batch.", ["model_name"], _SIZES)
 PADDING = _histogram("batching_session:padding_size", "Padding tokens per batch.", ["model_name"], _SIZES)
+_TOKENS = {
+    name: Counter(f":bert_tf:serving:{name}", f"{meaning}.", ["model_name"], registry=_REGISTRY)
+    for name, meaning in (
+        ("text_count", "Texts or pairs of texts in requests"),
+        ("truncated_text_count", "Texts beyond the maximum length"),
+        ("token_count", "Tokens of the texts"),
+        ("unknown_token_count", "Tokens that are not in the vocabulary"),
+    )
+}
 QUEUE_LENGTH = Gauge(":bert_tf:serving:queue_length", "Requests currently waiting.", ["model_name"], registry=_REGISTRY)
 
 
@@ -62,6 +72,13 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
         _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * 1e6)
 
 
+def observe_tokens(model: str, counts: TokenCounts):
+    """Counts the texts and tokens of a request."""
+    for counter, count in zip(_TOKENS.values(), counts, strict=True):
+        if count:
+            counter.labels(model).inc(count)
+
+
 @contextlib.contextmanager
 def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
     """Counts the block as one request, with the status of the block: OK, a ServingError or an internal error."""
@@ -75,6 +92,16 @@ def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
     finally:
         known = model if model in registry.names() else ""
         observe_request(known, api, entrypoint, status, time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def rejections(api: str) -> Iterator:
+    """Counts the block as one request over gRPC if it raises, before the request is read and its model known."""
+    try:
+        yield
+    except ServingError as error:
+        observe_request("", api, "GRPC", error.code.name, 0)
+        raise
 
 
 def count_of(path: str) -> int:

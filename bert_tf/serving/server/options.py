@@ -85,7 +85,7 @@ def parse_message(path: str, kind: type):
             monitors recognize a bad file.
     """
     check_regular(path)
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         text = file.read()
     try:
         return text_format.Parse(text, kind(), descriptor_pool=kind.DESCRIPTOR.file.pool)
@@ -425,6 +425,7 @@ class ServerOptions:
         rest_api_enable_cors_support: whether browser pages of other origins may send requests.
         health: whether gRPC's health service is offered.
         reflection: whether gRPC's reflection service is offered.
+        enable_profiler: whether callers may profile the server over gRPC.
         metrics_path: path of the Prometheus page on the REST port; None: no page.
         routes: REST routes besides the models', as in `http_server.answer`.
         tls: for gRPC and REST; None: no encryption.
@@ -437,6 +438,7 @@ class ServerOptions:
         batching: batching of requests; None: each is computed separately.
         max_num_load_retries: number of retries for a version that cannot be loaded.
         load_retry_interval_micros: wait before each retry.
+        keep_previous_version: whether the version before the newest stays loaded, so that a rollback takes no time.
         num_load_threads: models that are loaded in parallel; 0 and 1: one at a time.
         num_unload_threads: threads that free versions; 0: a version's last request frees it.
         bundle: how versions are loaded and run.
@@ -460,6 +462,7 @@ class ServerOptions:
     rest_api_enable_cors_support: bool = False
     health: bool = False
     reflection: bool = False
+    enable_profiler: bool = False
     metrics_path: str | None = None
     routes: Mapping[str, Callable] = dataclasses.field(default_factory=dict)
     tls: ServerTls | None = None
@@ -472,6 +475,7 @@ class ServerOptions:
     batching: BatchingLimits | None = None
     max_num_load_retries: int = 5
     load_retry_interval_micros: int = 60_000_000
+    keep_previous_version: bool = False
     num_load_threads: int = 0
     num_unload_threads: int = 0
     bundle: Bundle = DEFAULT

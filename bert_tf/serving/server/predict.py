@@ -8,6 +8,7 @@ import collections
 import contextlib
 import dataclasses
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -185,6 +186,13 @@ INTERNAL = Call()  # a request of the server itself, such as a warm-up, without 
 
 
 DEFAULT_SIGNATURE = "serving_default"
+_NODES = re.compile(r"\[\[.*\]\]|\{\{[^}]*\}\}")  # names of operations in TensorFlow's messages
+_OF_THE_SERVER = (  # codes of errors that do not depend on the inputs
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.UNAVAILABLE,
+)
 
 
 def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL) -> predict_pb2.PredictResponse:
@@ -230,11 +238,17 @@ def run_predict(
         held = version.scheduler.requests.take(plan.tokens)
     started = time.monotonic()
     with held, call.work.paused(call):
-        if version.batched:  # which has its own parts
-            outputs = version.batched(signature, inputs, aliases, call)
-        else:
-            outputs = version.compute(signature, inputs, aliases, call, plan)
+        try:
+            if version.batched:  # which has its own parts
+                outputs = version.batched(signature, inputs, aliases, call)
+            else:
+                outputs = version.compute(signature, inputs, aliases, call, plan)
+        except ServingError as error:
+            raise _explain_shapes(error, signature, inputs) from error
     metrics.RUNTIME_LATENCY.labels(version.name, api, "TF1").observe((time.monotonic() - started) * 1e6)
+    counts = version.model.token_counts.take()
+    if call is not INTERNAL:
+        metrics.observe_tokens(version.name, counts)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
     if call.until_sent is not None:  # a warm-up's response is not sent, so nothing would end the turn
@@ -258,7 +272,8 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
 def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
     """Raises ServingError if an input does not accept a tensor of this type (a number in DataType) and shape.
 
-    TensorFlow Serving passes on any shape and leaves the check to the graph.
+    As in TensorFlow Serving, the graph decides on shapes: its half_plus_three accepts [n] where the signature says [].
+    An export of ours is asked only for the shapes of its signature, since others have no meaning in it.
     """
     endpoint = signature.inputs[alias]
     if not endpoint.tensor:  # a sparse or composite one
@@ -267,7 +282,8 @@ def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
         # The session would reject another type too, but not always with this message.
         index, wanted = list(signature.inputs).index(alias), type_name(endpoint.dtype.as_datatype_enum)
         raise invalid(f"Expects arg[{index}] to be {wanted} but {type_name(datatype)} is provided")
-    endpoint.check_shape(alias, sizes)
+    if signature.checks_shapes and len(sizes) >= len(endpoint.shape or ()) and not endpoint.fits(sizes):
+        raise invalid(endpoint.describe_misfit(alias, sizes))
 
 
 def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
@@ -296,6 +312,17 @@ def set_spec(spec, version, signature_name: str):
     spec.name = version.name
     spec.version.value = version.number
     spec.signature_name = signature_name
+
+
+def _explain_shapes(error, signature, inputs):
+    """Returns an error of the graph; if an input does not fit the signature, this is said before the graph's words."""
+    if error.code not in _OF_THE_SERVER:
+        for alias, array in inputs.items():
+            endpoint = signature.inputs[alias]
+            if not endpoint.fits(np.shape(array)):
+                words = _NODES.sub("", error.message).strip()
+                return invalid(f"{endpoint.describe_misfit(alias, np.shape(array))}: {words}")
+    return error
 
 
 def _inputs(signature, protos, limits):

@@ -16,12 +16,15 @@ def batching_group(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple
 
     Rows can be batched, and results split, if every tensor has one entry per row. A result whose
     width depends on the texts (named entities, hidden states) would become as wide as a neighbor's: such
-    a request is computed alone, unless all inputs are arrays whose widths agree.
+    a request is computed alone, unless all inputs are arrays whose widths agree. So is one whose shapes are not those
+    of the signature, because what the graph makes of them may not be one entry per row.
     """
     arrays = [inputs[alias] for alias in signature.inputs if alias in inputs]
     if not arrays or any(not array.ndim or len(array) != len(arrays[0]) for array in arrays) or not len(arrays[0]):
         return None
     if not all(endpoint.has_rows for endpoint in (*signature.inputs.values(), *signature.outputs.values())):
+        return None
+    if not all(signature.inputs[alias].fits(array.shape) for alias, array in inputs.items()):
         return None
     fixed = all(array.ndim > 1 for array in arrays)
     if not fixed and not all(endpoint.has_fixed_rows for endpoint in signature.outputs.values()):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
-from tensorflow.core.protobuf import config_pb2
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
 from bert_tf.serving.limits import from_number, invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
@@ -17,11 +17,13 @@ from bert_tf.serving.server.scheduling import Sequences
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.utils import tensorflow_internals as internals
-from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
+from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
+from bert_tf.utils.token_counts import TokenCountLog
 
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them in MultiInference.
 _PREPARED = 64
+_FEWEST_TEXTS = 100  # of a server, before it warns of truncated ones
 # Passing hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
 # these are idle.
 _CALLERS_THREAD, _ALL_THREADS = map(internals.run_options, (-1, 0))
@@ -52,6 +54,8 @@ class SavedModel:
     Attributes:
         signatures: {name: Signature}.
         sequences: limits of sequence lengths.
+        token_counts: truncated texts and unknown tokens so far, in requests of texts. Without a graph that counts
+            them, they are 0.
         prepare: prepare(feeds, fetches), tuples of tensor names, prepares `run` for them; the first
             call takes seconds.
     """
@@ -86,10 +90,15 @@ class SavedModel:
             raise
         internals.forget_functions(graph)
         self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
+        is_ours = SEQUENCES in meta_graph.collection_def  # asked first: reading an entry of a map creates it
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
-        explanations = EXPLANATIONS if SEQUENCES in meta_graph.collection_def else ()
-        self.signatures = {name: read_signature(each, checks, name in explanations) for name, each in definitions}
+        self.signatures = {
+            name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours) for name, each in definitions
+        }
+        self._counted = meta_graph.collection_def[TOKEN_COUNTS].bytes_list.value
+        self._counted = self._counting_feeds(*self._counted) if self._counted else {}
+        self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
@@ -114,11 +123,13 @@ class SavedModel:
             raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # including ones of the model
         names = tuple(sorted(feeds))
         try:
-            inputs, outputs, flat = self.prepare(names, tuple(fetches))
-            arrays = dict(zip(inputs, (feeds[name] for name in names), strict=True))
+            inputs, outputs, flat, is_counted = self.prepare(names, tuple(fetches))
+            arrays = dict(zip(inputs, [feeds[name] for name in names] * (1 + is_counted), strict=True))
             with _running as number:
                 threads = _ALL_THREADS if self._has_parts and number == 1 else _CALLERS_THREAD
                 values = internals.run_session(self._session, threads, arrays, outputs)
+            if is_counted:
+                self.token_counts.add(values.pop())
             return _shaped(values, fetches, flat) if flat else values
         except tf.errors.OpError as error:
             raise from_number(error.error_code, error.message) from error
@@ -134,12 +145,19 @@ class SavedModel:
         internals.dismantle_graph(graph)  # cycles, which the garbage collector frees too rarely: MiB per version
 
     def _prepare(self, feeds, fetches):
-        inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
+        """Returns the keys of feeds and fetches, the flat ones, and whether tokens are counted, which is fetched last.
+
+        Tokens are counted in the same run, from the same texts: their feeds follow the others.
+        """
+        tensor = self._session.graph.get_tensor_by_name
+        counted = self._counted.get(feeds, ())
+        inputs, outputs = [[tensor(name) for name in each] for each in ((*feeds, *counted[:-1]), fetches)]
         flat = [i for i, name in enumerate(fetches) if name in self._flat]
         for i in flat:
             outputs[i], shape = self._flat[fetches[i]]
             outputs.append(shape)
-        keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat
+        outputs += map(tensor, counted[-1:])
+        keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat, bool(counted)
         if not inputs:
             return keys
         # The graph is optimized before the feeds are checked, so nothing is computed.
@@ -150,6 +168,16 @@ class SavedModel:
             if "Expects arg" not in error.message:
                 raise
         return keys
+
+    def _counting_feeds(self, serialized):
+        """Returns {feeds of texts, in order: the feeds of the counting graph, and what it returns}."""
+        counting, found = meta_graph_pb2.SignatureDef.FromString(serialized), {}
+        for signature in self.signatures.values():
+            if signature.inputs.keys() == counting.inputs.keys():
+                pairs = sorted((each.tensor, counting.inputs[name].name) for name, each in signature.inputs.items())
+                feeds, own = zip(*pairs, strict=True)
+                found[feeds] = (*own, counting.outputs["counts"].name)
+        return found
 
     def _flatten_strings(self):
         """Returns {tensor name: (the same in one axis, its shape)} of outputs that may have more axes than strings can.

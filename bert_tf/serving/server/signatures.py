@@ -38,22 +38,17 @@ class Endpoint:
     dtype: tf.DType
     shape: tuple[int | None, ...] | None = None
 
-    def check_shape(self, alias: str, sizes: Sequence[int]):
-        """Raises ServingError if a tensor has more axes than this input, or a different size on a fixed axis.
-
-        Fewer axes are allowed, as in TensorFlow Serving, whose half_plus_two accepts [n] for [n, 1].
-
-        Args:
-            alias: of the input, for the message.
-            sizes: of the tensor's axes.
-        """
+    def fits(self, sizes: Sequence[int]) -> bool:
+        """Whether a tensor of these sizes has the axes of this endpoint, and its size on fixed ones."""
         if self.shape is None:
-            if len(sizes) > MAX_AXES:
-                raise invalid(f"The input {alias} may have {MAX_AXES} axes and has {len(sizes)}")
-        elif len(sizes) >= len(self.shape):
-            known = [size if wanted is None else wanted for wanted, size in zip(self.shape, sizes, strict=False)]
-            if known != list(sizes):
-                raise invalid(f"The input {alias} must have the shape {_listed(self.shape)} and has {_listed(sizes)}")
+            return True
+        return len(sizes) == len(self.shape) and all(
+            wanted in (None, size) for wanted, size in zip(self.shape, sizes, strict=True)
+        )
+
+    def describe_misfit(self, alias: str, sizes: Sequence[int]) -> str:
+        """Returns the message that a tensor of these sizes does not fit the input `alias`."""
+        return f"The input {alias} must have the shape {_listed(self.shape)} and has {_listed(sizes)}"
 
     @property
     def has_rows(self) -> bool:
@@ -77,6 +72,7 @@ class Signature:
         definition: the SignatureDef itself.
         checks_method: whether it can only be called with its own method.
         explains: whether it explains predictions, at many times their cost.
+        checks_shapes: whether inputs must fit their shapes; an axis may be missing, but none added or of another size.
     """
 
     inputs: dict[str, Endpoint]
@@ -85,6 +81,7 @@ class Signature:
     definition: meta_graph_pb2.SignatureDef
     checks_method: bool = False
     explains: bool = False
+    checks_shapes: bool = False
 
     def has_method(self, *names: str) -> bool:
         """Whether one of these methods, such as `PREDICT`, may call it."""
@@ -101,7 +98,10 @@ class Signature:
 
 
 def read_signature(
-    definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
+    definition: meta_graph_pb2.SignatureDef,
+    checks_method: bool = False,
+    explains: bool = False,
+    checks_shapes: bool = False,
 ) -> Signature:
     """Converts a SignatureDef to a Signature."""
 
@@ -119,7 +119,7 @@ def read_signature(
 
     return Signature(
         read_endpoints(definition.inputs), read_endpoints(definition.outputs), dict(definition.defaults), definition,
-        checks_method, explains,
+        checks_method, explains, checks_shapes,
     )  # fmt: skip
 
 
@@ -140,8 +140,9 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
     """Raises ServingError if a TensorProto is malformed or too large, before memory is allocated for it.
 
-    A shape may have more elements than there are values; the last value is then repeated. TensorFlow Serving
-    does not limit this; here, the limit is small, because a request of 60 bytes could otherwise claim gigabytes.
+    A shape may have more elements than there are values: the last value is then repeated, and without any, all are 0
+    or "". TensorFlow Serving does not limit this; here, the limit is small, because a request of 60 bytes could
+    otherwise claim gigabytes. It drops values beyond the shape in silence; here, they are an error.
 
     Args:
         proto: of a request.
@@ -162,8 +163,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         raise invalid(f"{fault.message} has {what}, of which {most} are allowed; send it in parts")
     limits.check_rows(count_rows(proto.dtype, sizes))
     if proto.tensor_content:
-        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
-            raise fault
+        _check_content(proto, field, elements, fault, limits)
         return
     values = getattr(proto, field)
     if field == "string_val":
@@ -172,10 +172,25 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         if len(values) < elements:
             # TensorFlow copies the text for each repetition.
             limits.check_text(max(sizes, default=0) * (elements - len(values)))
-    if len(values) > elements or len(values) < min(elements, 1):
+    if len(values) > elements:
         raise fault
     if len(values) < elements and elements > _MOST_REPEATS:
         raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def _check_content(proto, field, elements, fault, limits):
+    """Checks the raw bytes of a tensor; strings count as texts before any is made."""
+    content = proto.tensor_content
+    if field == "string_val":
+        try:
+            limits.check_texts(messages.string_sizes(content, elements)[0])
+        except ValueError as error:
+            raise fault from error
+        return
+    # What other bytes mean in place of false and true, no graph knows.
+    is_odd = field == "bool_val" and content.translate(None, b"\0\1")
+    if is_odd or len(content) != elements * tf.as_dtype(proto.dtype).size:
+        raise fault
 
 
 def count_rows(datatype: int, sizes: Sequence[int]) -> int:

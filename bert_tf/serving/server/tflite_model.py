@@ -14,9 +14,12 @@ from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, Call, Turns
 from bert_tf.serving.server.scheduling import RequestPlan, Sequences
 from bert_tf.serving.server.signatures import PREDICT, read_signature
+from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.serving.server.version_folders import check_regular
-from bert_tf.utils.litert_runner import LitertRunner, length_for
+from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
+from bert_tf.utils.litert_trial import check_litert
 from bert_tf.utils.resources import cores
+from bert_tf.utils.token_counts import TokenCountLog
 
 TFLITE_MODEL = "model.tflite"
 _PART_TOKENS = 2**9  # computed at once, before other requests get a turn
@@ -26,14 +29,14 @@ _MOST_SAID = 300  # characters of an error
 class TfliteModel:
     """The file model.tflite of one exported version, with the attributes and methods of a `SavedModel`.
 
-    It has one signature with token ids as inputs, because LiteRT has no tokenizer.
+    A file exported by bert_tf has one signature with token ids as inputs, because LiteRT has no tokenizer.
     """
 
     def __init__(self, path: str, bundle: Bundle = DEFAULT):
         """Reads model.tflite in the directory `path`.
 
         Raises:
-            ValueError: it is damaged, or was not written by `bert-tf export --export_for=litert`.
+            ValueError: it is damaged, or has operations that LiteRT lacks.
             OSError: it cannot be read.
         """
         file = os.path.join(path, TFLITE_MODEL)
@@ -44,14 +47,24 @@ class TfliteModel:
         config = config_pb2.ConfigProto.FromString(bundle.session_config)
         self._threads = max(1, (config.intra_op_parallelism_threads or cores()) // number)
         self._turns, self._idle = Turns(number), queue.SimpleQueue()
-        for _ in range(number):
-            try:
-                runner = LitertRunner(self._data, self._threads)
-            except ValueError as error:
-                raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
+        self._make_runner: type[LitertRunner | TfliteGraph] = LitertRunner
+        try:
+            check_litert(self._data)
+            runners = self._make_runners(number)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"LiteRT cannot read {file}: {_one_line(error)}; export it again") from error
+        for runner in runners:
             self._idle.put(runner)
-        self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
-        self.signatures = {DEFAULT_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
+        self.token_counts = TokenCountLog(path)  # of none: requests hold ids
+        if isinstance(runner, TfliteGraph):
+            self.sequences, definitions = Sequences(), runner.definitions
+        else:
+            self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
+            definitions = {DEFAULT_SIGNATURE: _definition(runner)}
+        self.signatures = {
+            name: read_signature(each, bundle.check_method_names, checks_shapes=isinstance(runner, LitertRunner))
+            for name, each in definitions.items()
+        }
 
     def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which `run` finds an idle interpreter; raises ServingError as `Turns.turn`."""
@@ -68,21 +81,36 @@ class TfliteModel:
             outputs = runner(feeds)
         except (ValueError, RuntimeError) as error:
             # An interpreter repeats past errors in all later ones, which would reach other callers.
-            runner = LitertRunner(self._data, self._threads)
+            runner = self._make_runner(self._data, self._threads)
             raise invalid(f"LiteRT rejects these inputs: {str(error)[:_MOST_SAID]}") from error
         finally:
             self._idle.put(runner)
         return [outputs[name] for name in fetches]
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
-        """Runs each interpreter once per sequence length, so that it allocates its memory."""
+        """Runs each interpreter once per sequence length, so that it allocates its memory; those of others have it.
+
+        Raises:
+            ValueError: LiteRT cannot run the file.
+        """
+        if self._make_runner is TfliteGraph:
+            return
         for _ in range(self._idle.qsize()):
             runner = self._idle.get()  # from the front of the queue; it returns to the end
             try:
                 for length in runner.lengths:
                     runner(_zeros(runner.inputs, length))
+            except (ValueError, RuntimeError) as error:
+                raise ValueError(f"LiteRT cannot run {TFLITE_MODEL}: {_one_line(error)}; export it again") from error
             finally:
                 self._idle.put(runner)
+
+    def _make_runners(self, number):
+        try:
+            return [self._make_runner(self._data, self._threads) for _ in range(number)]
+        except ForeignLitertError:
+            self._make_runner = TfliteGraph
+            return self._make_runners(number)
 
     def close(self):
         """Frees the weights; no further calls are allowed."""
@@ -114,6 +142,10 @@ class _OneByOne(Sequences):
         positions = inputs.get("masked_lm_positions", np.zeros([0, 1]))
         if not np.all((positions >= 0) & (positions < width)):
             raise invalid(f"The input masked_lm_positions must be from 0 to {width - 1}, the last token's")
+
+
+def _one_line(error):
+    return " ".join(str(error).split())
 
 
 def _zeros(specs, length):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf.checkpoints import adapters, surgery
+from bert_tf.checkpoints.readers import hash_weights, open_checkpoint, read_arrays
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.lora import Lora
@@ -207,6 +209,54 @@ def test_settings_that_nobody_knows_are_named(kept, tmp_path, caplog):
     adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
     path = tmp_path / "other" / "adapter_config.json"
     assert [m for m in caplog.messages if "unknown" in m] == [f"{path}: unknown settings are ignored: use_lattice."]
+
+
+def _beside(folder, kept, base):
+    """Copies the model and its adapters into one directory."""
+    shutil.copytree(kept[0], folder)
+    shutil.copytree(kept[1], folder, dirs_exist_ok=True)
+    settings = json.loads((folder / adapters.CONFIG).read_text(encoding="utf-8"))
+    settings["base_model_name_or_path"] = base
+    (folder / adapters.CONFIG).write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("is_stated", [True, False])
+def test_adapters_beside_a_model_are_merged(kept, tmp_path, is_stated):
+    """As PEFT does, whose outputs for BERT, RoBERTa and ModernBERT were within 3e-6."""
+    folder = _beside(tmp_path / "both", kept, os.fspath(tmp_path / "both") if is_stated else None)
+    expected = adapters.merge_adapters(surgery.read_model_directory(os.fspath(kept[0])), os.fspath(kept[1]))
+    found = read_arrays(folder)
+    assert found.keys() == expected.arrays.keys()
+    for path, array in expected.arrays.items():
+        np.testing.assert_array_equal(found[path], array, err_msg=path)
+    checkpoint = open_checkpoint(folder)
+    assert all(checkpoint.shape(path) == array.shape for path, array in found.items())
+    prefix = folder / "bert_model.ckpt"
+    query = "bert/encoder/layer_0/attention/self/query/kernel"
+    assert (open_checkpoint(prefix).get(query) != found[query]).any()  # a file is read alone
+    assert hash_weights(prefix) == hash_weights(kept[0]) != hash_weights(folder)
+    with pytest.raises(ValueError, match="are merged whenever this directory is loaded. Omit `adapter`, or"):
+        adapters.merge_adapters(surgery.read_model_directory(os.fspath(folder)), os.fspath(folder))
+
+
+def test_adapters_beside_another_model_than_theirs_are_refused(kept, tmp_path):
+    folder = _beside(tmp_path / "both", kept, "bert-base-uncased")
+    message = (f"{folder} holds weights and LoRA adapters, but base_model_name_or_path in .* names another model, "
+               "'bert-base-uncased'. If .* `model=.*bert_model.ckpt`, `adapter=.*both`. If they are merged already, "
+               "pass .*bert_model.ckpt, or remove the adapter files.")  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(folder)
+    (folder / adapters.CONFIG).unlink()
+    with pytest.raises(ValueError, match=f"must have adapter_config.json and .* {folder} lacks adapter_config.json"):
+        bert_tf.load(folder)
+
+
+@pytest.mark.parametrize("read", [bert_tf.load, bert_tf.Predictor, EncoderConfig.load, bert_tf.SentenceEncoder])
+def test_adapters_alone_name_the_remedy(kept, read):
+    message = "adapter holds LoRA adapters without the model that they were trained on, 'base'. Merge them into it "
+    with pytest.raises(ValueError, match=f"{message}with bert-tf surgery: `model=base`, `adapter=.*adapter`"):
+        read(os.fspath(kept[1]))
 
 
 def test_an_earlier_run_s_are_replaced(kept, tmp_path):

@@ -1,5 +1,7 @@
 """The pages of several labels, numbers, tags, questions and places."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -15,9 +17,9 @@ from tests.evaluation.error_reports.support import Sections, shown
 def test_report_of_several_labels():
     gold = np.array([[1, 1], [0, 0], [1, 0]], bool)
     chances = np.array([[0.9, 0.2], [0.4, 0.1], [0.9, 0.95]])
-    page = Sections(
-        MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
-    )
+    judged = MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
+    assert judged.label_results() == {"x": (2, 2, 2), "y": (1, 1, 0)}
+    page = Sections(judged)
     rates = page.tables["Precision, recall and F1 by label"][0]
     assert [row[:4] for row in rates[1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
     assert page.tables["Most confident errors"][0][1:] == [
@@ -108,6 +110,8 @@ def test_report_of_tagging():
     examples = shown([" ".join(each) for each in words], unit="words")
     judged = TaggingReport(examples=examples, words=words, gold=gold, given=given, chances=chances)
     page = Sections(judged)
+    with_types = dataclasses.replace(judged, types=["LOC", "MISC", "PER"])  # of the model
+    assert with_types.label_results() == {"LOC": (2, 2, 1), "MISC": (0, 0, 0), "ORG": (0, 1, 0), "PER": (1, 1, 0)}
     assert [row[:4] for row in page.tables["Precision, recall and F1 by type"][0][1:]] == [
         ["LOC", "2", "2", "1"], ["ORG", "0", "1", "0"], ["PER", "1", "1", "0"],
     ]  # fmt: skip
@@ -128,6 +132,28 @@ def test_report_of_tagging():
                                 "probability": ["0.6", "0.8", "0.99"]}  # fmt: skip
     by_length = page.tables["Results by length"][0]
     assert by_length[1:] == [["2", "2", "50.0 %", "66.7 %"], ["4", "1", "0.0 %", "0.0 %"]]
+
+
+def test_errors_of_tagging_are_ordered_and_their_scores_can_be_told_apart():
+    words, gold, given = [["a", "b"]] * 4, [["B-X", "O"]] * 4, [["O", "O"], ["O", "O"], ["B-Y", "B-Y"], ["B-X", "B-Y"]]
+    chances = [[0.9992, 1.0], [0.9999981, 1.0], [0.9992, 0.9992], [1.0, 0.5]]
+    examples = shown(["a b"] * 4, unit="words")
+    judged = TaggingReport(examples=examples, words=words, gold=gold, given=given, chances=chances)
+    rows = Sections(judged).tables["Most confident errors"][0][1:]
+    assert [row[0] for row in rows] == list("3425")
+    assert [row[3] for row in rows] == ["0.9999981", "0.99920", "0.99920", "0.500"]
+
+
+def test_entities_of_texts_are_compared_by_character():
+    text, gold, given = "Rome-based firm", [EntitySpan("LOC", 0, 3)], [EntitySpan("LOC", 0, 9)]
+    judged = TaggingReport(
+        examples=shown([text], unit="words"), words=[text.split()], gold=[["B-LOC", "O"]], given=[["B-LOC", "O"]],
+        chances=[[0.75, 0.8]], entities=([gold], [given]),
+    )  # fmt: skip
+    page = Sections(judged)
+    assert page.tables["Overview"][0][1:] == [["LOC", *"010000"]]
+    assert page.tables["Most confident errors"][0][1:] == [["2", "LOC Rome", "LOC Rome-based", "0.800", text]]
+    assert judged.columns()["entities"] == ["0:4:LOC"] and judged.columns()["predicted_entities"] == ["0:10:LOC"]
 
 
 def test_sentences_without_any_entity():

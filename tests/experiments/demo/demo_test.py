@@ -1,8 +1,11 @@
 """The demo around stand-ins for run_classifier and for the server, which note how they were called."""
 
 import contextlib
+import http.server
 import json
 import os
+import threading
+import urllib.request
 
 import pytest
 
@@ -156,6 +159,30 @@ def test_low_accuracy_is_a_failure(stand_in, monkeypatch):
 def test_wrong_answers_are_a_failure(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_ERRS", "1")
     assert stand_in(refusal="Wrong predictions for the demo's own sentences") == ["train", "ask"]
+
+
+def test_a_proxy_in_the_environment_does_not_hide_the_server(tmp_path, monkeypatch):
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+
+    class Process:
+        def poll(self):
+            return None
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setattr(demo_run, "_SERVE_PATIENCE", 5)
+    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(OSError, match="refused"):
+            urllib.request.urlopen(f"http://localhost:{server.server_port}/", timeout=60)
+        demo_run._wait_until_ready(Process(), server.server_port, tmp_path)
+        server.shutdown()
 
 
 def test_a_folder_of_somebody_else_is_not_removed(stand_in):

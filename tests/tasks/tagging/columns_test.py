@@ -77,6 +77,39 @@ def test_only_spaces_tabs_and_line_feeds_part(tmp_path):
     assert read_columns(write(tmp_path, text + "\t \r\n\n \nlast\tB\n")).words == [words, ["last"]]
 
 
+GERMEVAL = "#\thttp://de.wikipedia.org/x\t[2009-10-17]\n1\tIn\tO\tO\n2\tBonn\tB-LOC\tO\n\n#\turl\t[x]\n1\t#\tO\tO\n"
+CONLLU = """# sent_id = 1
+# text = Le 10 000 du village est a b c d
+1\tLe\tle\tDET\t_\t_\t2\tdet\t_\tO
+2\t10 000\t10 000\tNUM\t_\t_\t0\troot\t_\tB-NUM
+3-4\tdu\t_\t_\t_\t_\t_\t_\t_\t_
+3\tde\tde\tADP\t_\t_\t5\tcase\t_\tO
+4\tle\tle\tDET\t_\t_\t5\tdet\t_\tO
+4.1\tgap\t_\t_\t_\t_\t_\t_\t_\t_
+
+# newpar
+1\t#\t#\tSYM\t_\t_\t0\troot\t_\tO
+"""
+
+
+def test_comments_are_no_words(tmp_path, caplog):
+    with caplog.at_level("INFO"):
+        read = read_columns(write(tmp_path, GERMEVAL), text_column=1, tag_column=2)
+    assert (read.words, read.tags, read.lines) == ([["In", "Bonn"], ["#"]], [["O", "B-LOC"], ["O"]], [2, 6])
+    assert f"{tmp_path}/train.txt: skipped 2 comments, the first in line 1." in caplog.text
+    read = read_columns(write(tmp_path, CONLLU), text_column=1)
+    assert read.words == [["Le", "10 000", "de", "le"], ["#"]] and read.tags[0] == ["O", "B-NUM", "O", "O"]
+    read = read_columns(write(tmp_path, "#begin document (a); part 000\n# O\n#tag B-X\n\n# O\n\n#end document\n"))
+    assert read.words == [["#", "#tag"], ["#"]]
+    for text, words in (
+        (GERMEVAL, "train.txt:2: words must not be indexes. Received 1, 2, ... in every sentence; set `text_column`"),
+        ("#tag\na O\n", "train.txt:1: words and tags must be in different columns. Received .'#tag'."),
+        ("# a comment\na O\n# b c\n", "train.txt:3: a word's line must have 2 columns, like line 2"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read_columns(write(tmp_path, text))
+
+
 def test_a_document_ends_a_sentence(tmp_path):
     path = write(tmp_path, "a O\n-DOCSTART-\nb O\n-DOCSTART- -X- O O\n\n\n-DOCSTART- O\n\nc O")
     assert read_columns(path).words == [["a"], ["b"], ["c"]] and read_columns(path).lines == [1, 3, 9]

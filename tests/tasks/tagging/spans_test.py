@@ -1,14 +1,24 @@
-"""Texts with character spans: our own form, and the exports of Doccano and Label Studio."""
+"""Texts with character spans: our own form, the exports of Doccano and Label Studio; and the words that are tagged."""
 
 import json
-import logging
 
 import pytest
 
+from bert_tf.evaluation.entities import EntitySpan
+from bert_tf.tasks.options import TaggingOptions
+from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.tagging_alignment import (
+    answered_entities,
+    changed_entities,
+    find_changed_entities,
+    refuse_changed_entities,
+)
+from bert_tf.tasks.tagging_boundaries import find_boundaries, inner_span, word_spans
 from bert_tf.tasks.tagging_columns import read_columns
 
 TEXT = "Joan  Baez sang in (Rome).\nThen Bonn"
-TAGS = ["B-PER", "I-PER", "O", "O", "B-LOC", "O", "B-LOC"]
+WORDS = ["Joan", "Baez", "sang", "in", "(", "Rome", ")", ".", "Then", "Bonn"]
+TAGS = ["B-PER", "I-PER", "O", "O", "O", "B-LOC", "O", "O", "O", "B-LOC"]
 SPANS = [(0, 10, "PER"), (20, 24, "LOC"), (32, 36, "LOC")]
 
 
@@ -44,13 +54,16 @@ def write(path, *objects):
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
 @pytest.mark.parametrize("form", FORMS)
-def test_reads_every_form(tmp_path, name, form, caplog):
+def test_reads_every_form(tmp_path, name, form):
     examples = read_columns(write(tmp_path / name, FORMS[form]))
     assert examples.tags == [TAGS] and examples.scheme == "iob2"
-    assert examples.words == [["Joan", "Baez", "sang", "in", "(Rome).", "Then", "Bonn"]]
-    assert examples.text_of(0) == (TEXT, [(0, 4), (6, 10), (11, 15), (16, 18), (19, 26), (27, 31), (32, 36)])
+    assert examples.words == [WORDS] and examples.entities == [[EntitySpan(t, a, b - 1) for a, b, t in SPANS]]
+    text, spans = examples.text_of(0)
+    assert text == TEXT and [TEXT[start:end] for start, end in spans] == WORDS
+    assert not changed_entities(examples) and find_changed_entities(examples) is None
+    undivided = read_columns(examples.path, boundaries="whitespace")
+    assert undivided.words == [TEXT.split()] and not changed_entities(undivided)  # edges of words are not answered
     assert examples.where(0, 3) == f"{tmp_path}/a.jsonl:1" if name == "a.jsonl" else f"{tmp_path}/a.json: item 1"
-    assert not caplog.records
     assert read_columns(examples.path, tag_column=None).words == examples.words
 
 
@@ -74,23 +87,86 @@ def test_label_studio_counts_utf16_units_and_skips_what_is_not_annotated(tmp_pat
     tasks[0]["annotations"].append({"was_cancelled": True, "result": []})
     examples = read_columns(write(tmp_path / "a.json", *tasks))
     end = ["O", "O", "O", "O"]
-    assert examples.tags == [[*end, "B-X_Y"], [*end, "B-X"], [*end, "B-X"], ["O", "O", "B-X", "I-X", "O"]]
+    tags = [[*end, "B-X_Y", "O"], [*end, "B-X", "O"], [*end, "B-X", "O"], ["O", "O", "B-X", "I-X", "O", "O"]]
+    assert examples.tags == tags
     assert examples.ids == list("0123") and "a.json: skipped 2 tasks without an annotation." in caplog.text
 
 
-def test_an_entity_that_cuts_a_word_is_widened_and_counted(tmp_path, caplog):
-    lines = [
-        {"text": "a Rome-based firm", "entities": [{"start": 2, "end": 6, "type": "LOC"}]},
-        {"text": "Rome/Bonn", "entities": [[0, 4, "LOC"], [5, 9, "LOC"]]},
+TEXTS = {  # text -> what words between punctuation are; a bar ends one
+    "Paris-based, naïve U.S.A.": "Paris|-|based|,|naïve|U|.|S|.|A|.",
+    "在北京 工作。": "在|北|京|工|作|。",
+    "東京タワーは€5": "東|京|タ|ワ|ー|は|€|5",
+    "서울에서 10mg": "서|울|에|서|10mg",
+    "กรุงเทพ abc": "ก|รุ|ง|เ|ท|พ|abc",
+    "e\u0301t中\u0301a \u0301x\u200by": "e\u0301t|中\u0301|a|\u0301x\u200by",
+    "  \u00a0\u2028": "",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_where_words_end(text):
+    assert "|".join(text[start:end] for start, end in word_spans(text, "punctuation")) == TEXTS[text]
+    each = [text[start:end] for start, end in word_spans(text, "characters")]
+    assert "".join(each) == "".join(text.split()) and all(len(char) == 1 or char[1] in "\u0301\u200bุ" for char in each)
+    assert [text[start:end] for start, end in word_spans(text)] == text.split()
+
+
+def test_texts_are_divided_as_a_column_file_is():
+    chinese = [list("在北京工作。"), ["我", "在", "NLP", "组", "，", "上", "海"]]
+    assert find_boundaries(chinese) == "punctuation" and find_boundaries([["Rome", ",", "中"]] * 3) == "whitespace"
+    assert find_boundaries([["北京", "工作", "在", "我"]] * 9) == find_boundaries([["."]]) == "whitespace"
+
+
+def test_what_is_answered_of_a_word_between_spaces():
+    words = {"Rome,": "Rome", "(U.S.)": "U.S.", "...": "...", "“a.b”": "a.b", "'": "'"}
+    assert {word: word[slice(*inner_span(word, 0, len(word)))] for word in words} == words
+    assert answered_entities("in (Rome).", ["O", "B-LOC"], "whitespace") == [EntitySpan("LOC", 4, 7)]
+    tags = ["O", "B-LOC", "I-LOC", "O", "O"]
+    assert answered_entities("in (Rome).", tags, "punctuation") == [EntitySpan("LOC", 3, 7)]
+
+
+CUT = [
+    {"text": "a Rome-based firm", "entities": [{"start": 2, "end": 6, "type": "LOC"}]},
+    {"text": "Rome/Bonn, 10mg Aspirin ", "entities": [[0, 4, "LOC"], [5, 9, "LOC"], [11, 13, "NUM"], [16, 24, "DRUG"]]},
+    {"text": "在北京和上海", "entities": [[1, 3, "LOC"], [4, 6, "ORG"]]},
+    {"text": "one two", "entities": [[0, 3, "NUM"]]},
+]
+
+
+def test_entities_that_words_change_are_found(tmp_path):
+    path = write(tmp_path / "a.jsonl", *CUT)
+    examples = read_columns(path)
+    assert examples.tags == [
+        ["O", "B-LOC", "O", "O", "O"],
+        ["B-LOC", "O", "B-LOC", "O", "B-NUM", "B-DRUG"],
+        ["O", "B-LOC", "I-LOC", "O", "B-ORG", "I-ORG"],
+        ["B-NUM", "O"],
     ]
-    with caplog.at_level(logging.WARNING):
-        examples = read_columns(write(tmp_path / "a.jsonl", *lines))
-    assert examples.tags == [["O", "B-LOC", "O"], ["B-LOC"]]
-    cut, lost = (record.getMessage() for record in caplog.records)
-    assert "2 of 3 entities begin or end inside a word and were extended to the whole word, first at " in cut
-    assert f"{tmp_path}/a.jsonl:1: 'Rome' in 'Rome-based'." in cut
-    assert "1 of 3 entities begins or ends inside a word of an earlier entity and was left out, first at" in lost
-    assert f"{tmp_path}/a.jsonl:2: 'Bonn' in 'Rome/Bonn'." in lost
+    # Half a word, and a space at the end
+    assert changed_entities(examples) == [(1, EntitySpan("NUM", 11, 12)), (1, EntitySpan("DRUG", 16, 23))]
+    finding = find_changed_entities(examples)
+    assert (finding.kind, finding.path, finding.count) == ("changed_entities", path, 2)
+    assert finding.is_warning and finding.places == ("line 2",)
+    assert "2 of 8 entities (25 %) do not begin and end where words do and cannot be predicted exactly" in finding.what
+    assert "such as NUM '10' in '10mg'; the scores count them as missed" in finding.what
+    with pytest.raises(ValueError, match="a.jsonl:2: entities must begin and end where words do. Received NUM '10' in "
+                       "'10mg', and 2 of 8 entities .25 %. that do not; correct the offsets, or "
+                       "train with `word_boundaries=characters`"):  # fmt: skip
+        refuse_changed_entities(examples)
+    by_character = read_columns(path, boundaries="characters")
+    assert [entity.type for _, entity in changed_entities(by_character)] == ["DRUG"]
+    refuse_changed_entities(by_character)
+
+
+def test_words_between_spaces_lose_a_type(tmp_path):
+    whole = [{"text": "a b", "entities": [[0, 1, "A"]]}] * 20
+    path = write(tmp_path / "a.jsonl", {"text": "在北京和上海", "entities": [[1, 3, "LOC"], [4, 6, "ORG"]]}, *whole)
+    examples = read_columns(path, boundaries="whitespace")
+    assert examples.tags[0] == ["B-LOC"] and len(changed_entities(examples)) == 2
+    with pytest.raises(ValueError, match=r"2 of 22 entities \(9.1 %\) that do not, so that the type 'ORG' would"):
+        refuse_changed_entities(examples)
+    options = TaggingOptions(train_file=path, eval_file=path, do_train=True)
+    assert TaggingTask.read_data(options, ["train", "dev"], None).examples["dev"].words[0] == list("在北京和上海")
 
 
 @pytest.mark.parametrize("given, words", [
@@ -103,6 +179,13 @@ def test_an_entity_that_cuts_a_word_is_widened_and_counted(tmp_path, caplog):
     ({"text": "a \U0001f4a9 b", "entities": [{"start": 5, "end": 6, "type": "X"}]}, "<= 5, the length of the text"),
     ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "text": "b"}]},
      r"the text of an entity must be at its offsets.*Received 'b', but 'a' is at 0 to 1"),
+    ({"text": "a b", "entities": [], "label": [[0, 1, "X"]]},
+     r"a.jsonl:1: a line must have entities in one place. Received 'entities' and 'label'; remove one of them"),
+    ({"tokens": ["a"], "tags": ["O"], "text": "a", "spans": [{"start": 0}]}, "Received 'tags' and 'spans'"),
+    ({**studio("a b"), "label": "[(0, 1, 'X')]"}, "Received 'data' and 'label'"),
+    ({"text": "a b", "entities": [{"start": 0, "start_offset": 1, "end": 1, "type": "X"}]},
+     "'start' and 'start_offset' of an entity mean the same. Received: {"),
+    ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "label": "Y"}]}, "'type' and 'label' of an"),
     ({"text": "a  b", "entities": [[1, 2, "X"]]}, r"must have a word. Received only white space at 1 to 2"),
     ({"text": "a b c", "entities": [[0, 3, "X"], [2, 5, "Y"]]},
      r"a.jsonl:1: entities must not overlap. Received X 'a b' at 0 to 3, and Y 'b c' at 2 to 5; remove one"),
@@ -115,6 +198,13 @@ def test_an_entity_that_cuts_a_word_is_widened_and_counted(tmp_path, caplog):
 def test_refuses_other_spans(tmp_path, given, words):
     with pytest.raises(ValueError, match=words):
         read_columns(write(tmp_path / "a.jsonl", given))
+
+
+def test_what_is_said_twice_alike_is_read(tmp_path):
+    line = {"text": "a b", "entities": [[0, 1, "X"]], "label": [[0, 1, "X"]], "labels": "positive", "spans": []}
+    assert read_columns(write(tmp_path / "a.jsonl", line)).tags == [["B-X", "O"]]
+    line = {"text": "a b", "spans": [{"start": 0, "start_offset": 0, "end": 1, "label": "X"}]}
+    assert read_columns(write(tmp_path / "a.jsonl", line)).tags == [["B-X", "O"]]
 
 
 def test_refuses_a_scheme_for_spans_and_json_that_is_no_list(tmp_path):

@@ -1,6 +1,7 @@
 """Tagging: rows and their tags, the loss by hand, conlleval's scores through windows, and entities in texts."""
 
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -8,10 +9,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.evaluation import entities
-from bert_tf.tasks.base import SplitPredictions
+from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.tagging import TaggingTask, check_frozen, list_tags
-from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
+from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of
 from bert_tf.tasks.tagging_words import encode_sentences
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
@@ -189,6 +190,70 @@ def test_entities_are_those_of_conlleval_whatever_the_tags(tokenizer):
             assert served["type"][i, k].decode() == entity.type
             assert 0.2 < served["score"][i, k] <= 1
         assert not served["entity"][i, len(expected) :].astype(bool).any()
+
+
+def test_texts_with_spans_are_scored_by_their_own_offsets_as_they_are_served(tokenizer, tmp_path, caplog):
+    lines = [
+        {"text": "the good-film (bad)", "entities": [[4, 8, "QUAL"], [15, 18, "FLAW"]]},
+        {"text": "film 서울에서 good", "entities": [[5, 7, "QUAL"], [10, 14, "QUAL"]]},  # half of [UNK]
+        {"text": "badly", "entities": [[0, 3, "FLAW"]]},  # half a word
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given, task = read_columns(path), _task(doc_stride=8, word_boundaries="punctuation")
+    with caplog.at_level("WARNING"):
+        rows = task.encode_examples(tokenizer, given, 32, True)
+    assert "a.jsonl: 1 of 5 entities begin or end inside a token of the vocabulary" in caplog.text
+    tags = rows.features["tag_ids"]
+    expected = ["O", "B-QUAL", "O", "O", "O", "B-FLAW", "O", "O", "B-QUAL", "B-QUAL", "B-FLAW"]
+    assert [LABELS[i] for i in tags[tags >= 0]] == expected
+    # What a model answers that has learned all of this
+    features, words = task.read(tokenizer, [tf.constant(given.texts)], 32)
+    logits = np.zeros((*features["input_ids"].shape, len(LABELS)), np.float32)
+    for row in range(len(rows)):
+        own = slice(rows.splits[row], rows.splits[row + 1])
+        logits[row, np.arange(len(tags[own])), np.maximum(tags[own], 0)] = 9
+    best = {name: values.numpy() for name, values in task.reduce_outputs(tf.constant(logits), None).items()}
+    scores = task.metrics(best, rows)
+    assert (scores["precision"], scores["recall"], scores["precision_FLAW"]) == (3 / 5, 3 / 5, 1 / 2)
+    served = {name: values.numpy() for name, values in task.answer(tf.constant(logits), words).items()}
+    pairs = zip(served["entity"], served["entity_count"], strict=True)
+    answers = [[text.decode() for text in row[:n]] for row, n in pairs]
+    assert answers == [["good", "bad"], ["서울에서", "good"], ["badly"]]
+    _, mentions = task.decode(SplitPredictions("dev", given, rows, best, None))
+    assert [[entity["text"] for entity in each] for each in mentions] == answers
+    report = task.error_report(SplitPredictions("dev", given, rows, best, None))
+    assert report.interval("f1")[0] < 0.6 < report.interval("f1")[1]
+
+
+def test_where_words_end_is_decided_by_the_training_file(tmp_path):
+    spans, columns = tmp_path / "a.jsonl", tmp_path / "a.txt"
+    spans.write_text('{"text": "the good-film", "entities": [[4, 8, "QUAL"]]}\n')
+    columns.write_text("the O\ngood B-QUAL\n")
+    read = {}
+    for train, dev in ((spans, columns), (columns, spans)):
+        try:
+            data = TaggingTask.read_data(options(TaggingOptions, train_file=str(train), eval_file=str(dev)),
+                                         ["train", "dev"], None)  # fmt: skip
+            read[train.name] = data.examples["train"].boundaries, data.examples["dev"].words
+        except ValueError as error:
+            read[train.name] = str(error)
+    assert read["a.jsonl"] == ("punctuation", [["the", "good"]])
+    assert "a.jsonl:1: entities must begin and end where words do. Received QUAL 'good' in 'good-film'" in read["a.txt"]
+    trained = TrainedTask(_task(), ("text",), 32)  # of columns: it is scored on the file's own entities all the same
+    (dev,) = TaggingTask.read_data(options(TaggingOptions, eval_file=str(spans)), ["dev"], trained).examples.values()
+    assert dev.words == [["the", "good-film"]]
+    with pytest.raises(ValueError, match="`word_boundaries` must match the trained model's, whitespace. Received"):
+        TaggingTask.read_data(options(TaggingOptions, word_boundaries="characters"), [], trained)
+
+
+def test_adjacent_single_word_entities_of_other_schemes_are_served_apart(tokenizer):
+    task = TaggingTask(tiny.config(), ["B-X", "E-X", "I-X", "O", "S-X"], doc_stride=8)
+    features, words = task.read(tokenizer, [tf.constant(["the good bad film"])], 32)
+    logits = np.full((1, 6, 5), -9, np.float32)
+    logits[0, range(6), [3, 4, 4, 0, 1, 3]] = 9
+    served = task.answer(tf.constant(logits), words)
+    assert served["entity"].numpy().tolist() == [[b"the", b"good", b"bad film"]]
 
 
 def test_ids_alone_are_answered_piece_by_piece():

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models import families
+from bert_tf.tasks.tagging_boundaries import word_spans
 from bert_tf.tasks.tagging_words import encode_words
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -82,6 +83,25 @@ def test_every_piece_is_in_a_row_and_offsets_are_code_points(tokenizer):
 def test_bytes_that_are_no_utf_8_do_not_count(tokenizer):
     packed, words = encode_words(tokenizer, tf.constant([b"the \xff film"]), 16, 4)
     assert words.texts.numpy().tolist() == [b"the  film"] and words.starts.numpy().tolist() == [0, 5]
+
+
+def test_words_end_at_punctuation_as_in_files(tokenizer):
+    texts = ["Good-film,  (u)", "", "a\u0301!中中", "  the 中\u0301good 서울 서a", "\u200bthe\u200b film", "東タワ€u"]
+    for boundaries in ("whitespace", "punctuation", "characters"):
+        _, words = encode_words(tokenizer, texts, 64, 8, boundaries)
+        found = [[] for _ in texts]
+        for of, start, end in zip(words.of_text, words.starts, words.ends, strict=True):
+            found[of].append((int(start), int(end)))
+        expected = [word_spans(text, boundaries) for text in texts]
+        expected[4] = [span for span in expected[4] if span != (0, 1)]  # alone it has no token
+        assert found == expected, boundaries
+
+
+def test_words_of_one_token_are_represented_by_it(tokenizer):
+    packed, words = encode_words(tokenizer, ["good 서울에서, film"], 16, 4, "punctuation")
+    assert [VOCAB[i] for i in packed["input_ids"][0].numpy()] == ["[CLS]", "good", "[UNK]", ",", "film", "[SEP]"]
+    assert words.positions.numpy().tolist() == [1, 2, 2, 2, 2, 3, 4]
+    assert words.starts.numpy().tolist() == [0, 5, 6, 7, 8, 9, 11]
 
 
 def test_no_text_at_all(tokenizer):

@@ -1,0 +1,132 @@
+"""A trained model that computes from texts what its export would, without an export."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.export.saved_model import load_trained_model
+from bert_tf.export.serving_module import ServingModule
+from bert_tf.inference.batch_prediction.exported_model import TablePredictor
+from bert_tf.inference.text_model import TextInput, TextModel
+from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters, check_not_gliner, task_in
+from bert_tf.serving.client.requests import DEFAULT, PAIR, order_of
+from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions
+from bert_tf.tasks.registry import stated_task
+from bert_tf.utils.token_counts import TokenCountLog
+
+
+def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
+    """Loads a trained model, or a masked LM, and traces the function that an export would contain.
+
+    Args:
+        path: directory of the model.
+        pairs: whether a Hugging Face text classifier, whose files do not state it, reads text pairs.
+
+    Raises:
+        ValueError: there is no trained model in the directory, or its files are not complete.
+    """
+    return _traced(path, _load(path, pairs))[0]
+
+
+def _load(path, pairs) -> ServingModule:
+    check_not_gliner(path)
+    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        check_not_adapters(path)
+        raise ValueError(
+            f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
+            f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
+        )
+    trained = stated_task(path, load_description([path]))
+    if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
+        trained = dataclasses.replace(trained, text_inputs=PAIR)
+    return load_trained_model(path, trained).served() if trained else _fill_mask_model(path)
+
+
+def _fill_mask_model(path):
+    """Returns the served masked LM; raises ValueError if the model has no head for that either."""
+    from bert_tf.checkpoints.readers import open_checkpoint
+    from bert_tf.inference.fill_mask import MASKED_LM_HEAD, Filler
+
+    if MASKED_LM_HEAD not in open_checkpoint(path).names:
+        raise ValueError(
+            f"{path} does not state what it predicts: it has no task.json, as the fine-tuning commands write, no "
+            "masked-LM head, and its configuration names no Transformers class of a supported task. If it is a plain "
+            "encoder, fine-tune it, for example with `bert-tf run_classifier`, or compute embeddings with "
+            "`bert_tf.SentenceEncoder`."
+        )
+    return Filler(path).served()
+
+
+def _traced(path, served):
+    """Returns the model, and {output: shape}."""
+    function, counts = served.counting_function(), TokenCountLog(path, served.max_seq_length)
+
+    def compute(texts):
+        outputs, counted = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        counts.add(counted.numpy())
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    names, several = order_of(served.text_inputs), served.task.list_inputs
+    shapes = {name: output.shape for name, output in function.structured_outputs[0].items()}
+    fixed = frozenset(name for name, shape in shapes.items() if shape.rank is not None and None not in shape[1:])
+    inputs = tuple(TextInput(name, name in several) for name in names)
+    return TextModel(path, inputs, compute, fixed, counts), shapes
+
+
+# === Batch prediction ===
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedModelMaker:
+    """A `table_job.Maker` for a trained model's predictions, with the attributes of `ExportedModel`.
+
+    Attributes:
+        path: directory of the model.
+        inputs, outputs: as of its export.
+        identity: hashes of its weights, its tokenizer and its task.
+        problem: of a classifier, one of `names.PROBLEMS`.
+        pairs: as in `load_trained_text_model`.
+        batch_size: rows per batch.
+    """
+
+    path: str
+    inputs: tuple[TextInput, ...]
+    outputs: tuple[str, ...]
+    identity: dict[str, Any]
+    problem: str | None = None
+    pairs: bool = False
+    batch_size: int = 64
+
+    signature = DEFAULT
+
+    def load(self) -> TextModel:
+        """Loads the model, once in a process."""
+        return _load_once(self.path, self.pairs)[0]
+
+    def __call__(self):
+        return TablePredictor(self)
+
+
+def find_trained_model(path: str, pairs: bool = False, batch_size: int = 64) -> TrainedModelMaker:
+    """Loads the trained model in a directory and describes it; arguments and errors as in `load_trained_text_model`."""
+    model, shapes, digest, options = _load_once(path, pairs)
+    identity = {"model": os.path.realpath(path), "weights": digest, "task": options, "batch_size": batch_size}
+    problem = options.get("problem")
+    return TrainedModelMaker(path, model.inputs, tuple(sorted(shapes)), identity, problem, pairs, batch_size)
+
+
+@functools.lru_cache(maxsize=1)
+def _load_once(path, pairs):
+    """Returns the model, {output: shape}, a hash of its weights and tokenizer, and its task's options."""
+    served = _load(path, pairs)
+    digest = hashlib.sha256(load_description([path]).digest().encode())
+    for weight in served.weights:
+        digest.update(tf.io.serialize_tensor(weight).numpy())
+    options = getattr(served.task, "to_dict", dict)()
+    return *_traced(path, served), digest.hexdigest(), json.loads(json.dumps(options))

@@ -1,0 +1,37 @@
+"""Truncated texts and unknown tokens are counted while texts are tokenized, eagerly and in a graph."""
+
+import tensorflow as tf
+
+from bert_tf.tokenization.token_counter import TokenCounter
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.token_counts import TokenCounts
+from tests import tiny
+
+TEXTS = ["the film", "the film is good .", "zebra film", ""]
+
+
+def _count(texts, second=None, limit=6):
+    counter = TokenCounter(Tokenizer(tiny.VOCAB))
+    ids = [counter.tokenize(texts)] + ([] if second is None else [counter.tokenize(second)])
+    counter.pack(*ids, max_seq_length=limit)
+    return counter.counts()
+
+
+def test_what_is_counted():
+    assert TokenCounts(*_count(TEXTS).numpy()) == TokenCounts(texts=4, truncated=1, tokens=9, unknown=1)
+    assert TokenCounts(*_count(TEXTS, TEXTS, 7).numpy()) == TokenCounts(texts=4, truncated=1, tokens=18, unknown=2)
+
+
+def test_a_graph_counts_the_same():
+    for texts in (TEXTS, []):
+        counts = tf.function(_count, [tf.TensorSpec([None], tf.string)], autograph=False)(tf.constant(texts, tf.string))
+        assert counts.numpy().tolist() == _count(tf.constant(texts, tf.string)).numpy().tolist()
+    assert counts.numpy().tolist() == [0, 0, 0, 0]
+
+
+def test_everything_else_is_the_tokenizers():
+    tokenizer = Tokenizer(tiny.VOCAB)
+    counter = TokenCounter(tokenizer)
+    for one, other in zip(counter.tokenize_with_offsets(TEXTS), tokenizer.tokenize_with_offsets(TEXTS), strict=True):
+        assert one.to_list() == other.to_list()
+    assert counter.counts().numpy().tolist() == [0, 0, 9, 1] and counter.vocab == tokenizer.vocab
