@@ -94,6 +94,7 @@ def learn_tokenizers(folder) -> dict:
     added = _added(len(model["vocab"]))
     merges = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
     for nfc in (False, True):
+        added = _added(len(model["vocab"]))
         made["byte_bpe, NFC" if nfc else "byte_bpe"] = ByteBpeTokenizer(
             model["vocab"], merges, families.family("roberta").template, nfc=nfc, added_tokens=added
         )

@@ -234,6 +234,17 @@ class UnigramTokenizer(BaseTokenizer):
         return self._tokenizer_class, settings
 
     @property
+    def remarks_for_transformers(self) -> tuple[str, ...]:
+        """Remarks on what Transformers tokenizes otherwise: version 5 ignores the character map of one class."""
+        if self._tokenizer_class != "DebertaV2Tokenizer" or not self.maps_characters:
+            return ()
+        return (
+            "Transformers 5 does not apply the character map of this vocabulary: full-width forms such as '\uff0c' "
+            "stay as they are and may become the unknown token. Transformers 4 and bert_tf map them, as in training. For "
+            "equal tokens in Transformers 5, normalize its texts to NFKC.",
+        )
+
+    @property
     def _MASK_LSTRIP(self):
         return self._tokenizer_class != "DebertaV2Tokenizer"
 

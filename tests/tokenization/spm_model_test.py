@@ -1,6 +1,5 @@
 """DeBERTa's tokenizer: spm.model and a mask behind it, or tokenizer.json; ids as by SentencePiece and Transformers."""
 
-import dataclasses
 import json
 import os
 import re
@@ -10,9 +9,6 @@ from collections import Counter
 
 import pytest
 
-from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.writer_base import ModelArrays
-from bert_tf.models.config import EncoderConfig
 from bert_tf.models.families import family
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import parity
@@ -88,10 +84,8 @@ def test_full_width_forms_are_mapped_as_by_sentencepiece_and_transformers_4_and_
     row = family("deberta-v2")
     tokenizer = read_tokenizer(str(FOLDER), row, row.template, vocab_file=str(FOLDER / "spm.model"))
     assert tokenizer.tokenize([*FULL_WIDTH]).to_list() == [mapped for mapped, _ in FULL_WIDTH.values()]
-    model = ModelArrays(EncoderConfig(vocab_size=tokenizer.vocab_size, model_type="deberta-v2"), {}, tokenizer)
-    (remark,) = writers.tokenizer_remarks(model)
+    (remark,) = tokenizer.remarks_for_transformers
     assert remark.startswith("Transformers 5 does not apply the character map") and "'\uff0c'" in remark
-    assert writers.tokenizer_remarks(dataclasses.replace(model, config=EncoderConfig(vocab_size=10))) == ()
 
 
 @pytest.mark.slow
