@@ -91,10 +91,11 @@ def learn_tokenizers(folder) -> dict:
     level = tokenizers.ByteLevelBPETokenizer()
     level.train_from_iterator(texts, vocab_size=8000, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     model = json.loads(level.to_str())["model"]
+    added = _added(len(model["vocab"]))
     merges = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
     for nfc in (False, True):
         made["byte_bpe, NFC" if nfc else "byte_bpe"] = ByteBpeTokenizer(
-            model["vocab"], merges, families.family("roberta").template, nfc=nfc, added_tokens=_added(len(model["vocab"]))
+            model["vocab"], merges, families.family("roberta").template, nfc=nfc, added_tokens=added
         )
     path = folder / "spiece.model"
     written = io.BytesIO()

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
 from bert_tf.tokenization.packing import pack_texts
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.utils.model_outputs import check_outputs
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_lists import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -137,7 +137,7 @@ class Extractor:
             if vectors is None:
                 vectors = np.empty([len(texts), values.shape[-1]], np.float32)
             vectors[chosen] = values
-        check_outputs([vectors], _REMEDY)
+        check_finite_outputs([vectors], _REMEDY)
         return vectors
 
     def _tokens(self, texts):
@@ -151,7 +151,7 @@ class Extractor:
         splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
         for chosen, features in self._batches(rows):
             whole = self._of_tokens(features).numpy()
-            check_outputs([np.where(features["input_mask"][:, :, None], whole, 0)], _REMEDY, chosen)
+            check_finite_outputs([np.where(features["input_mask"][:, :, None], whole, 0)], _REMEDY, chosen)
             for text, values in zip(chosen.tolist(), whole, strict=True):
                 own = slice(splits[text], splits[text + 1])
                 tokens = [vocab[n] for n in all_ids[own].tolist()]

@@ -346,9 +346,12 @@ def _remarks_on(tokenizer):
     """Returns remarks on tokenizer settings that KerasHub's tokenizer does not support."""
     changes = {"do_lower_case": True, "keep_accents": False, "straight_quotes": True}
     done = [f"{name}={value}" for name, value in changes.items() if getattr(tokenizer, name, None) is value]
-    if tokenizer.KIND != "unigram" or not done:
-        return ()
-    return (f"KerasHub's tokenizer does not support {', '.join(done)}: preprocess its texts this way.",)
+    remarks = ()
+    if tokenizer.KIND == "unigram" and done:
+        remarks = (f"KerasHub's tokenizer does not support {', '.join(done)}: preprocess its texts this way.",)
+    if listed := [token.content for token in tokenizer.listed_tokens]:  # added tokens are refused before
+        remarks += (f"A preset cannot store the flags of special tokens, here those of {', '.join(listed)}.",)
+    return remarks
 
 
 def write_keras_hub(directory: str, model: ModelArrays) -> Written:

@@ -299,7 +299,7 @@ def _read_tokenizer(directory, config, do_lower_case, vocab_file):
     if lower != preset.do_lower_case or preset.strip_accents in (None, tokenizer.strip_accents):
         return tokenizer
     return Tokenizer(
-        tokenizer.vocab_file, lower, tokenizer.template, preset.strip_accents, added_tokens=tokenizer.added_tokens
+        tokenizer.vocab_file, lower, tokenizer.template, preset.strip_accents, added_tokens=tokenizer.listed_tokens
     )
 
 

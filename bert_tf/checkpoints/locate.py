@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf.checkpoints import releases
 from bert_tf.models.config_files import check_not_adapters
+from bert_tf.utils.files import path_text
 
 # In order of preference if a directory holds several; safetensors first, because it cannot contain code.
 _FILES = {
@@ -37,7 +38,7 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     Raises:
         ValueError: there are no weights at `path`, or they are incomplete.
     """
-    path = os.fspath(path)
+    path = path_text(path)
     if os.path.isdir(path):
         return _in_directory(path)
     if match := _TF1_FILE.fullmatch(path):

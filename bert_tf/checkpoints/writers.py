@@ -160,7 +160,20 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
         remarks += ("Transformers computes pooler_output from the first token, which only sees itself.",)
     elif not _pools_as_here(model.config):
         remarks += ("Transformers computes pooler_output from the first token, not from the mean of all.",)
+    remarks += tokenizer_remarks(model)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
+
+
+def tokenizer_remarks(model: ModelArrays) -> tuple[str, ...]:
+    """Returns a remark if Transformers 5 tokenizes otherwise: its class for DeBERTa applies no character map."""
+    class_name = families.family(model.config.model_type).tokenizing.get("tokenizer_class")
+    if class_name != "DebertaV2Tokenizer" or not getattr(model.tokenizer, "maps_characters", False):
+        return ()
+    return (
+        "Transformers 5 does not apply the character map of DeBERTa's vocabulary: full-width forms such as '\uff0c' "
+        "stay as they are and may become the unknown token. Transformers 4 and bert_tf map them, as SentencePiece did "
+        "for training. For equal tokens in Transformers 5, normalize its texts to NFKC.",
+    )
 
 
 def _architecture(model):

@@ -46,7 +46,7 @@ _WRITTEN_FILES = ("output_file", "export_file", "output")
 _WRITTEN_FOLDERS = ("output_dir", "export_dir", "to", "demo_dir", "work_dir")
 
 
-def check_outputs(settings: Settings):
+def check_output_paths(settings: Settings):
     """Raises ValueError where a flag names an output that cannot be written.
 
     The missing directories above a file are created, as writing it does not.

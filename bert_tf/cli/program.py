@@ -13,7 +13,7 @@ from absl import flags, logging
 
 from bert_tf.cli import usage
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
-from bert_tf.cli.given_files import check_files, check_outputs
+from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils import requirements
 from bert_tf.utils.names import AUTO, OF_TRAINING, PRECISIONS
@@ -320,7 +320,7 @@ def run_program(program, argv: Sequence[str]):
             requirements.check()
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        check_outputs(settings)
+        check_output_paths(settings)
         with orderly_end():  # unfinished files are removed after a signal, too
             program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:

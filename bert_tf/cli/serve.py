@@ -285,6 +285,7 @@ def _models(settings):
         "allow_version_labels_for_unavailable_models": settings.allow_version_labels_for_unavailable_models,
         "max_num_load_retries": settings.max_num_load_retries,
         "load_retry_interval_micros": settings.load_retry_interval_micros,
+        "keep_previous_version": settings.keep_previous_version,
         "num_load_threads": settings.num_load_threads,
         "num_unload_threads": settings.num_unload_threads,
         **bundle_and_batching(settings),

@@ -148,6 +148,12 @@ MODELS = (
         "Allow a new label to point to a version that is not loaded.",
         "bool",
     ),
+    Flag(
+        "keep_previous_version", False,
+        "Keep the version before the newest loaded as long as its directory exists, so that a rollback takes effect at "
+        "the next check. It needs the memory of a second model.",
+        "bool",
+    ),
     Flag("max_num_load_retries", 5, "Number of times that loading a version is retried.", "integer", low=0),
     Flag(
         "load_retry_interval_micros", 60000000,

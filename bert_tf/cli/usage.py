@@ -74,9 +74,9 @@ _GROUPS = {
     "Models to serve": """
         *model_base_path serve.model_name *model_config_file model_config_file_poll_wait_seconds
         file_system_poll_wait_seconds enable_model_config_reload model_config_reload_base_paths
-        allow_version_labels_for_unavailable_models max_num_load_retries load_retry_interval_micros num_load_threads
-        num_unload_threads saved_model_tags enable_model_warmup num_request_iterations_for_warmup
-        enable_signature_method_name_check prefer_tflite_model num_tflite_pools
+        allow_version_labels_for_unavailable_models keep_previous_version max_num_load_retries
+        load_retry_interval_micros num_load_threads num_unload_threads saved_model_tags enable_model_warmup
+        num_request_iterations_for_warmup enable_signature_method_name_check prefer_tflite_model num_tflite_pools
     """,
     "Ports and protocols": """
         *port *rest_api_port *host *allowed_hosts *ui *ssl_config_file grpc_socket_path grpc_channel_arguments

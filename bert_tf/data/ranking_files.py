@@ -143,7 +143,7 @@ def _refuse_competing(at, wanted, more):
     """Raises ValueError if a line has documents in another form, too; `more`: {column: value}, not read by `wanted`."""
     if other := next((name for name in _LABELED if more.get(name)), None):
         raise ValueError(
-            f"{at}: a line must have 'documents', or 'positives' and 'negatives'. Received both {wanted[1]!r} and "
+            f"{at}: a line must have 'documents', or 'positives' and 'negatives'. Received {wanted[1]!r} and "
             f"{other!r}; {_REMEDY}."
         )
 

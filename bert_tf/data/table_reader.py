@@ -50,10 +50,12 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
-            headings = [names[index] for index in find(names)]
+            wanted = find(names)
+            headings = {names[index] for index in wanted}
+            there = [index for index, name in enumerate(names) if name in headings]  # several may have one name
             numbers = itertools.count(1)
-            for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
-                columns = [_plain_values(batch.column(name)) for name in headings]
+            for batch in file.iter_batches(_BATCH, columns=[names[index] for index in there]):
+                columns = [_plain_values(batch.column(there.index(index))) for index in wanted]
                 yield from ((next(numbers), list(values)) for values in zip(*columns, strict=True))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # Arrow's messages may have several lines

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.export import gpu
 from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
-from bert_tf.utils.model_outputs import check_outputs
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Samples ===
@@ -212,7 +212,7 @@ def write_goldens(directory: str, requests: Requests, functions: Mapping[str, Ca
         for name, inputs in requests:
             outputs = functions[name](*inputs.values())
             numbers = (each for each in outputs.values() if each.dtype.is_floating)
-            check_outputs([tf.cast(each, tf.float32).numpy() for each in numbers], _REMEDY)
+            check_finite_outputs([tf.cast(each, tf.float32).numpy() for each in numbers], _REMEDY)
             yield prediction_log(name, inputs, outputs)
 
     _write(directory, GOLDEN_REQUESTS, answered())

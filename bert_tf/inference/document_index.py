@@ -35,7 +35,7 @@ from bert_tf.inference.index_segments import (
 from bert_tf.inference.sentence_encoder import EncodeOptions, identity_of
 from bert_tf.inference.vector_types import as_vectors
 from bert_tf.utils.array_files import save_array
-from bert_tf.utils.files import check_free, is_temporary, whole_directory, write_text
+from bert_tf.utils.files import check_free, is_temporary, path_text, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.text_lists import text_list
@@ -95,7 +95,7 @@ class DocumentIndex:
     """
 
     def __init__(self, directory: str | os.PathLike) -> None:
-        self.directory, self._described = os.fspath(directory), {}
+        self.directory, self._described = path_text(directory, "directory"), {}
         self._open()
 
     def _open(self):

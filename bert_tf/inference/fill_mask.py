@@ -130,15 +130,16 @@ class Filler:
         """
         texts = text_list(texts)
         counter = TokenCounter(self.reader)
-        sequences = counter.pack(counter.tokenize(texts), max_seq_length=self.max_seq_length)
+        ids = counter.tokenize(texts)
+        masks, sequences = self._count(ids), counter.pack(ids, max_seq_length=self.max_seq_length)
         texts_and_cut = counter.counts().numpy()[:2]
         self.token_counts.add((*texts_and_cut, 0, 0))  # unknown tokens are warned of below, from the first one on
-        self._check(texts, sequences["input_ids"])
+        self._check(texts, masks, sequences["input_ids"])
         for start in range(0, len(texts), _BATCH):
             features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})
             filled = {name: value.numpy() for name, value in self._fill(features).items()}
             for i, text in enumerate(texts[start : start + _BATCH]):
-                for mask in range(text.count(self.reader.mask)):
+                for mask in range(masks[start + i]):
                     tokens = [token.decode("utf-8") for token in filled["token"][i, mask]]
                     # A float32 with its own digits, not those of a float64.
                     probabilities = [float(str(each)) for each in filled["probability"][i, mask]]
@@ -150,10 +151,20 @@ class Filler:
         specs = {name: tf.TensorSpec([None, None], tf.int32) for name in self.task.features}
         return tf.function(lambda f: self.task.fill(self.model(f, training=False)), [specs], autograph=False)
 
-    def _check(self, texts, ids):
-        """Raises ValueError if a mask was cut off; warns about unknown words, often caused by wrong casing."""
-        counts = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
-        cut = [i for i, text in enumerate(texts) if text.count(self.reader.mask) > counts[i]]
+    def _count(self, ids):
+        """Returns the number of masks in each of the sequences, a RaggedTensor of ids."""
+        return tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
+
+    def _check(self, texts, masks, ids):
+        """Raises ValueError if a mask is part of a word or was cut off; warns about unknown words."""
+        unread = [i for i, text in enumerate(texts) if self.reader.mask in text and not masks[i]]
+        if unread:
+            raise ValueError(
+                f"{self.reader.mask} must be a word of its own, because the tokenizer's files set single_word for it. "
+                f"It is not in {len(unread)} of {len(texts)} texts, first in text {unread[0] + 1}: "
+                f"{texts[unread[0]][:80]!r}. Put spaces around it."
+            )
+        cut = np.flatnonzero(masks > self._count(ids))
         if cut:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(

@@ -13,7 +13,8 @@ from bert_tf.serving.client.client_core import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
-from bert_tf.utils.model_outputs import check_outputs
+from bert_tf.utils.files import path_text
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_lists import present_list, text_list
 
 _REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
@@ -46,7 +47,7 @@ class Predictor:
     """
 
     def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT) -> None:
-        path = os.fspath(path)
+        path = path_text(path)
         exported = is_export(path)
         if not exported and signature != DEFAULT:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
@@ -141,7 +142,7 @@ class Predictor:
         answers = [None] * len(ids)
         for chosen in self._model.batches(columns, batch_size):
             outputs = self._model.run(columns, chosen, ids)
-            check_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
+            check_finite_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
             found = split_answer(outputs, len(chosen))
             for row, answer in zip(chosen, found, strict=True):
                 answers[row] = answer
@@ -174,7 +175,8 @@ def load_predictor(
     Raises:
         ValueError: there is no such model, or it has other inputs.
     """
-    predictor, path = Predictor(path), os.fspath(path)
+    path = path_text(path, parameter)
+    predictor = Predictor(path)
     if predictor.inputs != inputs:
         raise ValueError(
             f"`{parameter}` must be {kind}, with the inputs {', '.join(inputs)}. {path} has "

@@ -16,8 +16,9 @@ from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
-from bert_tf.utils.files import brief
+from bert_tf.utils.files import brief, path_text
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 
 class Hit(NamedTuple):
@@ -62,7 +63,7 @@ class SearchIndex(DocumentIndex):
     def __init__(
         self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
     ) -> None:
-        self._path, self._approximate, self._graphs = model and os.fspath(model), approximate, {}
+        self._path, self._approximate, self._graphs = model and path_text(model, "model"), approximate, {}
         if approximate:
             check_usearch()
         super().__init__(directory)
@@ -83,7 +84,8 @@ class SearchIndex(DocumentIndex):
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
         """
-        make_index(os.fspath(directory), Indexer(os.fspath(model), EncodeOptions(**options), vector_dtype))
+        indexer = Indexer(path_text(model, "model"), EncodeOptions(**options), vector_dtype)
+        make_index(path_text(directory, "directory"), indexer)
         return cls(directory, model)
 
     def _open(self):
@@ -107,6 +109,11 @@ class SearchIndex(DocumentIndex):
         """
         model, given = self._checked_model(), dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name)
         return SentenceEncoder(model, **vars(with_prompt(model, given, "query")))
+
+    @property
+    def query_counts(self) -> TokenCountLog:
+        """Truncated texts and unknown tokens among the queries so far."""
+        return self._query_encoder.token_counts
 
     @functools.cached_property
     def _query_encoder(self):

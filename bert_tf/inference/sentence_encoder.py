@@ -26,6 +26,7 @@ from bert_tf.models.sentence_transformers_files import (
     warn_of_similarity,
 )
 from bert_tf.tasks.registry import read_task
+from bert_tf.utils.files import path_text
 from bert_tf.utils.text_lists import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -87,7 +88,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, path: str | os.PathLike, **options: Any) -> None:
-        options, path = EncodeOptions(**options), os.fspath(path)
+        options, path = EncodeOptions(**options), path_text(path)
         self.recipe = recipe_of(path, options)
         self.prompt = prompt_of(self.recipe, options)
         bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, load_if_path, parts_of
 from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.distillation import attention_inputs
 from bert_tf.models.local_attention import layer_views, rotate
@@ -79,8 +79,8 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
         seen.weights[2, 5, 1]                       # layer 2, head 5: what the first token after [CLS] attends to
 
     Args:
-        model, texts, pairs, masks: as in `encode_texts`: a model from `bert_tf.load`, and texts or pairs of
-            them.
+        model, texts, pairs, masks: as in `encode_texts`: a model from `bert_tf.load`, or its path, and texts or pairs
+            of them.
 
     Returns:
         One `Attention` per text or pair.
@@ -221,7 +221,7 @@ def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
     see `bert-tf surgery --prune_heads`.
 
     Args:
-        model: a model from `bert_tf.load`, an `Encoder`, or a pair of an `Encoder` and its tokenizer.
+        model: a model from `bert_tf.load`, or its path; an `Encoder`, or a pair of an `Encoder` and its tokenizer.
         heads: {layer: its heads}, from 0, counted before any head was pruned.
 
     Returns:
@@ -230,6 +230,7 @@ def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
     Raises:
         ValueError: there is no such layer or head.
     """
+    model = load_if_path(model)
     encoder, tokenizer = parts_of(model)
     without = HeadsOff(encoder, heads)
     if isinstance(model, tuple):

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, load_if_path, parts_of
 from bert_tf.interpret.targets import TextHead, head_of
 
 # === Gradients ===
@@ -160,8 +160,8 @@ def attributions(
     special ones replaced.
 
     Args:
-        model: a model from `bert_tf.load` with a head for labels, tags or answers (questions and contexts are `texts`
-            and `pairs`, or pairs).
+        model: a model from `bert_tf.load`, or its path, with a head for labels, tags or answers (questions and
+            contexts are `texts` and `pairs`, or pairs).
         texts, pairs, masks: as in `attention`.
         target: the prediction to explain; None: the model's own. A label: its name or number. A tag: the index
             of a word in `words`, or (index, tag). An answer: (start, end) in characters of the context. A list of n
@@ -179,6 +179,7 @@ def attributions(
     """
     if steps is not None and steps < 1:
         raise ValueError(f"`steps` must be at least 1. Got {steps}; 32 is a good value.")
+    model = load_if_path(model)
     head = head_of(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
     targets = target if isinstance(target, list) else [target] * len(rows)

@@ -1,13 +1,14 @@
 """Encodes texts one at a time, and maps tokens and words back to the texts."""
 
 import dataclasses
-import re
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.loading import load
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
 from bert_tf.tokenization.characters import ISOLATED, SPACE, character_flags
@@ -147,7 +148,8 @@ def encode_texts(
     """Returns the encoder of a model, and the encoded texts.
 
     Args:
-        model: a model from `bert_tf.load`; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
+        model: a model from `bert_tf.load`, or its path; or a pair of an `Encoder` and its tokenizer; or an `Encoder`
+            alone.
         texts: a text, n of them, or n pairs (a, b). With an encoder alone: its inputs, a dict of `input_ids` and
             perhaps `input_mask` and `segment_ids`, int [n, S] each; the tokens are then the ids, and there are no
             words.
@@ -158,7 +160,7 @@ def encode_texts(
     Raises:
         ValueError: `texts` are invalid, or one is longer than the model's positions.
     """
-    encoder, tokenizer = parts_of(model)
+    encoder, tokenizer = parts_of(load_if_path(model))
     if tokenizer is None:
         rows = _rows_of_ids(encoder.config, texts, pairs)
     else:
@@ -170,6 +172,18 @@ def encode_texts(
                 f"has no more positions. Text {n + 1} of {len(rows)} has {len(row)}. Shorten it."
             )
     return encoder, rows
+
+
+def load_if_path(model: Any) -> Any:
+    """Returns a model for `encode_texts`, loaded with `bert_tf.load` if it is a path.
+
+    Raises:
+        ValueError: it is not a model, or there is none at the path.
+    """
+    if isinstance(model, str | os.PathLike):
+        return load(model)
+    parts_of(model)
+    return model
 
 
 def parts_of(model: Any) -> tuple[Any, Any]:
@@ -186,8 +200,8 @@ def parts_of(model: Any) -> tuple[Any, Any]:
     if isinstance(model, Encoder) or hasattr(model, "head_mask"):
         return model, None
     raise ValueError(
-        "`model` must be a model from `bert_tf.load`, an `Encoder`, or a pair of an `Encoder` and its tokenizer; "
-        f"got {type(model).__name__}. Load the model first."
+        "`model` must be a model from `bert_tf.load`, its path, an `Encoder`, or a pair of an `Encoder` and its "
+        f"tokenizer; got an object of class {type(model).__name__}. Pass the path of the model."
     )
 
 
@@ -269,29 +283,4 @@ def _tokenize(tokenizer, texts, masks):
     """Returns ids, starts and ends of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
-    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # it includes white space before it, as in RoBERTa
-    parts = [list(_split_at_blanks(blank, text)) for text in texts]
-    plain = [text for each in parts for _, text in each]
-    found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
-    lists, first = ([], [], []), 0
-    for text, each in zip(texts, parts, strict=True):
-        blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
-        for k, (offset, _) in enumerate(each):
-            ids, starts, ends = (numbers[first + k] for numbers in found)
-            own = [ids, [offset + start for start in starts], [offset + end for end in ends]]
-            behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
-            for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
-                numbers += more + ([] if last is None else [last])
-        first += len(each)
-        for column, numbers in zip(lists, row, strict=True):
-            column.append(numbers)
-    return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
-
-
-def _split_at_blanks(blank, text):
-    """Yields (start, text) of the parts between the masks of a text, before the first and after the last."""
-    start = 0
-    for match in blank.finditer(text):
-        yield start, text[start : match.start()]
-        start = match.end()
-    yield start, text[start:]
+    return tokenizer.tokenize_matching(texts, tokenizer.matcher_with_special([tokenizer.mask]))

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, name_of_model, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, load_if_path, name_of_model, parts_of
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===
@@ -160,7 +160,7 @@ def masked_words(
     causal model predicts the next token at each position: here the prediction is at the position that it is about.
 
     Args:
-        model: a model from `bert_tf.load` with such a head.
+        model: a model from `bert_tf.load`, or its path, with such a head.
         texts, pairs, masks: as in `attention`, except that the tokenizer's mask in a text, "[MASK]", becomes the mask
             token.
         top_k: number of tokens, k; all if the vocabulary has fewer.
@@ -170,6 +170,7 @@ def masked_words(
     """
     if top_k < 1:
         raise ValueError(f"`top_k` must be at least 1. Got {top_k}.")
+    model = load_if_path(model)
     head = masked_lm_head(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [_fill_masks(encoder, head, row, parts_of(model)[1], top_k) for row in rows]

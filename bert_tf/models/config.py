@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.models import config_files, config_keys, families
 from bert_tf.models.family import InputTemplate
 from bert_tf.models.lora import Lora
-from bert_tf.utils.files import brief, write_text
+from bert_tf.utils.files import brief, path_text, write_text
 
 CLASSIFIER_POOLINGS = ("cls", "mean")
 POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
@@ -149,6 +149,12 @@ class EncoderConfig:
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
+        size = self.vocab_size
+        if isinstance(size, str | os.PathLike) and not os.fspath(size).isdigit():
+            raise ValueError(
+                f"vocab_size must be a positive integer. Received: {os.fspath(size)!r}. If this is a path, "
+                "EncoderConfig.load reads the configuration there."
+            )
         if isinstance(self.pos_att_type, list):  # of JSON
             object.__setattr__(self, "pos_att_type", tuple(self.pos_att_type))
         for field in dataclasses.fields(self):
@@ -249,6 +255,11 @@ class EncoderConfig:
             ValueError: a key is missing, has the wrong type or an unsupported value, or its `model_type` is not in
                 `families.FAMILIES`.
         """
+        if not isinstance(values, Mapping):
+            raise ValueError(
+                f"A configuration must be a dictionary. Received an object of class {type(values).__name__}. "
+                "EncoderConfig.load(path) reads one from a file or a model's directory."
+            )
         values = config_keys.translate(values)
         if "vocab_size" not in values:
             raise ValueError(f"The BERT configuration lacks vocab_size. It has the keys {brief(sorted(values))}.")
@@ -268,7 +279,7 @@ class EncoderConfig:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "EncoderConfig":
         """Reads the file `path`, or bert_config.json or config.json in the directory `path`."""
-        path = config_files.find_config_file(os.fspath(path))
+        path = config_files.find_config_file(path_text(path))
         values = config_files.read_config_file(path)
         try:
             config = cls.from_dict(values)

@@ -54,6 +54,12 @@ class Encoder(NamedInputsModel):
     def __init__(self, config: EncoderConfig | dict, rematerialize=False, trainable=True, embeddings=None, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
+        if not isinstance(config, EncoderConfig | Mapping):
+            raise ValueError(
+                "`config` must be an EncoderConfig or a dictionary. Received an object of class "
+                f"{type(config).__name__}. For the encoder of a checkpoint, use `bert_tf.load(path).encoder`; for one "
+                "with random weights, `Encoder(EncoderConfig.load(path))`."
+            )
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.rematerialize = rematerialize
         c, policy = self.config, {"dtype": self.dtype_policy}

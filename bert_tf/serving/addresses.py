@@ -1,6 +1,7 @@
 """Addresses as written in flags and URLs: a name or an IPv4 or IPv6 address, and a port after a colon."""
 
 import ipaddress
+import socket
 
 
 def join_address(host: str, port: int) -> str:
@@ -27,6 +28,24 @@ def is_everywhere(host: str) -> bool:
     """Returns whether listening on a host means all addresses of this machine: 0.0.0.0, "::" or ""."""
     host = bare(host)
     return not host or is_ip(host) and ipaddress.ip_address(host).is_unspecified
+
+
+def listen(host: str, port: int, backlog: int) -> socket.socket:
+    """Returns a socket that listens at the REST address; "::" includes IPv4, as in gRPC.
+
+    Raises:
+        ValueError: the address cannot be bound.
+    """
+    host = bare(host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=both)
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"Cannot bind the REST address {join_address(host, port)}: {error}. Use another `rest_api_port`, or 0 for "
+            "any."
+        ) from error
 
 
 def check_target(server: str):

@@ -25,6 +25,7 @@ from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.signatures import Signature, read_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, check_regular, explain_no_versions, find_versions
 from bert_tf.serving.server.versions import direct
+from bert_tf.utils.files import path_text
 from bert_tf.utils.names import GOLDEN_REQUESTS
 from bert_tf.utils.tensorflow_internals import SavedModelLoader
 
@@ -37,6 +38,7 @@ def find_export(model: str) -> str:
     Raises:
         ValueError: there is no SavedModel.
     """
+    model = path_text(model, "model")
     if os.path.isfile(os.path.join(model, SAVED_MODEL)):
         return model
     versions = find_versions(model) if os.path.isdir(model) else {}

@@ -24,6 +24,7 @@ _UNSPACED = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x3040, 0x31FF), (0xAC00, 0xD7A3),
     (0xFF66, 0xFFDC), (0x2EBF0, 0x2EE5D), (0x30000, 0x323AF),
 )  # fmt: skip
+_FIRST_UNSPACED = chr(min(_UNSPACED)[0])
 _SINGLE = 0.95  # share of the words of such scripts
 ORDINARY, BLANK, ALONE, ATTACHED = range(4)  # classes of characters: ALONE is a word, ATTACHED none by itself
 
@@ -53,10 +54,11 @@ def find_boundaries(sentences: Sequence[Sequence[str]]) -> str:
     "punctuation" if most words are single characters of scripts without spaces, as in Chinese files with one character
     per line; otherwise "whitespace".
     """
-    alone = character_classes("punctuation") == ALONE
-    words = itertools.chain.from_iterable(sentences)
-    counts = Counter(len(word) for word in words if alone[ord(word[0])] and word.isalpha())
-    total = sum(map(len, sentences))
+    words = [word for word in itertools.chain.from_iterable(sentences) if word[0] >= _FIRST_UNSPACED and word.isalpha()]
+    if not words:
+        return "whitespace"
+    classes, total = character_classes("punctuation"), sum(map(len, sentences))
+    counts = Counter(len(word) for word in words if classes[ord(word[0])] == ALONE)
     return "punctuation" if counts[1] > max(total / 2, _SINGLE * counts.total()) else "whitespace"
 
 

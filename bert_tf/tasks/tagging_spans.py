@@ -132,7 +132,7 @@ def _are_spans(value):
 
 def _competing(at, one, other):
     return ValueError(
-        f"{at}: a line must have entities in one place. Received both {one!r} and {other!r}; remove one of them."
+        f"{at}: a line must have entities in one place. Received {one!r} and {other!r}; remove one of them."
     )
 
 
@@ -140,7 +140,7 @@ def _either(at, value, one, other):
     """Returns the value of the one of two keys that an entity has."""
     if one in value and other in value and value[one] != value[other]:
         raise ValueError(
-            f"{at}: {one!r} and {other!r} of an entity mean the same. Received both: {excerpt(value)}; remove one of "
+            f"{at}: {one!r} and {other!r} of an entity mean the same. Received: {excerpt(value)}; remove one of "
             "them."
         )
     return value.get(one, value.get(other))

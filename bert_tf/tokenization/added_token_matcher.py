@@ -155,6 +155,9 @@ class AddedTokenMatcher(tf.Module):
         apart: (first, last) ranges of code points that are not word characters in normalized text, because spaces are
             put around them.
 
+    Attributes:
+        normalized_ids: ids of the tokens that are found in normalized text.
+
     Raises:
         ValueError: a token is empty after normalization.
     """
@@ -172,6 +175,7 @@ class AddedTokenMatcher(tf.Module):
         contents = [token.content for token in rest]
         if normalize and rest:
             contents = _normalized_contents(rest, normalize)
+        self.normalized_ids = [token.id for token in rest]
         self._in_text = _Finder(raw, [token.content for token in raw]) if raw else None
         self._in_normalized = _Finder(rest, contents, apart) if rest else None
 

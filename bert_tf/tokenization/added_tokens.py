@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, read_config
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, ROLES, read_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
@@ -106,11 +106,17 @@ def _is_text(content):
         return False
 
 
-def added_tokens_config(tokens: Sequence[AddedToken]) -> dict[str, Any]:
-    """Returns the tokenizer_config.json entries for added tokens, as in Transformers; {} if there are none."""
+def added_tokens_config(tokens: Sequence[AddedToken], special: Iterable[AddedToken] = ()) -> dict[str, Any]:
+    """Returns the tokenizer_config.json entries for added tokens, as in Transformers; {} if there are none.
+
+    Args:
+        tokens: the added tokens.
+        special: the special tokens of the model. Transformers resets the flags of those that the entries lack.
+    """
     if not tokens:
         return {}
-    decoder = {str(t.id): {"content": t.content} | {name: getattr(t, name) for name in FLAGS} for t in tokens}
+    listed = {t.id: {"content": t.content} | {name: getattr(t, name) for name in FLAGS} for t in (*tokens, *special)}
+    decoder = {str(number): listed[number] for number in sorted(listed)}
     special = [token.content for token in tokens if token.special]
     return {DECODER: decoder} | ({SPECIAL_LIST: special} if special else {})
 
@@ -160,18 +166,30 @@ class _Found:
 def read_added_tokens(
     directory: str, vocab: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
 ) -> tuple[AddedToken, ...]:
-    """Reads the added tokens of a directory, in the order of their ids, with the same flags as in Transformers.
+    """Returns those of `read_listed_tokens` that are not special or come after the vocabulary.
+
+    Args:
+        directory, vocab, id_of: as in `read_listed_tokens`.
+        special: the special tokens of the model's sequences.
+    """
+    special = set(special)
+    tokens = read_listed_tokens(directory, vocab, id_of)
+    return tuple(token for token in tokens if token.content not in special or token.id >= len(vocab))
+
+
+def read_listed_tokens(
+    directory: str, vocab: Sequence[str], id_of: Callable[[str], int | None]
+) -> tuple[AddedToken, ...]:
+    """Reads the added and special tokens of a directory, in the order of their ids, with the flags of Transformers.
 
     It reads `added_tokens` of tokenizer.json; `added_tokens_decoder` of tokenizer_config.json, whose flags take
-    precedence, or if it is missing, added_tokens.json and special_tokens_map.json; and the lists of special tokens,
-    whose new ones follow all others.
+    precedence, or if it is missing, added_tokens.json and special_tokens_map.json; the lists of special tokens, whose
+    new ones follow all others; and named tokens with flags, such as `mask_token`, if no other file has them.
 
     Args:
         directory: directory of the tokenizer files.
         vocab: the tokens of the vocabulary, in the order of their ids.
         id_of: returns the id of a vocabulary token, or None.
-        special: the special tokens of the model's sequences. Their ids are checked, but they are only returned if they
-            come after the vocabulary.
 
     Raises:
         ValueError: a file is damaged, files contradict each other or the vocabulary, or a row of the
@@ -190,10 +208,10 @@ def read_added_tokens(
     else:
         for token in by_file:
             found.take(token, os.path.join(directory, ADDED_FILE), replace=False)
+    for token, source in _with_flags(directory, config, id_of):
+        found.take(token, source, replace=False)
     _take_lists(found, lists, len(vocab), id_of)
-    tokens = order_added_tokens(found.tokens.values(), vocab, id_of, found.sources)
-    special = set(special)
-    return tuple(token for token in tokens if token.content not in special or token.id >= len(vocab))
+    return order_added_tokens(found.tokens.values(), vocab, id_of, found.sources)
 
 
 def _of_whole_file(path):
@@ -248,12 +266,8 @@ def _of_added_file(path, special) -> list[AddedToken]:
 
 def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str, dict, str]]:
     """Returns (content, flags, file) of the special tokens that the files list in addition to the template's."""
-    said = [(os.path.join(directory, CONFIG_FILE), config)]
-    path = os.path.join(directory, _MAP_FILE)
-    if DECODER not in config and os.path.exists(path):
-        said.append((path, read_object(path, "special tokens in JSON", _REMEDY)))
     found = []
-    for path, values in said:
+    for path, values in _naming_files(directory, config):
         for key in (*_NAMED, SPECIAL_LIST, _EXTRA):
             listed = values.get(key) or []
             listed = [listed] if key in _NAMED and listed else listed
@@ -262,6 +276,27 @@ def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str,
                 raise ValueError(f"{path}: {key} must be a list of tokens. Received: {brief(listed)}; {_REMEDY}.")
             found += [(*_content_and_flags(path, key, each), path) for each in listed]
     return found
+
+
+def _naming_files(directory, config):
+    """Returns (path, contents) of the files that name special tokens."""
+    files = [(os.path.join(directory, CONFIG_FILE), config)]
+    path = os.path.join(directory, _MAP_FILE)
+    if DECODER not in config and os.path.exists(path):
+        files.append((path, read_object(path, "special tokens in JSON", _REMEDY)))
+    return files
+
+
+def _with_flags(directory, config, id_of):
+    """Yields (token, file) of the named special tokens in the vocabulary whose flags a file has, with precedence."""
+    for path, values in reversed(_naming_files(directory, config)):
+        for role in ROLES:
+            value = values.get(role)
+            number = id_of(value["content"]) if isinstance(value, dict) and "content" in value else None
+            if number is not None:
+                # Missing flags default as in Transformers: `normalized` to true in tokenizer_config.json alone.
+                value = value if os.path.basename(path) == CONFIG_FILE else {**value, "special": True}
+                yield dataclasses.replace(_token(path, value, number), special=True), path
 
 
 def _content_and_flags(path, key, value):

@@ -1,10 +1,11 @@
 """The base class of all tokenizers: special tokens, model inputs, and the conversion of text to ids."""
 
+import dataclasses
 import functools
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -17,7 +18,7 @@ from bert_tf.tokenization.added_tokens import (
     AddedToken,
     names_with_added,
     order_added_tokens,
-    read_added_tokens,
+    read_listed_tokens,
     write_added_tokens,
 )
 from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
@@ -93,6 +94,7 @@ class BaseTokenizer(tf.Module):
         mask: the mask token.
         template: the special tokens around the texts of a sequence, a `family.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all are matched except the template's special tokens.
+            Special tokens of the vocabulary are not among them.
     """
 
     KIND: ClassVar[str]
@@ -116,6 +118,7 @@ class BaseTokenizer(tf.Module):
         super().__init__()
         self._vocabulary = self._all = vocabulary
         self.added_tokens, self._matcher = (), None
+        self._listed_special: dict[str, AddedToken] = {}
         self._graphs = _Graphs(self._on_cpu)
         self.vocab_file = None if vocab_file is None else os.fspath(vocab_file)
         self.template = InputTemplate() if template is None else template
@@ -169,7 +172,7 @@ class BaseTokenizer(tf.Module):
             vocab_file = os.fspath(vocab_file or cls.file_in(directory))
             tokenizer = cls._from_vocabulary(vocab_file, directory, do_lower_case, template, settings)
         own = tokenizer._vocabulary
-        tokenizer._take_added_tokens(read_added_tokens(source, own.tokens, own.id_of, tokenizer._special()))
+        tokenizer._take_added_tokens(read_listed_tokens(source, own.tokens, own.id_of))
         return tokenizer
 
     @classmethod
@@ -265,10 +268,36 @@ class BaseTokenizer(tf.Module):
         return {**settings, _ADDED: added} if added else dict(settings)
 
     def _with_added(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {**settings, _ADDED: [token.to_json() for token in self.added_tokens]} if self.added_tokens else settings
+        listed = [token.to_json() for token in self.listed_tokens]
+        return {**settings, _ADDED: listed} if listed else settings
+
+    # Whether the mask token absorbs the white space before it if no file has its flags, as in Transformers 4.
+    _MASK_LSTRIP: bool = False
+
+    @property
+    def special_added_tokens(self) -> tuple[AddedToken, ...]:
+        """The special tokens with their flags, in the order of their ids."""
+        return tuple(self._listed_special.get(token.content, token) for token in self._usual_special())
+
+    @property
+    def listed_tokens(self) -> list[AddedToken]:
+        """The added tokens and the special tokens with unusual flags: what the argument `added_tokens` must be."""
+        pairs = zip(self.special_added_tokens, self._usual_special(), strict=True)
+        there = {token.content for token in self.added_tokens}
+        special = [token for token, usual in pairs if token != usual and token.content not in there]
+        return sorted([*self.added_tokens, *special], key=lambda token: token.id)
+
+    def _usual_special(self):
+        tokens = [
+            AddedToken(content, self.id_of(content), lstrip=self._MASK_LSTRIP and content == self.mask, special=True)
+            for content in dict.fromkeys(self.special_tokens.values())
+        ]
+        return sorted(tokens, key=lambda token: token.id)
 
     def _take_added_tokens(self, tokens: Sequence[AddedToken]):
-        """Registers added tokens, which are matched from now on; a subclass calls it once, when it can normalize text.
+        """Registers added tokens, which are matched from now on, and the flags of special tokens.
+
+        A subclass calls it in its constructor, when it can normalize text.
 
         Raises:
             ValueError: a token does not match the vocabulary.
@@ -276,13 +305,33 @@ class BaseTokenizer(tf.Module):
         if not tokens:
             return
         own = self._vocabulary
-        self.added_tokens = order_added_tokens(tokens, own.tokens, own.id_of)
+        listed = order_added_tokens(tokens, own.tokens, own.id_of)
+        special = self._special()
+        self._listed_special = {
+            token.content: dataclasses.replace(token, special=True) for token in listed if token.content in special
+        }
+        self.added_tokens = tuple(
+            token for token in listed if token.content not in special or token.id >= len(own.tokens)
+        )
         behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.tokens)}
         self._all = _Extended(names_with_added(own.tokens, self.added_tokens), own, behind)
         self.mask_id = self._all.id_of(self.mask)
-        matched = [token for token in self.added_tokens if token.content not in self._special()]
+        matched = [token for token in self.added_tokens if token.content not in special]
         if matched:
             self._matcher = AddedTokenMatcher(matched, self._normalized, self._APART)
+
+    def matcher_with_special(self, contents: Collection[str]) -> AddedTokenMatcher:
+        """Returns a matcher for `tokenize_matching` of the added tokens and of these special tokens, by their flags."""
+        special = [token for token in self.special_added_tokens if token.content in contents]
+        matched = [token for token in self.added_tokens if token.content not in self._special()]
+        return AddedTokenMatcher([*matched, *special], self._normalized, self._APART)
+
+    def tokenize_matching(
+        self, texts, matcher: AddedTokenMatcher
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns the results of `tokenize_with_offsets` with the tokens that `matcher` finds."""
+        with tf.device("CPU:0"):
+            return self._around_added_tokens(self._ids_and_offsets, _strings(texts), matcher)
 
     def _special(self) -> set[str]:
         """Returns the template's special tokens, which are not matched in text."""
@@ -401,11 +450,12 @@ class BaseTokenizer(tf.Module):
         with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro
             return self._around_added_tokens(self._ids_and_offsets, texts)
 
-    def _around_added_tokens(self, tokenize, texts):
+    def _around_added_tokens(self, tokenize, texts, matcher=None):
         """Applies `tokenize` to the text between added tokens and inserts these in the results."""
-        if self._matcher is None:
+        matcher = matcher or self._matcher
+        if matcher is None:
             return tokenize(texts)
-        sections = self._matcher(texts)
+        sections = matcher(texts)
         return sections.joined(*tokenize(sections.strings()))
 
     def _ids_and_offsets(self, texts):

@@ -42,6 +42,7 @@ class ByteBpeTokenizer(BaseTokenizer):
     """
 
     KIND: ClassVar = "byte_bpe"
+    _MASK_LSTRIP = True
     FILES: ClassVar = (VOCAB_FILE,)
 
     def __init__(
@@ -161,7 +162,7 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     def _tokenizer_config(self):
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
-        return self._tokenizer_class, settings | added_tokens_config(self.added_tokens)
+        return self._tokenizer_class, settings | added_tokens_config(self.added_tokens, self.special_added_tokens)
 
     def _ids_and_offsets(self, texts):
         if not self.nfc:

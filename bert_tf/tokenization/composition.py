@@ -53,7 +53,8 @@ class Composer(tf.Module):
         def sorted_fields():
             stream = Stream(codes, tf.range(tf.size(codes)), origin)
             expanded = self._parts.apply(stream, tf.where(is_long, self._parts.rows(codes), 0))
-            return self._sorted(expanded.chars, *(tf.gather(each, expanded.starts) for each in (run, is_long, rows, origin)))
+            fields = (tf.gather(each, expanded.starts) for each in (run, is_long, rows, origin))
+            return self._sorted(expanded.chars, *fields)
 
         def there():
             return codes, rows, origin, origin + 1

@@ -1,13 +1,10 @@
 """Recognizes the mask token in texts for fill-mask; elsewhere special tokens in a text are ordinary text."""
 
-import re
 from collections.abc import Mapping
 
 import tensorflow as tf
 
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
-
-_WHITE = r"[\t-\r \x{85}\p{Z}]"  # white space of Unicode
 
 
 class MaskReader(tf.Module):
@@ -18,7 +15,8 @@ class MaskReader(tf.Module):
         masked_lm_positions              3
 
     Only the tokenizer's own spelling counts as the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are
-    ordinary text, and so is "[MASK]" if the mask is "<mask>". White space before a mask belongs to it, as in RoBERTa.
+    ordinary text, and so is "[MASK]" if the mask is "<mask>". The flags of the mask token in the tokenizer's files
+    decide whether it absorbs the white space before or after it, and whether it counts within a word.
 
     Args:
         tokenizer: a `BaseTokenizer`.
@@ -39,6 +37,7 @@ class MaskReader(tf.Module):
                 f"tokens of {tokenizer.vocab_file} is {tokenizer.mask}. Pass the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
+        self._matcher = tokenizer.matcher_with_special([tokenizer.mask])
         self.SPACES, self.template = tokenizer.SPACES, tokenizer.template
         self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
         self.unk_id, self.mask_id, self.mask = tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask
@@ -54,15 +53,7 @@ class MaskReader(tf.Module):
 
     def tokenize(self, texts) -> tf.RaggedTensor:
         """Returns the ids of the tokens and masks of each text (strings [n]): RaggedTensor of int32 [n, (tokens)]."""
-        texts = tf.strings.regex_replace(texts, f"{_WHITE}+{re.escape(self.mask)}", self.mask)
-        parts = tf.strings.split(texts, self.mask)
-        ids = self.tokenizer.tokenize(parts.flat_values)
-        masks = tf.fill([ids.nrows(), 1], tf.constant(self.mask_id, tf.int32))
-        ids = tf.concat([ids, masks], axis=1)  # a mask after each part, also after a text's last one: that one goes
-        rows = tf.RaggedTensor.from_row_splits(
-            ids.flat_values, tf.gather(ids.row_splits, parts.row_splits), validate=False
-        )
-        return rows[:, :-1]
+        return self.tokenizer.tokenize_matching(texts, self._matcher)[0]
 
     def pack(self, ids, max_seq_length: int) -> dict[str, tf.RaggedTensor]:
         """Adds [CLS] and [SEP] like `Tokenizer.pack`; texts longer than max_seq_length are truncated."""

@@ -83,16 +83,10 @@ def _whole(tokenizer, normalizer, pre_tokenizer, decoder, model):
 
 def _added_tokens(tokenizer):
     """Returns the section `added_tokens`: special tokens and other tokens that are matched in the text itself."""
-    names = dict.fromkeys(tokenizer.special_tokens.values())
-    ids = {name: tokenizer.id_of(name) for name in names}
-    lone = tokenizer.KIND != "wordpiece"  # The mask of the others takes the space before it.
-    special = [
-        {"id": ids[name], "content": name, "single_word": False, "lstrip": lone and name == tokenizer.mask}
-        | {"rstrip": False, "normalized": False, "special": True}
-        for name in names
-    ]
-    others = [token.to_json() for token in tokenizer.added_tokens if token.content not in names]
-    return sorted([*special, *others], key=lambda token: token["id"])
+    special = tokenizer.special_added_tokens
+    names = {token.content for token in special}
+    others = [token for token in tokenizer.added_tokens if token.content not in names]
+    return [token.to_json() for token in sorted([*special, *others], key=lambda token: token.id)]
 
 
 def _normalizers(tokenizer, character_map):

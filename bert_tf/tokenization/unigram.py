@@ -75,6 +75,7 @@ class UnigramTokenizer(BaseTokenizer):
     Attributes:
         keep_accents: if true, text is not decomposed (NFKD) and keeps its marks.
         straight_quotes: whether `` and '' become ".
+        maps_characters: whether the model replaces characters, such as full-width forms.
     """
 
     KIND: ClassVar = "unigram"
@@ -134,6 +135,7 @@ class UnigramTokenizer(BaseTokenizer):
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
+        self.maps_characters = bool(mapping)
         # Not as attributes, of which tf.Module would track each score.
         self._whole = functools.partial(tokenizer_json_writer.unigram_json, self, scores, blob)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
@@ -228,7 +230,12 @@ class UnigramTokenizer(BaseTokenizer):
     def _tokenizer_config(self):
         # Only what the class reads: tokenizer.json, which is written too, has all of it.
         settings = {name: getattr(self, name) for name in CASE_OF_UNIGRAM.get(self._tokenizer_class, ())}
-        return self._tokenizer_class, settings | self.special_tokens | added_tokens_config(self.added_tokens)
+        settings |= self.special_tokens | added_tokens_config(self.added_tokens, self.special_added_tokens)
+        return self._tokenizer_class, settings
+
+    @property
+    def _MASK_LSTRIP(self):
+        return self._tokenizer_class != "DebertaV2Tokenizer"
 
     def _normalized(self, texts):
         stream, _, splits = self._normalizer(texts)
@@ -257,13 +264,14 @@ class UnigramTokenizer(BaseTokenizer):
         in_place = self._tokenizer_class != "XLMRobertaTokenizer" or self._more["front"]
         return _OF_CLASS.get(self._tokenizer_class, self.FILES[0]) if in_place else self.FILES[-1]
 
-    def _around_added_tokens(self, tokenize, texts):
-        if self._matcher is None or self.trailing_space == "dropped":
-            return super()._around_added_tokens(tokenize, texts)
-        sections = self._matcher(texts)
+    def _around_added_tokens(self, tokenize, texts, matcher=None):
+        matcher = matcher or self._matcher
+        if matcher is None or self.trailing_space == "dropped":
+            return super()._around_added_tokens(tokenize, texts, matcher)
+        sections = matcher(texts)
         kept = tf.fill(tf.shape(sections.tokens), True)
         if self.trailing_space == "kept_inside":
-            normalized = [token.id for token in self.added_tokens if token.normalized] or [-2]  # -1 is a text's end
+            normalized = matcher.normalized_ids or [-2]  # -1 is a text's end
             kept = tf.reduce_any(sections.tokens[:, None] == tf.constant(normalized), 1)
         return sections.joined(*self._split(sections.strings(), kept))
 

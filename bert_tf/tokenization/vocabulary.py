@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.utils.files import brief, read_text, write_text
+from bert_tf.utils.files import brief, path_text, read_text, write_text
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
 
 _LARGEST, _MOST_TOKENS = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
@@ -101,13 +101,18 @@ class Vocabulary:
             ValueError: the file or a special token is missing; an item of the list is not a single line of text;
                 tokenizer.json is not for WordPiece, or has settings that are not supported.
         """
-        if not isinstance(vocab, (str, os.PathLike)):
+        if isinstance(vocab, Iterable) and not isinstance(vocab, (str, os.PathLike)):
             tokens = list(vocab)
             for i, token in enumerate(tokens):
                 if not isinstance(token, str) or "\n" in token.strip():
                     raise ValueError(f"A vocabulary must be a list of single lines. Received {token!r} at index {i}.")
             return cls([token.strip() for token in tokens], "The list")
-        path = os.fspath(vocab)
+        path = path_text(vocab, "vocab")
+        if os.path.isdir(path):
+            raise ValueError(
+                f"A vocabulary must be a file, but {path} is a directory. Name the file in it, or use "
+                "`bert_tf.load(path).tokenizer` for the tokenizer of a model."
+            )
         if not os.path.isfile(path):
             raise ValueError(
                 f"Vocabulary file not found: {path}. It must be a file with one token per line, or "

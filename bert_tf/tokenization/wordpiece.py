@@ -298,7 +298,7 @@ class Tokenizer(BaseTokenizer):
 
     def _tokenizer_config(self):
         settings = case_settings(self.do_lower_case, self.strip_accents)
-        settings |= added_tokens_config(self.added_tokens)
+        settings |= added_tokens_config(self.added_tokens, self.special_added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
         return "BertTokenizer", settings

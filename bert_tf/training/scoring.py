@@ -11,7 +11,7 @@ from bert_tf.data import dataset
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training.distribution import build_graphs, check_batch_size, collect, replica_share
 from bert_tf.training.state import RunConfig
-from bert_tf.utils.model_outputs import check_outputs
+from bert_tf.utils.model_outputs import check_finite_outputs
 
 _REMEDY = "Pass `precision=float32`, or train again with a lower `learning_rate`."
 
@@ -64,7 +64,7 @@ class Scorer:
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         indices = _indices(np.concatenate(real), scoring.order)
         merged = tf.nest.map_structure(lambda array: array[indices], merged)
-        check_outputs(tf.nest.flatten(merged["outputs"]), _REMEDY)
+        check_finite_outputs(tf.nest.flatten(merged["outputs"]), _REMEDY)
         return merged["outputs"], merged.get("losses")
 
     def scores(self, scoring: Scoring) -> dict[str, float]:

@@ -16,6 +16,7 @@ import shutil
 import stat
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 from absl import logging
 
@@ -145,6 +146,15 @@ def is_utf8(encoding: str | None) -> bool:
             f"Received: {encoding!r}."
         ) from error
     return codecs.lookup(encoding or "utf-8").name in ("utf-8", "utf-8-sig")
+
+
+def path_text(path: Any, parameter: str = "path") -> str:
+    """Returns a path as a str; raises ValueError for an object that is none, such as a loaded model."""
+    if isinstance(path, str | bytes | os.PathLike):
+        return os.fsdecode(path)
+    own = getattr(path, "path", None)  # of a model from `bert_tf.load`; Keras layers have one that is none
+    remedy = f"Pass {own!r}" if isinstance(own, str) and os.path.exists(own) else "Pass a directory or a file"
+    raise ValueError(f"`{parameter}` must be a path. Received an object of class {type(path).__name__}. {remedy}.")
 
 
 def brief(value) -> str:

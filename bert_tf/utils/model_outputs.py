@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-def check_outputs(arrays: Iterable[np.ndarray], remedy: str, examples: Sequence[Any] | None = None):
+def check_finite_outputs(arrays: Iterable[np.ndarray], remedy: str, examples: Sequence[Any] | None = None):
     """Checks that outputs are finite: softmax or a maximum would turn NaN and infinity into predictions.
 
     Args:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bert_tf.cli.given_files import check_files, check_outputs
+from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.utils.settings import Settings
 from tests.conftest import ROOT
 
@@ -52,7 +52,7 @@ def test_every_program_says_so_before_tensorflow_is_imported(tmp_path):
 def test_outputs_are_tried_without_a_trace(tmp_path):
     """Permissions do not tell everything: /proc, which nobody can write to, has them."""
     values = {"output_dir": str(tmp_path / "a/b"), "output_file": str(tmp_path / "c/d.txt"), "export_file": None}
-    check_outputs(Settings(values))
+    check_output_paths(Settings(values))
     assert os.listdir(tmp_path) == ["c"] and not os.listdir(tmp_path / "c")
     (tmp_path / "file").touch()
     for name, path, why in (
@@ -61,10 +61,10 @@ def test_outputs_are_tried_without_a_trace(tmp_path):
         ("to", "/proc/x", ": /proc: "),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"`{name}` .*{re.escape(str(path))}.*{why}"):
-            check_outputs(Settings({name: str(path)}))
+            check_output_paths(Settings({name: str(path)}))
     for values in ({"output_file": ["gs://bucket/records"]}, {"output_file": "/proc/x", "runner": "FlinkRunner"},
                    {"index_dir": "/proc/x"}):  # fmt: skip
-        check_outputs(Settings(values))
+        check_output_paths(Settings(values))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bert_tf.data import columns
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.table_reader import names_in
 from bert_tf.data.tables import LabeledTexts, check_labels, list_labels, read_table
+from tests.data.hostile_parquet import crafted_parquet
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROWS = [
@@ -284,6 +285,23 @@ def test_parquet_errors_name_the_row(tmp_path):
     parquet.write_table(pa.table({"text": pa.array([], pa.string())}), path)
     with pytest.raises(ValueError, match="no examples"):
         read_table(path)
+    twice = pa.Table.from_arrays([pa.array([cell]) for cell in "abx"], names=["text", "text", "label"])
+    parquet.write_table(twice, path)
+    assert read_table(path, text_columns=[1]).text_a == ["b"]
+
+
+def test_crafted_parquet_files_are_read_or_refused(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"text": ["a", "b"] * 9, "label": ["x", "y"] * 9}), path, compression="none")
+    crafted, refused = list(crafted_parquet(path.read_bytes()).values())[::20], 0
+    for make in crafted:
+        path.write_bytes(make())
+        try:
+            read_table(path)
+        except ValueError:
+            refused += 1
+    assert len(crafted) >= 30 and refused > len(crafted) / 4
 
 
 def test_the_callers_remedy_replaces_the_flags(tmp_path):

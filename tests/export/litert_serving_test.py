@@ -20,8 +20,10 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.options import Bundle
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
+from bert_tf.utils import litert_trial
 from bert_tf.utils.litert_runner import LitertRunner, interpreter_class
-from tests import tiny
+from tests import processes, tiny
+from tests.export.hostile_litert import crafted_litert
 from tests.export.models import LENGTH
 
 LITERT = ExportOptions(export_for="litert")
@@ -33,6 +35,19 @@ def sequences(count, width, seed=0):
     mask = np.ones_like(ids)
     mask[1:, -1] = 0
     return {"input_ids": ids * mask, "input_mask": mask, "segment_ids": (np.arange(width) > 5).astype(np.int32) * mask}
+
+
+def forked(data):
+    """Returns the exit status of a trial in a fork, which has imported TensorFlow already."""
+    process = processes.start(litert_trial.run_all_signatures, data)
+    process.join(processes.LIMIT_S)
+    return process.exitcode
+
+
+@pytest.fixture(autouse=True)
+def fast_trials(request, monkeypatch):
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(litert_trial, "_run_in_child", forked)
 
 
 @pytest.fixture
@@ -114,6 +129,27 @@ def test_a_file_that_is_damaged_or_of_others_is_refused(ids_only, tmp_path):
         (folder / TFLITE_MODEL).write_bytes(data)
         with pytest.raises(ValueError, match=words):
             TfliteModel(str(folder))
+
+
+def refusal(path, folder, name):
+    """Returns the message with which a crafted file is refused."""
+    with open(os.path.join(path, TFLITE_MODEL), "rb") as file:
+        (folder / TFLITE_MODEL).write_bytes(crafted_litert(file.read())[name]())
+    with pytest.raises(ValueError, match="LiteRT cannot .*; export it again") as refused:
+        TfliteModel(str(folder)).prepare((), ())
+    return str(refused.value)
+
+
+def test_a_file_that_ends_the_process_is_tried_in_another(ids_only, tmp_path):
+    said = refusal(ids_only, tmp_path, "ADD, no_first_input")
+    assert "the file is damaged: a trial run in a child process ended with SIGSEGV" in said
+
+
+@pytest.mark.slow
+def test_the_trial_of_a_server(ids_only, tmp_path):
+    assert "ended with SIGSEGV" in refusal(ids_only, tmp_path, "ADD, no_first_input")
+    with open(os.path.join(ids_only, TFLITE_MODEL), "rb") as file:
+        assert litert_trial._run_in_child(file.read()) == 0
 
 
 def test_many_sequences_are_computed_in_parts_and_come_back_in_order(ids_only):

@@ -28,6 +28,7 @@ from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signatures import check_tensor, proto_to_array
+from tests.serving.metrics_test import grown, samples
 from tests.serving.requests import Code, check, examples_request, predict_request, proto
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -155,7 +156,11 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
             for _ in range(2):
                 waiting.append(call.future(data))
                 assert entered.acquire(timeout=60)
-            check(call, data, Code.UNAVAILABLE, "The server is at its limit of concurrent requests; try again later")
+            words = "The server is at its limit of 2 concurrent requests (`grpc_max_threads`); try again later"
+            before = samples()
+            check(call, data, Code.UNAVAILABLE, words)
+            counted = grown(before, ":tensorflow:serving:request_count", model_name="", status="UNAVAILABLE")
+            assert counted == 1
             asked = get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "film"})
             status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(asked, timeout=60)
             assert [each.version for each in status.model_version_status] == [3]
@@ -181,7 +186,8 @@ def test_more_large_messages_than_memory_is_meant_for_are_refused(film_path, mon
             waiting = call.future(large)
             assert entered.acquire(timeout=60)
             for _ in range(3):  # one that is refused is not held
-                check(call, large, Code.UNAVAILABLE, "The server is at its limit of message memory; try again later")
+                words = "The server is at its limit of message memory (1 times `max_message_bytes`); try again later"
+                check(call, large, Code.UNAVAILABLE, words)
             small = call.future(predict_request(text=["fine"]).SerializeToString())
             assert entered.acquire(timeout=60)
             leave.set()

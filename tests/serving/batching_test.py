@@ -133,7 +133,8 @@ def test_a_large_request_is_cut_by_length_and_put_together_in_its_order(held, mo
 
 def test_a_full_queue_refuses_at_once_and_says_when_to_come_again(held):
     jobs = [held.ask("a", "b", "c", "d") for _ in range(2)]
-    with pytest.raises(ServingError, match=r"is full: 8 rows wait, of at most 8; retry after \d+\.\d s") as caught:
+    full = r"is full: 8 rows wait, of at most 8 .*max_enqueued_batches.*; retry after \d+\.\d s"
+    with pytest.raises(ServingError, match=full) as caught:
         held.ask("e").result(20)
     assert caught.value.code == grpc.StatusCode.UNAVAILABLE
     held.release()

@@ -108,6 +108,42 @@ def test_a_proxy_that_fails_is_named(connect, dead_proxy, monkeypatch):
             connect(host="models.example", timeout=0.2).status()
 
 
+def test_an_async_client_is_created_outside_of_its_loop_and_used_in_one_after_another(server):
+    client, wanted = AsyncClient(f"localhost:{server.port}", "m"), [{"embedding": [3.0, 1.0]}]
+
+    async def ask():
+        return await client.ask({"text": ["abc"]})
+
+    async def embed():
+        async with client:
+            return [answer async for answer in client.stream(["abc"])]
+
+    assert asyncio.run(ask()) == wanted
+    assert asyncio.run(client.ask({"text": ["abc"]})) == [{"embedding": [3.0, 2.0]}], "whose loop starts after the call"
+    assert asyncio.run(embed()) == [{"embedding": [3.0, 3.0]}]
+    asyncio.run(client.close())
+
+
+def test_an_async_client_in_two_loops_at_a_time_is_refused(server):
+    client, leave = AsyncClient(f"localhost:{server.port}", "m"), threading.Event()
+    used = threading.Event()
+
+    async def hold():
+        await client.ask({"text": ["abc"]})
+        used.set()
+        await asyncio.to_thread(leave.wait, 60)
+
+    thread = threading.Thread(target=asyncio.run, args=[hold()])
+    thread.start()
+    assert used.wait(60)
+    try:
+        with pytest.raises(ValueError, match="in use in another event loop. Create one AsyncClient for each"):
+            asyncio.run(client.ask({"text": ["abc"]}))
+    finally:
+        leave.set()
+        thread.join()
+
+
 def test_a_call_that_a_stopping_server_cancelled_is_tried_again(server, connect):
     server.script = [failure(Code.CANCELLED)]
     assert len(connect().ask({"text": ["abc"]})) == 1 and len(server.requests) == 2

@@ -87,6 +87,9 @@ def test_who_leaves_while_it_is_unpacked_ends_it():
         gunzip(gzip.compress(bytes(3 * MIB)), Call(is_gone=lambda: next(answers)), held(Limits()))
 
 
+FULL = r"The server is at its limit of body memory \(4 times `max_body_bytes`\); try again later"
+
+
 def test_large_bodies_leave_room_for_small_ones():
     memory = BodyMemory(TINY)
     large, small = [HeldBody(memory) for _ in range(4)], HeldBody(memory)
@@ -94,7 +97,7 @@ def test_large_bodies_leave_room_for_small_ones():
         each.grow(MIB)
     more = HeldBody(memory)
     more.grow(2**18)
-    with pytest.raises(HttpError, match="The server is at its limit of body memory; try again later") as caught:
+    with pytest.raises(HttpError, match=FULL) as caught:
         more.grow(1)
     assert caught.value.status == 503 and more.size == 2**18  # what is refused is not accounted for
     small.grow(2**18)
@@ -107,7 +110,7 @@ def test_small_bodies_are_bounded_too_and_leave_room_for_large_ones():
     memory = BodyMemory(TINY)
     for _ in range(4):
         HeldBody(memory).grow(2**18)
-    with pytest.raises(HttpError, match="The server is at its limit of body memory; try again later"):
+    with pytest.raises(HttpError, match=FULL):
         HeldBody(memory).grow(1)
     HeldBody(memory).grow(MIB)
 
@@ -116,7 +119,7 @@ def test_unpacked_bytes_count_in_the_memory_of_bodies():
     memory = BodyMemory(TINY)
     for size in (MIB, MIB, MIB, MIB // 2):
         HeldBody(memory).grow(size)
-    with pytest.raises(HttpError, match="The server is at its limit of body memory; try again later"):
+    with pytest.raises(HttpError, match=FULL):
         gunzip(gzip.compress(bytes(MIB)), Call(limits=TINY), HeldBody(memory))
 
 
@@ -155,7 +158,7 @@ def test_slow_senders_of_large_bodies_keep_nobody_out_who_sends_a_small_one(tiny
     good = {"predictions": [GOOD]}
     wait_for(lambda: tiny._rest._bodies._held["large"] == 4 * (MIB - 1), 60)
     status, _, refused = send(tiny, sized(_large()))
-    words = "The server is at its limit of body memory; try again later"
+    words = "The server is at its limit of body memory (4 times `max_body_bytes`); try again later"
     assert (status, json.loads(refused)) == (503, {"error": words})
     for packed in (False, True):
         body = json.dumps({"instances": ["fine"]}).encode()

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from bert_tf.serving.limits import Limits
+from tests.serving.metrics_test import grown, samples
 from tests.serving.models import serve_quickly
 from tests.serving.requests import GOOD, MODEL
 
@@ -118,6 +119,22 @@ def test_a_second_encoding_is_named(strict):
 
 def test_zeros_before_a_version_count_for_nothing(strict):
     assert send(strict, GET.format(f"/v1/models/film/versions/{'0' * 5000}3").encode())[0] == 200
+
+
+@pytest.mark.parametrize(("path", "status"), [
+    (MODEL, 200), (f"{MODEL}/metadata", 200), (f"{MODEL}/versions/9", 404), ("/v1/models/no", 404), ("/v1/", 400),
+    ("/healthz", 200),
+])  # fmt: skip
+def test_head_is_answered_as_get_without_the_body(strict, path, status):
+    found = []
+    for method in ("GET", "HEAD"):
+        connection = http.client.HTTPConnection("127.0.0.1", strict.rest_port, timeout=60)
+        connection.request(method, path)
+        response = connection.getresponse()
+        found.append((response.status, response.headers["Content-Type"], response.headers["Content-Length"]))
+        body = response.read()
+        connection.close()
+    assert found[0] == found[1] and found[0][0] == status and body == b""
 
 
 @pytest.mark.parametrize("data", [
@@ -239,8 +256,12 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
         for connection in waiting:
             connection.request("POST", f"{MODEL}:predict", b'{"instances": ["fine"]}')
             assert entered.acquire(timeout=60)
+        before = samples()
         status, headers, reply = send(server, post("Content-Length: 23"))
-        assert (status, headers["retry-after"]) == (503, "1") and "try again later" in json.loads(reply)["error"]
+        message = "The server is at its limit of 2 concurrent requests (`rest_api_num_threads`); try again later"
+        assert (status, headers["retry-after"], json.loads(reply)) == (503, "1", {"error": message})
+        counted = grown(before, ":tensorflow:serving:request_count", model_name="film", status="UNAVAILABLE")
+        assert counted == 1
         assert send(server, GET.format("/healthz").encode())[0] == 200
         for path in (MODEL, f"{MODEL}/metadata", f"{MODEL}/versions/3"):
             assert send(server, GET.format(path).encode())[0] == 200

@@ -50,4 +50,6 @@ def test_figures_of_graphs_warm_ups_and_batches():
 def test_no_line_is_of_the_library_s_own():
     metrics.observe_request("m", "Predict", "GRPC", "OK", 0.1)
     names = re.findall(r"^(?:# TYPE )?(:\S+?)[{ ]", metrics.prometheus_text().decode(), re.M)
-    assert names and not [name for name in names if name.endswith(("_total", "_created"))]
+    of_theirs = [name for name in names if name.startswith(":tensorflow")]
+    assert of_theirs and not [name for name in of_theirs if name.endswith("_total")]
+    assert not [name for name in names if name.endswith("_created")]

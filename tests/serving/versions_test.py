@@ -1,6 +1,7 @@
 """Versions: which is served, what happens to a broken one, and that no request is lost in an exchange."""
 
 import concurrent.futures
+import dataclasses
 import errno
 import gc
 import itertools
@@ -20,6 +21,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import version_folders, versions
+from bert_tf.serving.server.model_config import LATEST
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
@@ -100,6 +102,29 @@ def test_a_version_that_is_served_again_stays_so_when_its_last_request_of_before
         model.poll()
         assert ask(model) == (3, 0.75)
     assert model.states()[3] == State("AVAILABLE") and ask(model) == (3, 0.75)
+
+
+def test_the_previous_version_is_kept_for_a_rollback(base, log):
+    model = ServedModel("film", str(base), loading=dataclasses.replace(QUICK, keep_previous_version=True))
+    for number in (3, 10, 11):
+        if number > 3:
+            export(base, number, tag=number / 16)
+        model.poll()
+    assert ask(model) == (11, 11 / 16) and ask(model, 10) == (10, 10 / 16) and model.available() == {10, 11}
+    assert model.states()[3] == State("END"), "of those before, only one"
+    model.settle(LATEST, {11})  # as a new config does
+    assert model.available() == {10, 11}
+    loaded = len([line for line in log if "Serving version" in line])
+    shutil.rmtree(base / "11")
+    model.poll()
+    assert ask(model) == (10, 10 / 16) and model.available() == {10}
+    assert len([line for line in log if "Serving version" in line]) == loaded == 3, "nothing is loaded again"
+    export(base, 11, tag=0.75)
+    model.poll()
+    shutil.rmtree(base / "10")
+    model.poll()
+    assert model.available() == {11}, "a version without a directory is none to roll back to"
+    model.close()
 
 
 def test_a_version_that_is_deleted_gives_way_to_an_older_one_but_not_to_none(model, base, log):

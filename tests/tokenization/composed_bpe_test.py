@@ -1,12 +1,17 @@
 """ModernBERT's tokenizer.json: byte-level BPE after NFC, added tokens, its template; equal to the Rust tokenizer."""
 
+import itertools
 import json
+import random
 import shutil
 import unicodedata
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.models.families import family
+from bert_tf.tokenization.composition import Composer, combining_marks
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity
 from tests.conftest import ROOT
@@ -61,6 +66,27 @@ def test_a_composed_character_came_from_its_letter_and_its_accent(tokenizer):
     assert (starts[0][-1], ends[0][-1], starts[1][-1], ends[1][-1]) == (4, 5, 3, 4)
     spans = [(start, end) for start, end in zip(starts[0], ends[0], strict=True) if start == 1]
     assert spans and all(span == (1, 3) for span in spans)
+
+
+def test_long_runs_of_marks_are_sorted_before_icu_and_composed_alike():
+    composer, rng = Composer(), random.Random(0)
+    marks = [chr(code) for code in np.flatnonzero(combining_marks()[0])]
+    runs = ["".join(rng.choices(marks, k=200)) for _ in range(4)]
+    texts = [f"x{runs[0]}y", "", f"\u1e69{runs[1]}\u00e9\u0323{runs[2]}", runs[3], "\u0f73" * 40, "e\u0301\u0323"]
+    made = composer(texts)
+    rows = made.chars.to_list()
+    assert ["".join(map(chr, row)) for row in rows] == [unicodedata.normalize("NFC", text) for text in texts]
+    spans = [made.chars.with_flat_values(each).to_list() for each in (made.starts, made.ends)]
+    assert [set(each[0][1:-1]) for each in spans] == [{0, 1}, {201}] or [set(each[0][2:-1]) for each in spans] == [
+        {1}, {201}
+    ]  # fmt: skip
+    for text, starts, ends in zip(texts, *spans, strict=True):
+        assert starts == sorted(starts) and ends == sorted(ends) and ends[-1:] == [len(text)] * bool(text)
+    # What costs ICU time: marks of a run behind others of a higher class.
+    chars, *_ = composer._with_sorted_runs(tf.strings.unicode_decode(texts, "UTF-8"))
+    for row in chars.to_list()[:5]:
+        classes = [unicodedata.combining(chr(code)) for code in row]
+        assert not any(0 < after < before for before, after in itertools.pairwise(classes))
 
 
 def test_texts_without_characters_or_of_invalid_bytes(tokenizer):

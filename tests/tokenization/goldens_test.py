@@ -6,6 +6,7 @@ import pathlib
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.models import families
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -102,6 +103,23 @@ def test_written_tokens_are_readable_text(make):
     bpe, unigram = make("byte_bpe"), make("unigram")
     assert bpe.written_tokens[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_tokens
     assert unigram.written_tokens[unigram.vocab.index("\u2581the")] == " the"
+
+
+def test_unknown_characters_in_a_row_are_one_token_and_only_two_are_looked_up(make, monkeypatch):
+    unigram, seen = make("unigram_cased"), []
+    words = unigram._words.tokenize_with_offsets
+    monkeypatch.setattr(unigram._words, "tokenize_with_offsets", lambda x: seen.extend(x.numpy()) or words(x))
+    tf.config.run_functions_eagerly(True)
+    try:
+        found = unigram.tokenize_with_offsets(["\ud55c" * 500 + "the\ud55c\ud55c\ud55c\ud55c \ud55c"])
+    finally:
+        tf.config.run_functions_eagerly(False)
+    ids, starts, ends = (each.to_list()[0] for each in found)
+    tokens = [unigram.vocab[i] for i in ids]
+    assert "".join(tokens) == "\u2581<unk>the<unk>\u2581<unk>"
+    unknown = [n for n, i in enumerate(ids) if i == unigram.unk_id]
+    assert [(starts[n], ends[n]) for n in unknown] == [(0, 500), (503, 507), (508, 509)]
+    assert [word.decode().count("\ud55c") for word in seen] == [4, 1]
 
 
 @pytest.mark.parametrize("name, mask", [("byte_bpe", "<mask>"), ("unigram", "[MASK]")])

@@ -1,5 +1,6 @@
 """DeBERTa's tokenizer: spm.model and a mask behind it, or tokenizer.json; ids as by SentencePiece and Transformers."""
 
+import dataclasses
 import json
 import os
 import re
@@ -9,10 +10,15 @@ from collections import Counter
 
 import pytest
 
+from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.writer_base import ModelArrays
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.families import family
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import parity
+from tests.other_envs import run, torch_python, transformers_5_python
 from tests.tokenization.rust import differences, mixed_texts, same_span, xnli_texts
+from tests.tokenization.special_flags_test import READ
 
 FOLDER = parity.GOLDENS / "tokenizers" / "deberta"
 FILES = {"model": ("spm.model",), "whole": ("tokenizer.json", "tokenizer_config.json")}
@@ -72,6 +78,32 @@ def _reason(difference, slow, marker):
 def _is_invisible(char):
     """Whether a character is deleted, or becomes a space."""
     return unicodedata.category(char) in ("Cc", "Cf", "Zs") and char != " " or char == "\u2581"
+
+
+# What Transformers 4.57.6 and 5.24.0 read, from what `save` writes with the golden spm.model.
+FULL_WIDTH = {"ab\uff0cab": ([260, 428, 270, 428], [260, 428, 3, 428]), "the film": ([267, 313, 426, 409],) * 2}
+
+
+def test_full_width_forms_are_mapped_as_by_sentencepiece_and_transformers_4_and_convert_notes_it():
+    row = family("deberta-v2")
+    tokenizer = read_tokenizer(str(FOLDER), row, row.template, vocab_file=str(FOLDER / "spm.model"))
+    assert tokenizer.tokenize([*FULL_WIDTH]).to_list() == [mapped for mapped, _ in FULL_WIDTH.values()]
+    model = ModelArrays(EncoderConfig(vocab_size=tokenizer.vocab_size, model_type="deberta-v2"), {}, tokenizer)
+    (remark,) = writers.tokenizer_remarks(model)
+    assert remark.startswith("Transformers 5 does not apply the character map") and "'\uff0c'" in remark
+    assert writers.tokenizer_remarks(dataclasses.replace(model, config=EncoderConfig(vocab_size=10))) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("python", "version"), [(torch_python, 0), (transformers_5_python, 1)])
+def test_full_width_forms_in_transformers(python, version, tmp_path):
+    row = family("deberta-v2")
+    read_tokenizer(str(FOLDER), row, row.template, vocab_file=str(FOLDER / "spm.model")).save(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "deberta-v2"}), encoding="utf-8")
+    (tmp_path / "texts.json").write_text(json.dumps([*FULL_WIDTH]), encoding="utf-8")
+    run(python(), READ, tmp_path / "texts.json", tmp_path / "out.json", tmp_path)
+    (found,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert found == [each[version] for each in FULL_WIDTH.values()]
 
 
 def _without_bytes(ids):

@@ -213,11 +213,13 @@ def _check_target(source, target, overwrite):
         raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Use another target.")
 
 
-def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()) -> Proof:
+def save(
+    bert: Bert | str | os.PathLike, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()
+) -> Proof:
     """Saves a loaded model (encoder and all heads) in another format, and verifies it by reading it back.
 
     Args:
-        bert: the model.
+        bert: the model, or the path of one.
         path: output directory; must not exist or must be empty.
         format: "bert_tf", "tf1", "huggingface", "sentence_transformers" or "keras_hub".
         leave_out: as in `convert_model`.
@@ -230,6 +232,13 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
         OSError: a file cannot be written.
     """
     check_free(path, parameter="path")
+    if isinstance(bert, str | os.PathLike):
+        return convert_model(bert, path, format, leave_out)
+    if not isinstance(bert, Bert):
+        raise ValueError(
+            "`bert` must be a model from `bert_tf.load`, or the path of one. Received an object of class "
+            f"{type(bert).__name__}."
+        )
     if bert.tokenizer is None:
         raise ValueError(
             "A model without a tokenizer cannot be saved. This one came from a KerasHub backbone; "

@@ -19,6 +19,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.models.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead, build_in_cls
 from bert_tf.models.recurrent import GATES, BiLSTMHead
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import sha256
 
 # === Samples ===
@@ -42,15 +43,14 @@ def sample_text(tokenizer) -> str:
 
 
 def tokenizer_samples(tokenizer) -> list[str]:
-    """Returns texts to tokenize: plain words; the special tokens, which stay text; each added token.
+    """Returns texts to tokenize: plain words; the special tokens together; each special and added token.
 
-    An added token appears by itself, within words, between white space, twice in a row, before a special token, and in
+    Each token appears by itself, within words, between white space, twice in a row, before a special token, and in
     lower and upper case, which makes its flags visible.
     """
     special = list(dict.fromkeys(tokenizer.special_tokens.values()))
     found = [sample_text(tokenizer), " ".join(special)]
-    for token in tokenizer.added_tokens:
-        content = token.content
+    for content in dict.fromkeys([*special, *(token.content for token in tokenizer.added_tokens)]):
         found += [content, f"paid{content}she", f"paid  {content}\tshe", f"paid,{content}{content}"]
         found += [content + special[0], f"paid {content.lower()} she {content.upper()}s"]
     return found
@@ -257,7 +257,8 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
     computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
     if computing:
         raise _failure(f"{computing[0]} is {settings[computing[0]][1]!r} and was {settings[computing[0]][0]!r}")
-    _check_tokens(model.tokenizer, description.tokenizer)
+    keeps_flags = os.path.exists(os.path.join(directory, WHOLE_FILE))  # KerasHub's presets have no place for them
+    _check_tokens(model.tokenizer, description.tokenizer, keeps_flags)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
     after = run_model(description.config, arrays, description.tokenizer, text)
     differences = _output_differences(before, after, allowed=bool(given_up))
@@ -298,17 +299,28 @@ def _check_arrays(checkpoint, held):
             raise _failure(f"{path} has different values")
 
 
-def _check_tokens(tokenizer, again):
-    """Compares two tokenizers on texts with every kind of token of the first one."""
-    texts = tokenizer_samples(tokenizer)
-    before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
-    for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
-        for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):
-            if theirs != ours:
-                raise _failure(f"its tokenizer produces different {name} for {text!r}")
-    for one, other in zip(tokenizer.added_tokens, again.added_tokens, strict=True):
+def _check_tokens(tokenizer, again, keeps_flags):
+    """Compares two tokenizers on texts with every kind of token of the first one.
+
+    Special tokens in these texts are read as text and, with `keeps_flags`, also as special tokens, as Transformers
+    does, and `fill_mask` with the mask token.
+    """
+    texts, special = tokenizer_samples(tokenizer), set(tokenizer.special_tokens.values())
+    read = [[each.tokenize_with_offsets(texts) for each in (tokenizer, again)]]
+    if keeps_flags:
+        read += [[each.tokenize_matching(texts, each.matcher_with_special(special)) for each in (tokenizer, again)]]
+    for before, after in read:
+        for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
+            for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):
+                if theirs != ours:
+                    raise _failure(f"its tokenizer produces different {name} for {text!r}")
+    pairs = [*zip(tokenizer.added_tokens, again.added_tokens, strict=True)]
+    if keeps_flags:
+        pairs += zip(tokenizer.special_added_tokens, again.special_added_tokens, strict=True)
+    for one, other in pairs:
         if one != dataclasses.replace(other, special=one.special):
-            raise _failure(f"its added token {one.content!r} has different flags")
+            kind = "special" if one.content in special else "added"
+            raise _failure(f"its {kind} token {one.content!r} has different flags")
 
 
 def _output_differences(before, after, allowed):

@@ -282,8 +282,8 @@ def read_graphs(folder: str) -> Sequence[meta_graph_pb2.MetaGraphDef]:
     path = os.path.join(folder, "saved_model.pb")
     if not os.path.isfile(path):
         raise ValueError(
-            f"SavedModel not found: {folder} has no saved_model.pb. Pass the directory that "
-            "contains it."
+            f"SavedModel not found: {folder} has no saved_model.pb. Pass the directory that contains it; "
+            "`bert_tf.export.hub.export.export_hub` writes one from a checkpoint."
         )
     saved = saved_model_pb2.SavedModel()
     try:

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  preprocessors use its operations
 
 from bert_tf.export.hub import graph_check, tokenizer_layer
+from bert_tf.utils.files import path_text
 from bert_tf.utils.tensorflow_internals import load_partial
 
 # === Symbols ===
@@ -196,7 +197,7 @@ class HubLayer(keras.layers.Layer):
         trainable: bool = False,
         **kwargs: Any,
     ) -> None:
-        files = _files_in(os.fspath(path))
+        files = _files_in(path_text(path))
         described = described_variables(graph_check.read_graph(files.folder), part)
         self._begin(part, arguments, trainable, files.fingerprint, described, {}, **kwargs)
         self._take(files, with_values=True)

@@ -18,6 +18,7 @@ from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.family import InputTemplate
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
+from bert_tf.utils.files import path_text
 from bert_tf.utils.text_lists import text_list
 
 # === Files ===
@@ -130,7 +131,7 @@ class TokenizerLayer(keras.layers.Layer):
     ) -> None:
         self._begin(max_seq_length, fixed_length, **kwargs)
         if not isinstance(tokenizer, BaseTokenizer):
-            tokenizer = load_description([os.fspath(tokenizer)]).tokenizer
+            tokenizer = load_description([path_text(tokenizer, "tokenizer")]).tokenizer
         self.tokenizer = tokenizer
         with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
             tokenizer.save(folder)

@@ -17,6 +17,7 @@ from bert_tf.inference.sentence_encoder import EncodeOptions, count_unpooled, pr
 from bert_tf.inference.sklearn.fitted_model import precision_of
 from bert_tf.inference.sklearn.inputs import as_texts, with_string_input
 from bert_tf.models.pooling import Layers, Pooling
+from bert_tf.utils.files import path_text
 
 
 @dataclasses.dataclass
@@ -98,7 +99,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         as_texts(X)
         options = {name: getattr(self, name) for name in ("layers", "pooling", "normalize", "max_seq_length")}
         prompts = EncodeOptions(prompt=self.prompt, prompt_name=self.prompt_name)
-        self.encoder_ = FrozenEncoder(os.fspath(self.model), options, precision_of(self.precision), prompts)
+        self.encoder_ = FrozenEncoder(path_text(self.model, "model"), options, precision_of(self.precision), prompts)
         self._n_features_out = self.encoder_.extract.width
         return self
 

@@ -34,6 +34,7 @@ from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
+from bert_tf.utils.files import path_text
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import USE_XLA
 from bert_tf.utils.token_counts import TokenCountLog
@@ -261,7 +262,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
     def _train(self, examples, held_out, weights):
         """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
         use_xla = uses_xla(self.use_xla, len(examples) * self.num_train_epochs)
-        model = load_description([os.fspath(self.model)])
+        model = load_description([path_text(self.model, "model")])
         model.check_length(self.max_seq_length)
         task = self._make_task(model.config, examples, weights)
         batching = BatchSettings(self.max_seq_length, self.bucket_by_length, use_xla)

@@ -17,6 +17,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bert_tf.interpret.encoded_text import load_if_path
 from bert_tf.interpret.page.contents import VIEWS, PageContents, PageOptions, gather, shown_name
 
 __all__ = ["Visualization", "visualize"]
@@ -110,7 +111,7 @@ def visualize(
         bert_tf.visualize(bert, "The cat sat on the mat.")  # displayed as the value of a notebook cell
 
     Args:
-        model: what `bert_tf.load` gave.
+        model: a model from `bert_tf.load`, or its path.
         texts: one, or two for a pair. The tokenizer's mask in it, "[MASK]", is a blank.
         views: which views the page has, names among `contents.VIEWS`, each of which the model must have; None: all
             that it has.
@@ -126,5 +127,8 @@ def visualize(
         raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two.")
     if wrong := [each for each in texts if not isinstance(each, str)]:
         raise ValueError(f"`texts` must be strings. Received: {wrong[0]!r}; give a text, or two for a pair.")
+    model = load_if_path(model)
+    if not hasattr(model, "tokenizer"):
+        raise ValueError("`model` must be a model from `bert_tf.load`, or its path. An encoder alone has no tokenizer.")
     found = gather(model, texts, PageOptions(views, layers, target, top_k))
     return Visualization(build_html(found, shown_name(model.path)))

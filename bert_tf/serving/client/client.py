@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -81,13 +82,8 @@ class BaseClient:
             server, ModelTarget(model_name, version, label), timeout, retry or Retry(), max_answer_bytes
         )
         self._metadata = tuple(metadata)
-        self._channel = open_channel(server, tls, self._channels, max_answer_bytes)
-        stubs = {
-            name: self._channel.unary_unary(path, request.SerializeToString)
-            for name, (path, request, _) in METHODS.items()
-        }
-        # A call without waiting for it; asyncio calls never wait here.
-        self._calls = {name: getattr(stub, "future", stub) for name, stub in stubs.items()}
+        self._open = functools.partial(open_channel, server, tls, self._channels, max_answer_bytes)
+        self._connect()
 
     def predict(
         self, inputs: Mapping[str, np.ndarray | list], signature: str = "", outputs: Sequence[str] = ()
@@ -174,6 +170,15 @@ class BaseClient:
             ValueError, ConnectionError, TimeoutError: as `predict`.
         """
         return self._run(self._questions.status())
+
+    def _connect(self):
+        self._channel = self._open()
+        stubs = {
+            name: self._channel.unary_unary(path, request.SerializeToString)
+            for name, (path, request, _) in METHODS.items()
+        }
+        # A call without waiting for it; asyncio calls never wait here.
+        self._calls = {name: getattr(stub, "future", stub) for name, stub in stubs.items()}
 
     # Progress of a query. A subclass adds `_channels`, the module that creates them, and `_finish`, which waits.
 
@@ -362,10 +367,11 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
     """Asynchronous gRPC client for one model of a server; an async context manager.
 
     Its arguments and methods are those of `BaseClient`, except that methods must be awaited:
-    `await client.ask(...)`.
+    `await client.ask(...)`. Create it anywhere, and use it in one running event loop at a time.
     """
 
     _channels = grpc.aio
+    _loop: asyncio.AbstractEventLoop | None = None  # of the channel
 
     async def stream(
         self,
@@ -380,7 +386,6 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
             refuse_no_list(items, "items")
         check_stream_arguments(in_flight, batch_size, errors)
         names = await self.text_inputs()
-
         parts = _chunks(items, batch_size)
         questions = ((len(part), self._questions.ask_items(part, names, typed)) async for part in parts)
         async for answer in self._window(questions, in_flight, errors):
@@ -391,7 +396,6 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
-
         parts = _chunks(order, batch_size)
         questions = ((len(part), self._questions.vectors([texts[i] for i in part])) async for part in parts)
         found = [vector async for vector in self._window(questions, in_flight, "raise")]
@@ -401,10 +405,39 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
 
     async def close(self):
         """Closes the connection and cancels calls in progress."""
-        await self._channel.close()
+        if self._loop is asyncio.get_running_loop():  # otherwise, its loop has ended, and its calls with it
+            await self._channel.close()
 
     async def __aexit__(self, *error):
         await self.close()
+
+    def _connect(self):
+        """Opens the connection, which belongs to the running event loop; without one, the first call does."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        super()._connect()
+
+    def _run(self, question):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # in `asyncio.run(client.ask(...))`, the loop starts after this
+            return self._run_later(question)
+        return super()._run(question)
+
+    async def _run_later(self, question):
+        return await super()._run(question)
+
+    def _begin(self, question):
+        if self._loop is not asyncio.get_running_loop():
+            if self._loop is not None and self._loop.is_running():
+                raise ValueError(
+                    "This AsyncClient is in use in another event loop. Create one AsyncClient for each event loop that "
+                    "runs at the same time, or use Client, which threads can share."
+                )
+            self._connect()
+        return super()._begin(question)
 
     async def _window(self, questions, in_flight, errors):
         """Yields the results of (size, query) pairs, row by row, with many queries at a time."""

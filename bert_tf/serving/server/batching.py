@@ -123,7 +123,8 @@ class Batcher:
                 seconds = max(0.1, len(self._queue) / self._rows_per_second)
                 raise unavailable(
                     f"The batch scheduling queue to which this task was submitted is full: {len(self._queue)} rows "
-                    f"wait, of at most {most}; retry after {seconds:.1f} s"
+                    f"wait, of at most {most} (`max_enqueued_batches` of `batching_parameters_file`); retry after "
+                    f"{seconds:.1f} s"
                 )
             for index, length in enumerate(task.lengths):
                 self._queue.add(group, BatchItem(task, index, length))

@@ -243,6 +243,15 @@ _PROFILER = {
 }
 
 
+def _read(data, kind, limits):
+    """Returns a message; raises ServingError if it is malformed, or has too many parts."""
+    messages.check_message(data, kind.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise invalid(f"The message is not a valid {kind.DESCRIPTOR.name}") from error
+
+
 class GrpcServer:
     """The gRPC server for every method of METHODS.
 
@@ -316,10 +325,9 @@ class GrpcServer:
             until_sent = contextlib.ExitStack()
             context.add_callback(until_sent.close)
             try:
-                self._hold(size)
-                # Status and config requests are accepted even at the limit of concurrent predictions.
-                if method.counts and len(self._answering) >= self._options.grpc_max_threads:
-                    raise unavailable("The server is at its limit of concurrent requests; try again later")
+                with metrics.rejections(name) if method.counts else contextlib.nullcontext():
+                    self._hold(size)
+                    self._check_threads(method)
                 self._answering[context] = time.monotonic()
                 try:
                     return self._answer(name, method, data, context, until_sent)
@@ -356,7 +364,16 @@ class GrpcServer:
             self._held += size
             too_many = size > 0 and self._held > _LARGE_MESSAGES * self._options.limits.max_message_bytes
         if too_many:
-            raise unavailable("The server is at its limit of message memory; try again later")
+            times = f"{_LARGE_MESSAGES} times `max_message_bytes`"
+            raise unavailable(f"The server is at its limit of message memory ({times}); try again later")
+
+    def _check_threads(self, method):
+        """Raises ServingError at the limit of concurrent predictions; status and config requests are still accepted."""
+        most = self._options.grpc_max_threads
+        if method.counts and len(self._answering) >= most:
+            raise unavailable(
+                f"The server is at its limit of {most} concurrent requests (`grpc_max_threads`); try again later"
+            )
 
     def _answer(self, name, method, data, context, until_sent):
         left = context.time_remaining()
@@ -372,14 +389,8 @@ class GrpcServer:
         call.check()
         with call.work.begun(call, len(data)):
             call.check()  # callers may have left while waiting for their turn
-            limits = call.limits
-            messages.check_message(
-                data, method.request.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers
-            )
-            try:
-                request = method.request.FromString(data)
-            except DecodeError as error:
-                raise invalid(f"The message is not a valid {method.request.DESCRIPTOR.name}") from error
+            with metrics.rejections(name) if method.counts else contextlib.nullcontext():
+                request = _read(data, method.request, call.limits)
             del data
             if not method.counts:
                 return method.answer(self._registry, request, call).SerializeToString()

@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 
+import grpc
 from aiohttp import http_exceptions, web
 
 from bert_tf.serving.addresses import bare, is_everywhere, is_ip
@@ -126,18 +127,29 @@ _LARGE_BODIES = 4  # of the largest size, in memory at once; the small ones may 
 _SMALL_BODIES = 4  # of their largest size, at least, even if the largest body is small
 
 
+_CODES = {
+    403: grpc.StatusCode.PERMISSION_DENIED,
+    408: grpc.StatusCode.DEADLINE_EXCEEDED,
+    413: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    501: grpc.StatusCode.UNIMPLEMENTED,
+    503: grpc.StatusCode.UNAVAILABLE,
+}
+
+
 class HttpError(Exception):
     """Error for a request that is rejected before its body is parsed.
 
     Attributes:
         status: of HTTP.
         message: for the caller.
+        code: the canonical code under which metrics count it.
     """
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
         self.status = status
         self.message = message
+        self.code = _CODES.get(status, grpc.StatusCode.INVALID_ARGUMENT)
 
 
 class BodyMemory:
@@ -163,7 +175,8 @@ class BodyMemory:
         with self._lock:
             held = self._held[new] + after - (before if new == old else 0)
             if after > before and held > self._most[new]:
-                raise HttpError(503, "The server is at its limit of body memory; try again later")
+                times = "4 times `max_body_bytes`"
+                raise HttpError(503, f"The server is at its limit of body memory ({times}); try again later")
             self._held[old] -= before
             self._held[new] = held
 

@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import functools
 import re
-import socket
 import ssl
 import threading
 import time
@@ -105,6 +104,16 @@ def _counted(registry, method, path, call, routes):
         raise
     with metrics.request(registry, spec.name, what if what in _PREDICTIONS else "", call.entrypoint):
         yield spec, what
+
+
+def count_rejection(registry, method: str, path: str, error: HttpError):
+    """Counts a request that was rejected before `answer`, under the model in its path."""
+    try:
+        spec, what = _target(method, path, {})
+    except ServingError:
+        spec, what = model_pb2.ModelSpec(), ""
+    name = spec.name if spec.name in registry.names() else ""
+    metrics.observe_request(name, what if what in _PREDICTIONS else "", "REST", error.code.name, 0)
 
 
 def _target(method, path, routes):
@@ -209,6 +218,8 @@ _SENDING = web.RequestKey("sending", tuple)
 _SENDING_SECONDS = 60  # in which a caller must have read the response
 _DRAIN_SECONDS = 0.5  # during a stop, in which requests on open connections are still accepted
 _LATE_SECONDS = 0.25  # by which a response may be late, because the model's own deadline error is more precise
+_FULL = "The server is at its limit of {} concurrent requests (`rest_api_num_threads`); try again later"
+_LATE = "The server did not respond in time (`rest_api_timeout_in_ms`)"
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16  # connections, before open ones get their turn
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be accepted
@@ -249,21 +260,22 @@ class RestServer:
         running: number of predictions in a thread.
     """
 
-    def __init__(self, answer: Callable, pages: dict[str, Callable[[], StaticPage]], options: ServerOptions):
+    def __init__(self, answer: Callable, pages: Mapping[str, Callable], options: ServerOptions, count: Callable):
         """Binds the port; no request is processed before `start`.
 
         Args:
             answer: called in a pool thread, like `http_server.answer`.
             pages: {path: function} for pages without a model, which are served at once.
             options: address and limits.
+            count: count(method, path, error) of a request that is rejected before `answer`, an HttpError.
 
         Raises:
             ValueError: the address cannot be bound, or a name in `allowed_hosts` is invalid.
         """
-        self._answer, self._pages, self._options = answer, pages, options
+        self._answer, self._pages, self._options, self._count = answer, pages, options, count
         cors = options.rest_api_enable_cors_support
         self._callers = CallersAllowed(options.host, options.allowed_hosts, cors)
-        self._socket = _bind(options.host, options.rest_api_port)
+        self._socket = addresses.listen(options.host, options.rest_api_port, _BACKLOG)
         self.port = self._socket.getsockname()[1]
         self._tls: ssl.SSLContext | None = options.tls and options.tls.context()
         self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
@@ -376,18 +388,19 @@ class RestServer:
         """Returns the response: at once if it needs no model, otherwise when a pool thread has computed it."""
         deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
         path, held = _path(request), HeldBody(self._bodies)
+        method = "GET" if request.method == "HEAD" else request.method  # aiohttp drops the body of its response
         try:
             if reply := self._reply_without_model(request, path):
                 return reply
             try:
                 body = await read_body(request, self._options.limits, deadline - time.monotonic(), held)
-                call, predicts = self._call(request, deadline), request.method != "GET"
+                call, predicts = self._call(request, deadline), method != "GET"
                 if predicts and self.running >= self._options.rest_api_num_threads:
-                    raise HttpError(503, "The server is at its limit of concurrent requests; try again later")
+                    raise HttpError(503, _FULL.format(self._options.rest_api_num_threads))
                 packed = predicts and encoding_of(request) == "gzip"  # the body of a GET is not read
                 unpack = functools.partial(gunzip, held=held) if packed else None
                 pool = self._pool if predicts else self._status_pool
-                future = self._loop.run_in_executor(pool, self._answer, request.method, path, body, call, unpack)
+                future = self._loop.run_in_executor(pool, self._answer, method, path, body, call, unpack)
             except BaseException:
                 held.free()
                 raise
@@ -397,10 +410,11 @@ class RestServer:
             future.add_done_callback(functools.partial(self._end_work, predicts, held))
             await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
             if not future.done():
-                return self._reply(504, json_responses.error("The server did not respond in time").encode(), _JSON)
+                return self._reply(504, json_responses.error(_LATE).encode(), _JSON)
             status, text = future.result()
             return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
         except HttpError as error:
+            self._count(method, path, error)
             response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
             if error.status != 503 or not request.content.is_eof():
                 response.force_close()  # the start of the next request is unknown, or not worth reading for
@@ -439,7 +453,7 @@ class RestServer:
         if status == 503:
             headers["Retry-After"] = "1"
         if status == 405:
-            headers["Allow"] = "GET, POST"
+            headers["Allow"] = "GET, HEAD, POST"
         return web.Response(status=status, body=data, headers=headers)
 
 
@@ -477,20 +491,6 @@ class _Connection(web_protocol.RequestHandler):
         )
         response.force_close()
         return response
-
-
-def _bind(host, port):
-    host = addresses.bare(host)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    both = host == "::" and socket.has_dualstack_ipv6()  # as in gRPC
-    try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
-    except (OSError, OverflowError) as error:
-        raise ValueError(
-            f"Cannot bind the REST address "
-            f"{addresses.join_address(host, port)}: "
-            f"{error}. Use another `rest_api_port`, or 0 for any."
-        ) from error
 
 
 def _path(request):

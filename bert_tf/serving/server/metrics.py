@@ -94,6 +94,16 @@ def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
         observe_request(known, api, entrypoint, status, time.monotonic() - started)
 
 
+@contextlib.contextmanager
+def rejections(api: str) -> Iterator:
+    """Counts the block as one request over gRPC if it raises, before the request is read and its model known."""
+    try:
+        yield
+    except ServingError as error:
+        observe_request("", api, "GRPC", error.code.name, 0)
+        raise
+
+
 def count_of(path: str) -> int:
     """Returns a counter, or the count of a histogram, summed over all labels; 0 if there is none.
 
@@ -123,7 +133,7 @@ def prometheus_text() -> bytes:
     """Returns all metrics in Prometheus's text format, version 0.0.4."""
     text = generate_latest(_Named()).decode()
     # The library ends each counter's name in `_total`; TensorFlow Serving's has no such suffix.
-    return re.sub(r"^(# \S+ )?(:tensorflow:serving:request_count)_total\b", r"\1\2", text, flags=re.M).encode()
+    return re.sub(r"^(# \S+ )?(:\w+:serving:\w+_count)_total\b", r"\1\2", text, flags=re.M).encode()
 
 
 class _Named:

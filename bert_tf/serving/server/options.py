@@ -438,6 +438,7 @@ class ServerOptions:
         batching: batching of requests; None: each is computed separately.
         max_num_load_retries: number of retries for a version that cannot be loaded.
         load_retry_interval_micros: wait before each retry.
+        keep_previous_version: whether the version before the newest stays loaded, so that a rollback takes no time.
         num_load_threads: models that are loaded in parallel; 0 and 1: one at a time.
         num_unload_threads: threads that free versions; 0: a version's last request frees it.
         bundle: how versions are loaded and run.
@@ -474,6 +475,7 @@ class ServerOptions:
     batching: BatchingLimits | None = None
     max_num_load_retries: int = 5
     load_retry_interval_micros: int = 60_000_000
+    keep_previous_version: bool = False
     num_load_threads: int = 0
     num_unload_threads: int = 0
     bundle: Bundle = DEFAULT

@@ -222,11 +222,13 @@ class Scheduler:
         self._in_parts = Turns(_BEGUN)
         self.requests = Budget(
             max_pending_tokens,
-            "The server has requests of {held} tokens in progress and accepts {most} at a time; try again later",
+            "The server has requests of {held} tokens in progress and accepts {most} at a time "
+            "(`max_pending_tokens`); try again later",
         )
         self.answers = Budget(
             max_pending_elements,
-            "The server is sending responses of {held} elements and holds {most} at a time; try again later",
+            "The server is sending responses of {held} elements and holds {most} at a time (4 times "
+            "`max_output_elements`); try again later",
             _SMALL_ANSWER,
         )
 

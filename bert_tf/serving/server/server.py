@@ -20,7 +20,7 @@ from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
 from bert_tf.serving.server.grpc_service import GrpcServer
-from bert_tf.serving.server.http_server import RestServer, StaticPage, answer
+from bert_tf.serving.server.http_server import RestServer, StaticPage, answer, count_rejection
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
 from bert_tf.serving.server.model_registry import ModelRegistry, ReloadRules, is_ready, ready
 from bert_tf.serving.server.options import ServerOptions
@@ -154,6 +154,7 @@ class Server(contextlib.AbstractContextManager):
             threading.Semaphore(unloads) if unloads else None,
             options.max_num_load_retries,
             options.load_retry_interval_micros,
+            options.keep_previous_version,
         )
         offered = options.enable_model_config_reload
         offered = options.model_config_file is not None if offered is None else offered
@@ -165,7 +166,8 @@ class Server(contextlib.AbstractContextManager):
         self._rest = None
         if options.rest_api_port is not None:
             answer_request = functools.partial(answer, registry, routes=options.routes)
-            self._rest = RestServer(answer_request, self._pages(), options)
+            count = functools.partial(count_rejection, registry)
+            self._rest = RestServer(answer_request, self._pages(), options, count)
         self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
         self._load(configs)  # before requests are accepted
         self._grpc.start()

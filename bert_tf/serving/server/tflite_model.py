@@ -17,6 +17,7 @@ from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
+from bert_tf.utils.litert_trial import check_litert
 from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -48,9 +49,10 @@ class TfliteModel:
         self._turns, self._idle = Turns(number), queue.SimpleQueue()
         self._make_runner: type[LitertRunner | TfliteGraph] = LitertRunner
         try:
+            check_litert(self._data)
             runners = self._make_runners(number)
-        except ValueError as error:
-            raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"LiteRT cannot read {file}: {_one_line(error)}; export it again") from error
         for runner in runners:
             self._idle.put(runner)
         self.token_counts = TokenCountLog(path)  # of none: requests hold ids
@@ -86,7 +88,11 @@ class TfliteModel:
         return [outputs[name] for name in fetches]
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
-        """Runs each interpreter once per sequence length, so that it allocates its memory; those of others have it."""
+        """Runs each interpreter once per sequence length, so that it allocates its memory; those of others have it.
+
+        Raises:
+            ValueError: LiteRT cannot run the file.
+        """
         if self._make_runner is TfliteGraph:
             return
         for _ in range(self._idle.qsize()):
@@ -94,6 +100,8 @@ class TfliteModel:
             try:
                 for length in runner.lengths:
                     runner(_zeros(runner.inputs, length))
+            except (ValueError, RuntimeError) as error:
+                raise ValueError(f"LiteRT cannot run {TFLITE_MODEL}: {_one_line(error)}; export it again") from error
             finally:
                 self._idle.put(runner)
 
@@ -134,6 +142,10 @@ class _OneByOne(Sequences):
         positions = inputs.get("masked_lm_positions", np.zeros([0, 1]))
         if not np.all((positions >= 0) & (positions < width)):
             raise invalid(f"The input masked_lm_positions must be from 0 to {width - 1}, the last token's")
+
+
+def _one_line(error):
+    return " ".join(str(error).split())
 
 
 def _zeros(specs, length):

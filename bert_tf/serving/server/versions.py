@@ -200,6 +200,7 @@ class Loading:
         unload_turns: of the threads that free versions; None: a version's last user frees it.
         max_num_load_retries: number of retries for a version that cannot be loaded.
         load_retry_interval_micros: wait before each retry.
+        keep_previous_version: whether the version before the newest ones stays loaded.
     """
 
     bundle: Bundle = DEFAULT
@@ -209,6 +210,7 @@ class Loading:
     unload_turns: threading.Semaphore | None = None
     max_num_load_retries: int = 5
     load_retry_interval_micros: int = 60_000_000
+    keep_previous_version: bool = False
 
 
 EACH_ALONE = Loading()
@@ -232,6 +234,7 @@ class ServedModel:
         self._states: dict[int, State] = {}
         self._refused: dict[int, Refusal] = {}
         self._complaint = self._fault = ""
+        self._present: set[int] = set()  # versions that had a folder at the last check
 
     def poll(self):
         """Checks for versions once: loads those that the policy selects, then unloads those that it no longer selects.
@@ -243,7 +246,8 @@ class ServedModel:
         try:
             policy = self.policy
             wanted = self._load_wanted(policy, INTERNAL)
-            self._retire(lambda number: self.policy is policy and not self._held and wanted and number not in wanted)
+            stay = self._and_previous(policy, wanted)
+            self._retire(lambda number: self.policy is policy and not self._held and stay and number not in stay)
             self._fault = ""
         except Exception as error:  # of one model, which must not end the polling of the others
             if repr(error) != self._fault:  # once, not at each check
@@ -276,8 +280,8 @@ class ServedModel:
 
     def settle(self, policy: Policy, wanted: set[int]):
         """Switches to `policy`, serving only the versions `wanted`; if there are none, the served ones stay."""
-        self.policy = policy
-        self._retire(lambda number: wanted and number not in wanted)
+        self.policy, stay = policy, self._and_previous(policy, wanted)
+        self._retire(lambda number: stay and number not in stay)
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -331,7 +335,7 @@ class ServedModel:
 
     def _load_wanted(self, policy, call):
         folders = self._folders(policy)
-        wanted = set()
+        self._present, wanted = set(folders), set()
         for number in policy.candidates(folders):
             if policy.newest is not None and len(wanted) == policy.newest:
                 break
@@ -339,6 +343,13 @@ class ServedModel:
             if number in self._serving or self._load(number, folders[number]):
                 wanted.add(number)
         return wanted
+
+    def _and_previous(self, policy, wanted):
+        """Returns the versions that stay loaded: the wanted ones and, if it is kept for a rollback, the one before."""
+        if not self._loading.keep_previous_version or policy.newest is None or not wanted:
+            return wanted
+        before = [number for number in self.available() & self._present if number < min(wanted)]
+        return wanted | {max(before)} if before else wanted
 
     def _folders(self, policy):
         """Returns {version: folder}, and logs problems once if none or not all requested ones exist."""

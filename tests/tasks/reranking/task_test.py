@@ -71,7 +71,7 @@ SCORED = {"query": "a", "documents": ["x", "y"], "relevances": [1, 0]}
 BAD = [
     ({**LISTS, "positives": []}, r"a\.jsonl:1: every query must have a relevant document: .*The query 'a' has none; "
      r"remove the line, or write the line as \{\"query\": ..., "),
-    ({**SCORED, "positives": ["b"]}, "a line must have 'documents', or .* both 'documents' and 'positives'"),
+    ({**SCORED, "positives": ["b"]}, "a line must have 'documents', or .* Received 'documents' and 'positives'"),
     ({**SCORED, "relevances": [0, -1]}, "every query must have a relevant document"),
     ({**SCORED, "documents": []}, "'relevances' must be a list of 0 whole numbers"),
     ({**SCORED, "relevances": [1]}, r"'relevances' must be a list of 2 whole numbers.*Received: \[1\]"),
