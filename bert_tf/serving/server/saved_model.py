@@ -95,7 +95,7 @@ class SavedModel:
         is_ours = SEQUENCES in meta_graph.collection_def  # asked first: reading an entry of a map creates it
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
-        is_fragile = _is_fragile(meta_graph)
+        is_fragile = not is_ours and _is_fragile(meta_graph)
         self.signatures = {
             name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours or is_fragile, is_fragile)
             for name, each in definitions
