@@ -93,7 +93,6 @@ def _find_model(settings):
     """Returns what describes and loads the model, exported or trained."""
     from bert_tf.inference.batch_prediction.exported_model import find_model
     from bert_tf.inference.predictor import is_export
-    from bert_tf.inference.trained_text_model import find_trained_model
     from bert_tf.models.config_files import CONFIG_FILES
     from bert_tf.serving.client.requests import PAIR
 
@@ -102,4 +101,6 @@ def _find_model(settings):
         return find_model(path, settings.signature, size)
     if "signature" in settings.given:
         raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
+    from bert_tf.inference.trained_text_model import find_trained_model  # an export needs none of its modules
+
     return find_trained_model(path, len(settings.text_column or ()) == len(PAIR), size)
