@@ -165,7 +165,7 @@ class Filler:
                 f"{texts[unread[0]][:80]!r}. Put spaces around it."
             )
         cut = np.flatnonzero(masks > self._count(ids))
-        if cut:
+        if len(cut):
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
                 f"Each {self.reader.mask} must be within the first {last} tokens of a text. One is "

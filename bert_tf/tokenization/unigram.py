@@ -240,8 +240,8 @@ class UnigramTokenizer(BaseTokenizer):
             return ()
         return (
             "Transformers 5 does not apply the character map of this vocabulary: full-width forms such as '\uff0c' "
-            "stay as they are and may become the unknown token. Transformers 4 and bert_tf map them, as in training. For "
-            "equal tokens in Transformers 5, normalize its texts to NFKC.",
+            "stay as they are and may become the unknown token. Transformers 4 and bert_tf map them, as in training. "
+            "For equal tokens in Transformers 5, normalize its texts to NFKC.",
         )
 
     @property
