@@ -91,6 +91,7 @@ def learn_tokenizers(folder) -> dict:
     level = tokenizers.ByteLevelBPETokenizer()
     level.train_from_iterator(texts, vocab_size=8000, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     model = json.loads(level.to_str())["model"]
+    added = _added(len(model["vocab"]))
     merges = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
     for nfc in (False, True):
         added = _added(len(model["vocab"]))

@@ -5,6 +5,9 @@ import filecmp
 import itertools
 import os
 
+from absl import logging
+
+from bert_tf.checkpoints.heads import few_names
 from bert_tf.checkpoints.loading import Description
 from bert_tf.cli.options_from_flags import make_run_config
 from bert_tf.cli.program import in_flags
@@ -22,6 +25,7 @@ from bert_tf.training.memory import available_memory
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig
 from bert_tf.utils.files import find_files
+from bert_tf.utils.names import word_for
 from bert_tf.utils.settings import Settings, options_of
 
 # === Files ===
@@ -122,6 +126,25 @@ def find_label_rows(task, model, settings):
     if renames:
         raise ValueError("`rename_labels` requires `do_train`. Add `do_train` or remove `rename_labels`.")
     return None
+
+
+_FEW_STEPS = 100  # with fewer, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md
+
+
+def warn_of_few_steps(label_rows, steps: int):
+    """Warns if the rows of some labels are new, others are kept, and there are few steps to learn the new ones.
+
+    Args:
+        label_rows: the result of `find_label_rows`.
+        steps: of the run.
+    """
+    new = label_rows.to_dict()["new"] if label_rows and any(row is not None for row in label_rows.rows) else []
+    if new and steps < _FEW_STEPS:
+        logging.warning(
+            "%d training steps are few for the new %s %s, whose weights in the head are random: the trained labels may "
+            "always win. Train for %d steps or more: raise `num_train_epochs`, or lower `train_batch_size`.",
+            *(steps, word_for(len(new), "label", "labels"), few_names(new), _FEW_STEPS),
+        )
 
 
 # === Training ===

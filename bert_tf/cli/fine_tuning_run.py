@@ -22,6 +22,7 @@ from bert_tf.cli.fine_tuning_plan import (
     print_training_cost,
     splits_to_read,
     teacher_options,
+    warn_of_few_steps,
     with_adapters,
     with_dry_run_defaults,
     with_learning_rate,
@@ -94,6 +95,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         identity = make_identity(task, model, label_rows) | teacher_identity
         config = plan_training(settings, model.config.num_hidden_layers, rows.get("train"), identity, use_xla)
         config = dataclasses.replace(config, label_rows=label_rows)
+        warn_of_few_steps(label_rows, config.num_train_steps)
         if settings.get("dry_run"):
             print_training_cost(trainable, config, rows.get("train"), settings, use_xla)
             return

@@ -16,6 +16,7 @@ from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.utils.files import file_names
 from bert_tf.utils.names import percent
+from bert_tf.utils.token_counts import LARGE_SHARE
 
 FILE = "MODEL_CARD.md"
 
@@ -25,7 +26,7 @@ _INTRODUCTION = (
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
-_SHARES = {"truncated": "of the texts truncated", "unknown": "of the tokens unknown"}
+_SHARES = {"truncated": "of the texts are truncated", "unknown": "of the tokens are unknown"}
 _RETRAINED = {
     "labels": "labels of that model",
     "kept": "labels kept from it",
@@ -67,6 +68,7 @@ def model_card(
 def _list_limits(served, facts):
     yield from served.task.card_limitations(served.max_seq_length)
     yield from facts.gaps()
+    yield from _list_large_shares(facts.data.values())
     if served.is_calibrated:
         yield "It requires TensorFlow 2.17 or later: earlier versions lack its int8 operations."
     if served.task.config.is_decoder:
@@ -74,6 +76,14 @@ def _list_limits(served, facts):
     yield "Bytes that are not UTF-8 are dropped."
     if _weight_dtypes(served) & {"int8"} and not facts.export_scores:
         yield "Its metrics in int8 were not measured."
+
+
+def _list_large_shares(data):
+    """Yields which files have many texts or tokens that the model does not read."""
+    for each in data:
+        for name, words in _SHARES.items():
+            if each.get(name, 0) > LARGE_SHARE:
+                yield f"In {file_names(each['file'])}, {percent(each[name])} {words}."
 
 
 def _list_model(served, task_options, facts):

@@ -18,6 +18,7 @@ from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, i
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
 from bert_tf.utils.files import brief, path_text
 from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.token_counts import TokenCountLog
 
 
 class Hit(NamedTuple):
@@ -108,6 +109,11 @@ class SearchIndex(DocumentIndex):
         """
         model, given = self._checked_model(), dataclasses.replace(self._options, prompt=prompt, prompt_name=prompt_name)
         return SentenceEncoder(model, **vars(with_prompt(model, given, "query")))
+
+    @property
+    def query_counts(self) -> TokenCountLog:
+        """Truncated texts and unknown tokens among the queries so far."""
+        return self._query_encoder.token_counts
 
     @functools.cached_property
     def _query_encoder(self):

@@ -7,6 +7,7 @@ from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.serving.limits import invalid
+from bert_tf.serving.server import metrics
 from bert_tf.serving.server.predict import Call, Turns
 
 PATH = "/v1/search"
@@ -52,6 +53,7 @@ class SearchService:
         self._reader = SearchReader(reader) if reader else None
         self._turns = Turns(1)  # one search uses all cores
         self._index.search([""], top_k=1)  # the first request is as fast as the next
+        self._index.query_counts.take()  # which is no request
 
     def __call__(self, document: dict[str, Any], call: Call) -> dict[str, Any]:
         """Returns the response to a request.
@@ -81,6 +83,7 @@ class SearchService:
             call.check()
             self._index.refresh()
             hits = self._index.search(queries, count)
+            metrics.observe_tokens(PATH, self._index.query_counts.take())
             call.check()  # models that read documents can take much longer than the search
             if self._reranker:
                 hits = [found[:top_k] for found in self._reranker(queries, hits)]

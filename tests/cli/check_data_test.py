@@ -180,7 +180,8 @@ def test_json_has_files_and_findings_with_their_places(results):
 
 def test_other_tasks(results):
     assert _kinds(results["pairs"]["log"]) == {("duplicates", True), ("empty_texts", True)}
-    assert _kinds(results["questions"]["log"]) == {("duplicates", True), ("empty_texts", True), ("cut_texts", True)}
+    assert _kinds(results["questions"]["log"]) == {
+        ("duplicates", True), ("empty_texts", True), ("cut_texts", True), ("unknown_tokens", True)}  # fmt: skip
     assert "does not fit into --max_query_length=4 and is truncated" in results["questions"]["log"]
     assert "data[0].paragraphs[0].qas[1] (id '1')" in results["questions"]["log"]
     assert _kinds(results["tags"]["log"]) == {
@@ -188,7 +189,8 @@ def test_other_tasks(results):
     assert "6 of 7 examples (86 %) have the same text as another one, but a different tags: " in results["tags"]["log"]
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
     # An empty context is none of them.
-    assert _kinds(results["choices"]["log"]) == {("contradictions", True), ("cut_texts", False)}
+    assert _kinds(results["choices"]["log"]) == {
+        ("contradictions", True), ("cut_texts", False), ("unknown_tokens", False)}  # fmt: skip
 
 
 def test_queries(results):

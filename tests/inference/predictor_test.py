@@ -91,7 +91,7 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
     serve({"text": np.array([FILM.encode(), b"film zebra", b"film " * 100], object)}, call=Call())
     page = prometheus_text().decode()
     for name, count in (("text", 3), ("truncated_text", 1), ("token", 107), ("unknown_token", 1)):
-        assert f':bert_tf:serving:{name}_count_total{{model_name="counted"}} {count}.0' in page
+        assert f':bert_tf:serving:{name}_count{{model_name="counted"}} {count}.0' in page
     version.model.close()
 
 

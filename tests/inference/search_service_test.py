@@ -15,6 +15,7 @@ from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
 from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server import metrics
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from tests import tiny
@@ -54,7 +55,9 @@ def asked(index, queries, top_k=10):
 def test_hits_are_those_of_the_index_and_follow_its_changes(index, tmp_path):
     queries = ["a film — 音楽", "music"]
     with serve(routes={PATH: SearchService(index.directory)}) as server:
+        before = metrics.count_of("/bert_tf/serving/unknown_token_count")
         assert post(server, {"queries": queries}) == (200, {"results": asked(index, queries)})
+        assert metrics.count_of("/bert_tf/serving/unknown_token_count") == before + 3  # a dash and two characters
         _, found = post(server, {"queries": queries, "top_k": 1})
         assert found == {"results": asked(index, queries, 1)} and [len(hits) for hits in found["results"]] == [1, 1]
         index.add(["c"], ["music and people"])

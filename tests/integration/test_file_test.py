@@ -50,7 +50,7 @@ def test_its_scores_stand_beside_those_of_the_evaluation_file(home):
     assert set(note[""]["fitted"]) == {f"eval_{name}" for name in (
         "accuracy", "ece", "f1", "precision", "recall", "weighted_f1")}  # fmt: skip
     assert note["_test"]["fitted"] == [] and note["_test"]["data"]["final"]["rows"] == 20
-    assert sum(examples for examples, _, _ in note["_test"]["labels"][""].values()) == 30  # a half have two labels
+    assert note["_test"]["labels"][""]["film"][0] == 20  # all of them
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Error analysis: test.tsv" in page and "Test data" in page and "Thresholds by label" in page
     last = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()][-1]
@@ -97,7 +97,10 @@ def test_the_export_in_another_precision_is_scored_itself(home, caplog):
     rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
     assert float(rows["eval_loss, in bfloat16 as exported"]) == pytest.approx(float(rows["eval_loss"]), abs=0.01)
     assert rows["eval_loss, in bfloat16 as exported"] != rows["eval_loss"]
-    assert "The metrics were computed in float32; this export is in bfloat16." in card and "not measured" not in card
+    test, dev = card[card.index("## Scores") : card.index("## Signatures")].split("### ")[1:]
+    assert test.startswith("test.tsv, 20 rows") and "Its own metrics were not measured." in test
+    assert "The metrics were computed in float32; this export is in bfloat16." in dev and "not measured" not in dev
+    assert "eval_f1 (fitted)" in dev and "(fitted)" not in test
     with caplog.at_level("INFO", "absl"):  # on another file than the scores in the card
         _run(output_dir=str(home / "out"), **scored | {"eval_file": str(home / "test.tsv")}, do_export=True,
              export_dtype="bfloat16")  # fmt: skip

@@ -145,7 +145,7 @@ def _craft_numbers(data, step):
 
 
 def mapped_formats(tflite: str, checkpoints: dict[str, tuple]) -> dict[str, Mapped]:
-    """Returns the formats by name, for the path of a good .tflite file and the formats of `checkpoints_fuzz_test.py`."""
+    """Returns the formats by name, for a good .tflite file and the formats of `checkpoints_fuzz_test.py`."""
     segment = Mapped(lambda folder: _write_segment(folder, "float32"), ("segment/*.npy",), _read_segment)
     return {
         **{f"graph.usearch, {dtype}": _graph(dtype) for dtype in ("float32", "int8", "binary")},

@@ -60,7 +60,7 @@ def test_a_request_that_fails_counts_no_more(model):
 
 def test_to_prepare_computes_nothing_and_a_graph_that_cannot_be_made_is_an_error(model):
     feeds, fetches = _request(model)
-    inputs, outputs, _ = model.prepare(tuple(feeds), tuple(fetches))
+    inputs, outputs, *_ = model.prepare(tuple(feeds), tuple(fetches))
     assert (len(inputs), len(outputs)) == (1, len(fetches))
     with pytest.raises(KeyError):
         model.prepare(tuple(feeds), ("nothing:0",))

@@ -235,6 +235,20 @@ def test_only_exports_that_declare_their_sequences_are_held_to_their_shapes(film
         file.write_bytes(saved.SerializeToString())
 
 
+def test_a_graph_that_another_rank_would_end_the_process_with_is_held_to_its_shapes(tmp_path):
+    module = tf.Module()
+    spec = tf.TensorSpec([None, 1], tf.int32, "x")
+    module.scatter = tf.function(lambda x: {"y": tf.scatter_nd(x, tf.ones([tf.shape(x)[0]]), [9])}, [spec])
+    tf.saved_model.save(module, str(tmp_path), {"serving_default": module.scatter})
+    version = version_of(tmp_path)
+    assert predict(version, asked(x=tensor(INT32, [2, 1], int_val=[1, 3]))).outputs["y"].float_val[3] == 1
+    for shape in ([9, 1, 1, 1, 1], []):
+        wrong = asked(x=tensor(INT32, shape, int_val=[1]))
+        wanted = f"The input x must have the shape [?, 1] and has {shape}"
+        assert refused(predict, version, wrong) == (CODE.INVALID_ARGUMENT, wanted)
+    version.model.close()
+
+
 @pytest.mark.parametrize("shape", [[2, 4], [2, 3, 1], [1] * 30, [3], []])
 def test_the_graph_decides_on_shapes(graph_decides, shape):
     """As in TensorFlow Serving: [?, 3] times [n, 1] also makes sense for these."""

@@ -86,6 +86,7 @@ class FittedModel:
 
     def outcome(self, examples: Examples, batch_size: int, with_targets: bool = False) -> SplitPredictions:
         """Returns the outputs for examples, `batch_size` at a time; `with_targets`: to be scored."""
+        self._load()
         counter, length = TokenCounter(self._tokenizer), self._batching.max_seq_length
         encoded = self.task.encode_examples(counter, examples, length, with_targets)
         TokenCountLog(f"{len(examples)} examples", length).add(counter.counts().numpy())

@@ -133,7 +133,7 @@ def prometheus_text() -> bytes:
     """Returns all metrics in Prometheus's text format, version 0.0.4."""
     text = generate_latest(_Named()).decode()
     # The library ends each counter's name in `_total`; TensorFlow Serving's has no such suffix.
-    return re.sub(r"^(# \S+ )?(:tensorflow:serving:request_count)_total\b", r"\1\2", text, flags=re.M).encode()
+    return re.sub(r"^(# \S+ )?(:\w+:serving:\w+_count)_total\b", r"\1\2", text, flags=re.M).encode()
 
 
 class _Named:

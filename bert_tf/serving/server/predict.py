@@ -282,7 +282,8 @@ def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
         # The session would reject another type too, but not always with this message.
         index, wanted = list(signature.inputs).index(alias), type_name(endpoint.dtype.as_datatype_enum)
         raise invalid(f"Expects arg[{index}] to be {wanted} but {type_name(datatype)} is provided")
-    if signature.checks_shapes and len(sizes) >= len(endpoint.shape or ()) and not endpoint.fits(sizes):
+    is_whole = signature.is_fragile or len(sizes) >= len(endpoint.shape or ())
+    if signature.checks_shapes and is_whole and not endpoint.fits(sizes):
         raise invalid(endpoint.describe_misfit(alias, sizes))
 
 

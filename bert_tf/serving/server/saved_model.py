@@ -23,6 +23,8 @@ from bert_tf.utils.token_counts import TokenCountLog
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them in MultiInference.
 _PREPARED = 64
+# Operations that look at axes before they check that there are any. TensorFlow Serving ends with them.
+_FRAGILE = ("ScatterNd", "TFText>WhitespaceTokenizeWithOffsets", "TFText>WhitespaceTokenizeWithOffsetsV2")
 _FEWEST_TEXTS = 100  # of a server, before it warns of truncated ones
 # Passing hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
 # these are idle.
@@ -93,8 +95,10 @@ class SavedModel:
         is_ours = SEQUENCES in meta_graph.collection_def  # asked first: reading an entry of a map creates it
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
+        is_fragile = not is_ours and _is_fragile(meta_graph)
         self.signatures = {
-            name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours) for name, each in definitions
+            name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours or is_fragile, is_fragile)
+            for name, each in definitions
         }
         self._counted = meta_graph.collection_def[TOKEN_COUNTS].bytes_list.value
         self._counted = self._counting_feeds(*self._counted) if self._counted else {}
@@ -204,6 +208,12 @@ def _shaped(values, fetches, flat):
     for i, shape in zip(flat, shapes, strict=True):
         values[i] = np.asarray(values[i], object).reshape(shape)
     return values[: len(fetches)]
+
+
+def _is_fragile(meta_graph):
+    """Whether a graph has an operation that ends the process if a request gives it another rank."""
+    functions = (function.node_def for function in meta_graph.graph_def.library.function)
+    return any(node.op in _FRAGILE for nodes in (meta_graph.graph_def.node, *functions) for node in nodes)
 
 
 def _check_assets(path, meta_graph):

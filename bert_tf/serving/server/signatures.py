@@ -73,6 +73,7 @@ class Signature:
         checks_method: whether it can only be called with its own method.
         explains: whether it explains predictions, at many times their cost.
         checks_shapes: whether inputs must fit their shapes; an axis may be missing, but none added or of another size.
+        is_fragile: whether no axis may be missing either, because the graph could end the process.
     """
 
     inputs: dict[str, Endpoint]
@@ -82,6 +83,7 @@ class Signature:
     checks_method: bool = False
     explains: bool = False
     checks_shapes: bool = False
+    is_fragile: bool = False
 
     def has_method(self, *names: str) -> bool:
         """Whether one of these methods, such as `PREDICT`, may call it."""
@@ -102,6 +104,7 @@ def read_signature(
     checks_method: bool = False,
     explains: bool = False,
     checks_shapes: bool = False,
+    is_fragile: bool = False,
 ) -> Signature:
     """Converts a SignatureDef to a Signature."""
 
@@ -119,7 +122,7 @@ def read_signature(
 
     return Signature(
         read_endpoints(definition.inputs), read_endpoints(definition.outputs), dict(definition.defaults), definition,
-        checks_method, explains, checks_shapes,
+        checks_method, explains, checks_shapes, is_fragile,
     )  # fmt: skip
 
 
