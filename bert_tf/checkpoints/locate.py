@@ -90,7 +90,7 @@ def _lightning_file(path):
     files = [file for name in names if os.path.isfile(file := os.path.join(path, name))]
     if len(files) > 1:
         raise ValueError(
-            f"{path} holds several checkpoints of PyTorch Lightning: {', '.join(map(os.path.basename, files))[:500]}. "
+            f"{path} contains several PyTorch Lightning checkpoints: {', '.join(map(os.path.basename, files))[:500]}. "
             "Pass the path of one of them."
         )
     return files[0] if files else None

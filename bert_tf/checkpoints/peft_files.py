@@ -120,10 +120,9 @@ def check_base(directory: str, weights: str):
     if not base or os.path.realpath(base) in (os.path.realpath(directory), os.path.realpath(weights)):
         return
     raise ValueError(
-        f"{directory} holds weights and LoRA adapters, but base_model_name_or_path in {config} names another model, "
-        f"{brief(base)}. If the weights are this model without adapters, merge these with bert-tf surgery: "
-        f"`model={weights}`, `adapter={directory}`. If they are merged already, pass {weights}, or remove the adapter "
-        "files."
+        f"{directory} contains weights and LoRA adapters, but base_model_name_or_path in {config} names another model, "
+        f"{brief(base)}. If the weights do not include the adapters yet, merge them with bert-tf surgery: "
+        f"`model={weights}`, `adapter={directory}`. If they do, pass {weights}, or remove the adapter files."
     )
 
 
@@ -192,7 +191,7 @@ def _sorted(file, path, name_map):
         raise ValueError(f"{path}: {error}") from error
     if groups.unknown or not file.shapes or not all(name.startswith(PREFIX) for name in file.shapes):
         raise ValueError(
-            f"{path} must hold adapters and heads that the model family supports. It also holds "
+            f"{path} must contain only adapters and heads that the model family supports. It also contains "
             f"{(groups.unknown or list(file.shapes))[:5]}."
         )
     pairs, others = {}, {}

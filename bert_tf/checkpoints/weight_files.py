@@ -35,9 +35,9 @@ def check_finite(array: np.ndarray, name: str, path: str):
         return
     index = np.unravel_index(int(np.argmin(finite)), finite.shape)
     raise ValueError(
-        f"The weights in {path} are not finite: {array[index]} in {name} at {[int(i) for i in index]}, one of "
-        f"{np.count_nonzero(~finite):,} in its {array.size:,} numbers. The training that wrote it diverged, or the "
-        "file is damaged; use an earlier checkpoint, or download it again."
+        f"The weights in {path} are not finite: {array[index]} in {name} at {[int(i) for i in index]} (affected "
+        f"values: {np.count_nonzero(~finite):,} of {array.size:,}). Training diverged before the file was written, or "
+        "the file is damaged; use an earlier checkpoint, or download it again."
     )
 
 

@@ -36,10 +36,10 @@ class DataChecks:
         self._add(check_samples(self.samples))
 
     def look_at_rows(self, rows: dict, counts: dict[str, TokenCounts]):
-        """Looks at what was cut off when the examples were laid out, and at unknown tokens.
+        """Checks how many examples were truncated, and how many tokens are unknown.
 
         Args:
-            rows: split -> `dataset.Tokenized`, or what has its face.
+            rows: split -> `dataset.Tokenized`, or an object with its interface.
             counts: split -> the counts of its tokens.
         """
         cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}

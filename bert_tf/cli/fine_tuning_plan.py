@@ -128,7 +128,7 @@ def find_label_rows(task, model, settings):
     return None
 
 
-_FEW_STEPS = 100  # with fewer, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md
+_FEW_STEPS = 100  # with 20, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md
 
 
 def warn_of_few_steps(label_rows, steps: int):
@@ -141,9 +141,10 @@ def warn_of_few_steps(label_rows, steps: int):
     new = label_rows.to_dict()["new"] if label_rows and any(row is not None for row in label_rows.rows) else []
     if new and steps < _FEW_STEPS:
         logging.warning(
-            "%d training steps are few for the new %s %s, whose weights in the head are random: the trained labels may "
-            "always win. Train for %d steps or more: raise `num_train_epochs`, or lower `train_batch_size`.",
-            *(steps, word_for(len(new), "label", "labels"), few_names(new), _FEW_STEPS),
+            "%d training steps are few for the new %s %s, whose weights in the head start at random: the model may "
+            "never predict %s. Train for %d steps or more: raise `num_train_epochs`, or lower `train_batch_size`.",
+            *(steps, word_for(len(new), "label", "labels"), few_names(new)),
+            *(word_for(len(new), "it", "them"), _FEW_STEPS),
         )
 
 

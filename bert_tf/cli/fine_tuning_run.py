@@ -245,7 +245,7 @@ class FineTuning:
             self.trainer.history.concluded(self.trainer.global_step, {} if files.is_another else shown)
 
     def _score(self, kind, task, files):
-        """Returns the scores of a task on the files of a kind, and what they are of; writes and shows the answers."""
+        """Evaluates a task on the files of a kind, writes and shows the answers, and returns scores, `Evaluated`."""
         settings, outcomes = self.settings, self._outcomes(kind, self.settings.eval_batch_size)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
         judged = error_reports(self.task, outcomes)

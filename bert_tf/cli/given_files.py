@@ -24,7 +24,7 @@ _READ = {
 
 
 def check_files(settings: Settings):
-    """Raises ValueError where a flag names a file that is not there, although it would be read."""
+    """Raises ValueError if a flag names an input file that does not exist."""
     for name, actions in _READ.items():
         value, asked = settings.where_given(name), [settings.get(action) for action in actions if action in settings]
         if not value or asked and not any(asked):

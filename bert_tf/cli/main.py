@@ -86,11 +86,11 @@ def _warn_of_escapes(encoding):
     from absl import logging  # here, because the list of commands does not need it
 
     if codecs.lookup(encoding).name == "utf-8":  # of a path, for example
-        logging.warning("The output has bytes that are not UTF-8: they are written as \\uXXXX.")
+        logging.warning("The output has bytes that are not valid UTF-8; they are written as \\uXXXX.")
         return
     logging.warning(
-        "Standard output is %s, which lacks some of the characters: they are written as \\uXXXX. Set "
-        "PYTHONIOENCODING=utf-8 to write them as they are.", encoding,
+        "The encoding of standard output, %s, lacks some characters; they are written as \\uXXXX. Set "
+        "PYTHONIOENCODING=utf-8 to write them unchanged.", encoding,
     )  # fmt: skip
 
 

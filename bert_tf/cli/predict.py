@@ -6,8 +6,8 @@
 Works with every model that bert_tf exports, and with a trained model, such as
 the --output_dir of a fine-tuning command. Run the same command again to resume
 an interrupted run; --num_workers and --runner distribute the work. A SavedModel
-is a program that runs with your rights: check a model from an untrusted source
-with `bert-tf verify MODEL --inspect` first.
+is a program that runs with your permissions: check a model from an untrusted
+source with `bert-tf verify MODEL --inspect` first.
 """
 
 import logging as standard_logging
@@ -21,8 +21,8 @@ from bert_tf.utils.settings import Flag, with_attributes
 FLAGS = (
     Flag(
         "model", None,
-        "Exported model: a directory of numbered versions, the newest of which is used, or the directory of one "
-        "version. Or a trained model: the --output_dir of a fine-tuning command, or a Hugging Face or "
+        "Exported or trained model. Exported: a directory of numbered versions, the newest of which is used, or the "
+        "directory of one version. Trained: the --output_dir of a fine-tuning command, or a Hugging Face or "
         "sentence-transformers directory.",
         required=True,
     ),

@@ -115,7 +115,7 @@ def _bert_tf():
 # Error reports of a scored model: on the page of the run, and example by example in eval_predictions.tsv.
 
 
-_REMEDY = "Train for more steps, with `class_weights=balanced`, or add examples."
+_REMEDY = "Train for more steps or with `class_weights=balanced`, or add examples."
 
 
 def check_showing(settings: Settings):

@@ -5,9 +5,9 @@
     bert-tf serve --model_config_file=models.config --enable_batching
 
 A Python server. It serves the newest version under EXPORT_DIR, and each newer
-one once it appears there. A SavedModel is a program that runs with your rights:
-check a model from an untrusted source with `bert-tf verify MODEL --inspect`
-first.
+one once it appears there. A SavedModel is a program that runs with your
+permissions: check a model from an untrusted source with `bert-tf verify MODEL
+--inspect` first.
 """
 
 import dataclasses

@@ -150,8 +150,8 @@ MODELS = (
     ),
     Flag(
         "keep_previous_version", False,
-        "Keep the version before the newest loaded as long as its directory exists, so that a rollback takes effect at "
-        "the next check. It needs the memory of a second model.",
+        "Keep the previous version loaded, as long as its directory exists, so that a rollback takes effect at the "
+        "next check. This needs memory for a second model.",
         "bool",
     ),
     Flag("max_num_load_retries", 5, "Number of times that loading a version is retried.", "integer", low=0),
@@ -280,7 +280,7 @@ LISTENING = (
     ),
     Flag(
         "enable_profiler", False,
-        "Let callers profile the server over gRPC, as TensorBoard does; profiles are only saved for callers on the "
+        "Let callers profile the server over gRPC, as TensorBoard does; profiles are saved only for callers on the "
         "same machine.",
         "bool",
     ),

@@ -6,9 +6,10 @@
 
 Replays the golden requests of the newest version, or of the version whose
 directory is given, here or on a server, and prints the largest difference per
-signature. A SavedModel is a program that runs with your rights: --inspect lists
-what its graph would do without running it. Exits with status 1 if a signature
-is missing, an output differs, or an inspected model does more than compute.
+signature. A SavedModel is a program that runs with your permissions: --inspect
+lists what its graph would do without running it. Exits with status 1 if a
+signature is missing, an output differs, or an inspected model does more than
+compute.
 """
 
 import logging

@@ -115,7 +115,7 @@ def find_list_texts(sample: LintSample) -> Iterator[DataFinding]:
             yield sample.finding(
                 "list_texts",
                 indices,
-                f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} a list in place of a {name}, "
+                f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} a list instead of a {name}, "
                 f"such as {excerpt(texts[indices[0]])}, which is read with its brackets and quotes",
                 "write each text without them, or as a column of its own",
             )
@@ -237,7 +237,7 @@ def check_truncation(
 
 
 def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str, TokenCounts]) -> list[DataFinding]:
-    """Returns the findings about tokens that are not in the vocabulary: a warning from a tenth on, otherwise a note.
+    """Returns the findings about tokens that are not in the vocabulary: a warning above 10%, otherwise a note.
 
     Args:
         samples: as in `check_samples`.

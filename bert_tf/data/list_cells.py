@@ -63,7 +63,7 @@ def is_like_list(text: str) -> bool:
 def find_separator(names: Collection[str], own: str | None = None) -> str | None:
     """Returns the probable separator of several names in each of some cells, or None.
 
-    Separated by it, there are fewer distinct names than distinct cells, as of "film", "music" and "film|music".
+    Splitting at it gives fewer distinct names than there are distinct cells, as in "film", "music" and "film|music".
 
     Args:
         names: the distinct cells.

@@ -55,7 +55,7 @@ def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[D
             len(untested),
             f"no examples of {len(untested)} of the {number_of(len(known), sample.label)} in {train.path}, so "
             f"{word_for(len(untested), 'its', 'their')} quality is not measured: {_list_counts(untested)} in training",
-            f"add examples of {them}, or split the data with `bert-tf split`, which keeps the shares of labels",
+            f"add examples of {them}, or split the data with `bert-tf split`, which preserves label proportions",
         )
 
 
@@ -124,7 +124,7 @@ def _several_in_one(sample, counts):
             len(composite),
             f"{len(composite)} of {len(counts)} {sample.label}s seem to be several names separated by {separator!r}: "
             f"{_list_counts(composite)}",
-            f"set `problem_type=multi_label` and `label_separator={separator}`, or keep them if these are names",
+            f"set `problem_type=multi_label` and `label_separator={separator}`, or ignore this if each is one name",
             _positions_of(sample, composite),
         )
 

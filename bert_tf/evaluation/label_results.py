@@ -56,8 +56,8 @@ def describe_unpredicted(results: Mapping[str, LabelResult], file: str) -> list[
     if not never:
         return []
     shown = _list(f"{label!r} ({number_of(never[label], 'example')})" for label in sorted(never, key=never.get)[::-1])
-    are, it = word_for(len(never), "label is", "labels are"), word_for(len(never), "it", "them")
-    return [f"{len(never)} {are} never predicted on {file}, although it has examples of {it}: {shown}."]
+    are = word_for(len(never), "is", "are")
+    return [f"{file} has examples of {number_of(len(never), 'label')} that {are} never predicted: {shown}."]
 
 
 def describe_missing(results: Mapping[str, LabelResult], file: str) -> list[str]:

@@ -53,7 +53,7 @@ def _notes(evaluation: FileScores, facts, dtype):
     if evaluation.evaluated.fitted:
         yield (
             "Metrics marked *fitted* use values, such as a threshold, that were fitted to these examples. Expect lower "
-            "ones on new texts."
+            "scores on new texts."
         )
     if facts.is_chosen_by(evaluation):
         yield f"The checkpoint was chosen by `{facts.flags['keep_best']}` on these examples."

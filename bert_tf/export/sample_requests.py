@@ -27,7 +27,7 @@ _SENTENCES = (
     "Café № 5 serves naïve 😀 guests, 图书馆九点开门。",
 )
 _CHOICES = 3  # number of texts in a list input
-_REMEDY = "Export it with another `export_dtype`: float32, or bfloat16, whose range is as wide."
+_REMEDY = "Export it with `export_dtype=float32`, or with bfloat16, which has the same range."
 
 
 def sample_texts(

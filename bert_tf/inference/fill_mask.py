@@ -160,8 +160,8 @@ class Filler:
         unread = [i for i, text in enumerate(texts) if self.reader.mask in text and not masks[i]]
         if unread:
             raise ValueError(
-                f"{self.reader.mask} must be a word of its own, because the tokenizer's files set single_word for it. "
-                f"It is not in {len(unread)} of {len(texts)} texts, first in text {unread[0] + 1}: "
+                f"{self.reader.mask} must be a separate word, because the tokenizer's files set single_word for it. "
+                f"In {len(unread)} of {len(texts)} texts, it is part of another word, first in text {unread[0] + 1}: "
                 f"{texts[unread[0]][:80]!r}. Put spaces around it."
             )
         cut = np.flatnonzero(masks > self._count(ids))

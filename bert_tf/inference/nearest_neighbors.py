@@ -123,7 +123,7 @@ class SegmentGraph:
             self._graph.view(path)
         except (ValueError, RuntimeError) as error:  # USearch's own is a RuntimeError
             raise ValueError(
-                f"{path} is damaged or not the graph of its segment: {error}. Remove the file, to create it again."
+                f"{path} is damaged or not the graph of its segment: {error}. Remove the file; it will be recreated."
             ) from error
 
     def nearest(

@@ -279,7 +279,7 @@ def _load_dense(directory, dense):
     shapes |= {_RESIDUAL: shapes[_WEIGHT]} if dense.residual and shape[1:2] != (dense.width,) else {}
     if file.shapes != shapes or len(shape) != 2:
         raise ValueError(
-            f"{path} must hold {' and '.join(shapes)} of a map to {dense.width} dimensions; its arrays are "
+            f"{path} must contain {' and '.join(shapes)} of a linear map to {dense.width} dimensions; it has "
             f"{str(file.shapes):.300}. Copy it again."
         )
     arrays = {name: file.read(name).astype(np.float32) for name in shapes}

@@ -133,7 +133,7 @@ def check_not_adapters(directory: str):
     base = read_object(config, "the configuration of an adapter in JSON", remedy).get("base_model_name_or_path")
     of_base = f", {brief(base)}" if base else ""
     raise ValueError(
-        f"{directory} holds LoRA adapters without the model that they were trained on{of_base}. Merge them into it "
+        f"{directory} contains LoRA adapters without the model that they were trained on{of_base}. Merge them into it "
         f"with bert-tf surgery: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
     )
 

@@ -161,7 +161,7 @@ def read_recipe(directory: str) -> PoolingConfig | None:
 
 
 def model_type_of(directory: str) -> str | None:
-    """Returns the class of a model that its files state: "SentenceTransformer", "CrossEncoder", "SparseEncoder".
+    """Returns the class of a model, as named in its files: "SentenceTransformer", "CrossEncoder", "SparseEncoder".
 
     Returns:
         The class, or None if they state none, as those of versions before 5 and of other software. A SparseEncoder,

@@ -149,7 +149,7 @@ def _refuse_other_separator(examples, own):
         raise ValueError(
             f"{examples.where(cells[first])}: labels must be separated by {own!r}. Received {first!r}, and "
             f"{len(cells)} different cells that consist of {len(names)} names separated by {separator!r}; set "
-            f"`label_separator={separator}`, or `label_separator={own}` if the cells are names."
+            f"`label_separator={separator}`, or `label_separator={own}` if each cell is one name."
         )
 
 

@@ -461,8 +461,8 @@ class TaggingOptions(RecurrentOptions, TextFileOptions):
         None,
         "Where the words of a text end; each word has one tag. whitespace: at spaces; punctuation: also around "
         "punctuation and each character of scripts such as Chinese; characters: after every character, so that "
-        "entities can end anywhere. Default: punctuation if the training file has character spans, otherwise "
-        "whitespace.",
+        "entities can end anywhere. Default: punctuation if the training file has character spans or one Chinese or "
+        "similar character per line; otherwise whitespace.",
         choices=WORD_BOUNDARIES,
     )
     doc_stride: int | None = option(

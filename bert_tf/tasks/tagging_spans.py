@@ -244,7 +244,7 @@ def _in_order(at, text, spans):
                 f"{before[0]} to {before[1]}, and {kind} {excerpt(text[start:end])} at {start} to {end}; remove one."
             )
         if not text[start:end].strip():
-            raise ValueError(f"{at}: an entity must have a word. Received only white space at {start} to {end}.")
+            raise ValueError(f"{at}: an entity must have a word. Received only whitespace at {start} to {end}.")
         before = start, end, kind
         entities.append(EntitySpan("_".join(kind.split()), start, end - 1))
     return entities

@@ -25,5 +25,5 @@ def check_finite_outputs(arrays: Iterable[np.ndarray], remedy: str, examples: Se
         first = rows[0] if examples is None else examples[rows[0]]
         raise ValueError(
             f"The model outputs NaN or infinity for {len(rows):,} of {len(array):,} examples, the first of them "
-            f"example {first} (from 0). Its weights are finite, but activations overflow. {remedy}"
+            f"example {first} (counted from 0). Its weights are finite, but activations overflow. {remedy}"
         )

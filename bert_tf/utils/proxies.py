@@ -39,7 +39,7 @@ def describe_proxy(target: str) -> str:
     if is_direct(target) or not proxy.lower().startswith("http://"):  # gRPC reports and ignores others
         return ""
     return (
-        f" The connection uses the proxy {_without_password(proxy)} of the environment variable {variable}: if no "
+        f" The connection uses the proxy {_without_password(proxy)} from the environment variable {variable}: if no "
         f"proxy is needed, add {', '.join(_hosts(target))} to {_exemption()}."
     )
 
@@ -47,7 +47,7 @@ def describe_proxy(target: str) -> str:
 def describe_download_proxy() -> str:
     """Returns a sentence, after a space, that names the proxy of HTTPS downloads such as pip's; "" if there is none."""
     proxy = urllib.request.getproxies().get("https")
-    return f" The environment names the proxy {_without_password(proxy)} for downloads." if proxy else ""
+    return f" The environment sets the proxy {_without_password(proxy)} for downloads." if proxy else ""
 
 
 def open_local(url: str | urllib.request.Request, data: bytes | None = None, timeout: float | None = None) -> Any:

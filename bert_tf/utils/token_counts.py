@@ -8,7 +8,7 @@ from absl import logging
 
 from bert_tf.utils.names import percent
 
-LARGE_SHARE = 0.1  # of truncated texts or unknown tokens, from which on a warning is logged
+LARGE_SHARE = 0.1  # of truncated texts or unknown tokens, above which a warning is logged
 
 
 class TokenCounts(NamedTuple):
@@ -84,14 +84,14 @@ class TokenCountLog:
         if "truncated" in large:
             limit = f" at {self._limit} tokens" if self._limit else ""
             logging.warning(
-                "%s: %s of %s texts (%s) are truncated%s; the rest of them has no effect. Use a greater maximum "
+                "%s: %s of %s texts (%s) are truncated%s; the model ignores the rest. Use a larger maximum "
                 "length, or shorter texts.",
                 *(self._name, f"{total.truncated:,}", f"{total.texts:,}", percent(total.truncated_share), limit),
             )
         if "unknown" in large:
             logging.warning(
-                "%s: %s of %s tokens (%s) are not in the vocabulary and mean nothing to the model. Check the language "
-                "of the texts, their encoding, and `do_lower_case`; results are not reliable.",
+                "%s: %s of %s tokens (%s) are not in the vocabulary, so results are unreliable. Check the language of "
+                "the texts, their encoding, and `do_lower_case`.",
                 *(self._name, f"{total.unknown:,}", f"{total.tokens:,}", percent(total.unknown_share)),
             )
 

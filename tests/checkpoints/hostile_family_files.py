@@ -234,7 +234,7 @@ FAMILY_CASES = {
     "an adapter whose rank is a text": (ADAPTER_CONFIG, _adapter(lambda v: v | {"r": "2"}), "Received: '2' and 4.0"),
     "an adapter of strength 10^400": (ADAPTER_CONFIG, _adapter(lambda v: v | {"lora_alpha": 10**400}), "at most 1,"),
     "an adapter of endless strength": (ADAPTER_CONFIG, _adapter(lambda v: v | {"lora_alpha": 1e999}), "and inf"),
-    "no adapters": (ADAPTERS, _bytes(struct.pack("<Q", 2) + b"{}"), "must hold adapters and heads"),
+    "no adapters": (ADAPTERS, _bytes(struct.pack("<Q", 2) + b"{}"), "must contain only adapters and heads"),
     "modules nested deeply": (MODULES, _bytes(b"[" * 100_000), "maximum recursion"),
     "modules in an object": (MODULES, _json({"path": ""}), "a dict in place of a list"),
     "modules that are numbers": (MODULES, _json([5]), "each have a `path`"),

@@ -80,7 +80,7 @@ def test_what_the_output_cannot_encode_is_written_as_json_does_and_warned_of_onc
         print(text)
     stream.flush()
     assert stream.buffer.getvalue().decode(name).splitlines() == shown
-    why = "The output has bytes that are not UTF-8" if name == "utf-8" else f"Standard output is {name}, which lacks"
+    why = "The output has bytes that" if name == "utf-8" else f"The encoding of standard output, {name}, lacks"
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == (0 if errors else 1) and all(each.startswith(why) for each in warned)
 
@@ -88,7 +88,7 @@ def test_what_the_output_cannot_encode_is_written_as_json_does_and_warned_of_onc
 def test_a_program_goes_on_where_the_output_cannot_be_encoded():
     done = start_program("print('中'); print('é 文')", os.environ | {"PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
     assert (done.returncode, done.stdout) == (0, "\\u4e2d\né \\u6587\n")
-    assert done.stderr.count("Standard output is") == 1
+    assert done.stderr.count("The encoding of standard output") == 1
 
 
 @pytest.mark.parametrize("error", ["BrokenPipeError(32, 'of a socket')", "KeyError('x')"])

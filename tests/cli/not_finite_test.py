@@ -40,7 +40,7 @@ def test_fine_tuning(home):
         _command(home, "nan"), _command(home, "init", "--learning_rate=1e30"),
     ])  # fmt: skip
     assert bad["status"] == 1
-    assert f"are not finite: nan in {NAME} at [3, 5], one of 1 in its 2,048 numbers" in bad["log"]
+    assert f"are not finite: nan in {NAME} at [3, 5] (affected values: 1 of 2,048)." in bad["log"]
     assert not (home / "out_nan").exists()
     assert wild["status"] == 1, wild["log"]
     assert "Training diverged: a loss of nan in step 2 of 40, with a " \

@@ -163,8 +163,8 @@ def test_labels_that_are_never_predicted_or_never_tested_are_warned_of(tmp_path,
     judged = {"dev": choices([0, 1, 2, 2], chances, ["no", "yes", "new", "old"])}
     task = types.SimpleNamespace(extra_report_sections=lambda *_: None)
     job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
-    never = "1 label is never predicted on dev.tsv, although it has examples of it: 'new' (2 examples). Train for " \
-        "more steps, with `class_weights=balanced`, or add examples."
+    never = "dev.tsv has examples of 1 label that is never predicted: 'new' (2 examples). Train for more steps or " \
+        "with `class_weights=balanced`, or add examples."
     missing = "dev.tsv has no examples of 1 label, so its quality is not measured: 'old'."
     for do_train, expected in ((True, [never]), (False, [never, missing])):  # the check of the data names the others
         caplog.clear()

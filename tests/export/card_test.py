@@ -141,7 +141,7 @@ def test_every_score_stands_below_its_file_the_test_file_first(card, tmp_path):
     assert note in dev and "fitted" not in test + later
     assert "The checkpoint was chosen by `f1` on these examples." in dev and "chosen" not in test + later
     limits = text[text.index("## Known limits") :]
-    assert "- 1 label is never predicted on test.tsv, although it has examples of it: 'rare' (81 examples)." in limits
+    assert "- test.tsv has examples of 1 label that is never predicted: 'rare' (81 examples)." in limits
     assert "- dev.tsv has no examples of 1 label, so its quality is not measured: 'rare'." in limits
 
 

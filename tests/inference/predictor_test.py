@@ -81,8 +81,8 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
     predictor(["film " * 100, "film"])
     predictor(["film " * 100, "zebra " * 200])
     assert [record.getMessage().partition(": ")[2].partition(";")[0] for record in caplog.records] == [
-        "2 of 13 texts (15.4 %) are truncated", "202 of 548 tokens (36.9 %) are not in the vocabulary and mean nothing "
-        "to the model. Check the language of the texts, their encoding, and `do_lower_case`",
+        "2 of 13 texts (15.4 %) are truncated", "202 of 548 tokens (36.9 %) are not in the vocabulary, so results are "
+        "unreliable. Check the language of the texts, their encoding, and `do_lower_case`.",
     ]  # fmt: skip
     version = types.SimpleNamespace(name="counted", model=SavedModel(folder), batched=None, scheduler=Scheduler())
     version.compute = direct(version.model, version.scheduler)

@@ -218,7 +218,7 @@ def test_a_dense_module_may_add_its_input(width, tmp_path):
     np.testing.assert_allclose(finish()(vectors), expected, atol=1e-6)
     if own:
         save_file({"linear.weight": weight}, tmp_path / "model.safetensors")
-        with pytest.raises(ValueError, match="must hold linear.weight and residual.weight of a map to 3 dimensions"):
+        with pytest.raises(ValueError, match="must contain linear.weight and residual.weight of a linear map to 3 "):
             finish()
 
 

@@ -99,12 +99,12 @@ def test_no_call_to_this_machine_uses_a_proxy(server, connect, dead_proxy, host)
 
 def test_a_proxy_that_fails_is_named(connect, dead_proxy, monkeypatch):
     client = connect(host="models.example", retry=Retry(1))
-    with pytest.raises(ConnectionError, match=f"at models.example:.* the proxy {dead_proxy} of the environment "
+    with pytest.raises(ConnectionError, match=f"at models.example:.* the proxy {dead_proxy} from the environment "
                                               "variable grpc_proxy: .* add models.example to no_proxy."):  # fmt: skip
         client.status()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("grpc_proxy", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(TimeoutError, match=r"within 0.2 s.* the proxy 127.0.0.1:\d+ of the environment"):
+        with pytest.raises(TimeoutError, match=r"within 0.2 s.* the proxy 127.0.0.1:\d+ from the environment"):
             connect(host="models.example", timeout=0.2).status()
 
 

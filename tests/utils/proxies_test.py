@@ -45,7 +45,7 @@ def test_other_machines_are_reached_through_it(environment, server):
     environment(https_proxy=DEAD)
     assert not proxies.is_direct(server)
     found = proxies.describe_proxy(server)
-    assert "the proxy 127.0.0.1:9 of the environment variable https_proxy" in found and "secret" not in found
+    assert "the proxy 127.0.0.1:9 from the environment variable https_proxy" in found and "secret" not in found
 
 
 @pytest.mark.parametrize(("variables", "exempt"), [

@@ -20,10 +20,10 @@ def test_each_kind_is_warned_of_once(caplog):
     log.add((10, 10, 100, 90))
     log.add((10, 10, 100, 90))
     assert caplog.messages == [
-        "models/reviews: 2 of 11 texts (18.2 %) are truncated at 128 tokens; the rest of them has no effect. Use a "
-        "greater maximum length, or shorter texts.",
-        "models/reviews: 100 of 200 tokens (50.0 %) are not in the vocabulary and mean nothing to the model. Check the "
-        "language of the texts, their encoding, and `do_lower_case`; results are not reliable.",
+        "models/reviews: 2 of 11 texts (18.2 %) are truncated at 128 tokens; the model ignores the rest. Use a "
+        "larger maximum length, or shorter texts.",
+        "models/reviews: 100 of 200 tokens (50.0 %) are not in the vocabulary, so results are unreliable. Check the "
+        "language of the texts, their encoding, and `do_lower_case`.",
     ]
 
 

@@ -165,8 +165,8 @@ class TaggingReport(ErrorReport):
         columns = {"missing (false negatives)": lost, "spurious (false positives)": added}
         columns |= {"score": [_precise(max(value, 0)) for value in self.severity]}
         note = f"{int(wrong.sum()):,} of {len(wrong):,} sentences have a wrong entity. The most confident errors come "
-        note += "first; the score is the mean probability of an entity's wrong tags, of the most confident one of a "
-        note += "sentence. Of equal scores, the sentence with the most errors comes first."
+        note += "first. The score of an entity is the mean probability of its wrong tags; a sentence has the highest "
+        note += "score of its entities. If scores are equal, the sentence with the most errors comes first."
         sections.add_examples(page, "Most confident errors", self, self.worst(wrong, sections.MOST), columns, note)
 
 

@@ -48,7 +48,7 @@ _TOKENS = {
     name: Counter(f":bert_tf:serving:{name}", f"{meaning}.", ["model_name"], registry=_REGISTRY)
     for name, meaning in (
         ("text_count", "Texts or pairs of texts in requests"),
-        ("truncated_text_count", "Texts beyond the maximum length"),
+        ("truncated_text_count", "Texts that exceed the maximum length"),
         ("token_count", "Tokens of the texts"),
         ("unknown_token_count", "Tokens that are not in the vocabulary"),
     )

@@ -58,7 +58,7 @@ def profile(request: ProfileRequest, call: Call) -> ProfileResponse:
     """
     duration = request.opts.duration_ms
     if not 0 < duration <= _MOST_MS:
-        raise invalid(f"A profile may last from 1 to {_MOST_MS} ms and should last {duration}")
+        raise invalid(f"A profile may last from 1 to {_MOST_MS} ms; got {duration}")
     target = None if request.emit_xspace else _target(request, call.peer)
     if not _turn.acquire(blocking=False):
         raise unavailable("The server is already being profiled; try again later")
@@ -78,7 +78,7 @@ def _target(request, peer):
     """Returns the path of the requested file."""
     if not peer.startswith(_LOCAL):
         logging.log_every_n_seconds(logging.WARNING, "Rejected saving a profile for %s.", 10, peer)
-        raise denied("A profile is only saved for callers on the server's machine; request it with emit_xspace")
+        raise denied("A profile is saved only for callers on the server's machine; others must set emit_xspace")
     names = request.session_id, request.host_name
     if not os.path.isabs(request.repository_root) or any(
         not name or name != os.path.basename(name) or name.startswith(".") for name in names

@@ -242,8 +242,8 @@ def test_adapters_beside_a_model_are_merged(kept, tmp_path, is_stated):
 
 def test_adapters_beside_another_model_than_theirs_are_refused(kept, tmp_path):
     folder = _beside(tmp_path / "both", kept, "bert-base-uncased")
-    message = (f"{folder} holds weights and LoRA adapters, but base_model_name_or_path in .* names another model, "
-               "'bert-base-uncased'. If .* `model=.*bert_model.ckpt`, `adapter=.*both`. If they are merged already, "
+    message = (f"{folder} contains weights and LoRA adapters, but base_model_name_or_path in .* names another model, "
+               "'bert-base-uncased'. If .* `model=.*bert_model.ckpt`, `adapter=.*both`. If they do, "
                "pass .*bert_model.ckpt, or remove the adapter files.")  # fmt: skip
     with pytest.raises(ValueError, match=message):
         bert_tf.load(folder)
@@ -254,7 +254,7 @@ def test_adapters_beside_another_model_than_theirs_are_refused(kept, tmp_path):
 
 @pytest.mark.parametrize("read", [bert_tf.load, bert_tf.Predictor, EncoderConfig.load, bert_tf.SentenceEncoder])
 def test_adapters_alone_name_the_remedy(kept, read):
-    message = "adapter holds LoRA adapters without the model that they were trained on, 'base'. Merge them into it "
+    message = "adapter contains LoRA adapters without the model that they were trained on, 'base'. Merge them into it "
     with pytest.raises(ValueError, match=f"{message}with bert-tf surgery: `model=base`, `adapter=.*adapter`"):
         read(os.fspath(kept[1]))
 

@@ -45,7 +45,7 @@ def test_download_refuses_another_hash(index, tmp_path, monkeypatch):
     into = tmp_path / "into"
     into.mkdir()
     message = (
-        r"download tiny-weights 0\.1\.0 \(SHA-256 0000.*pip ended with .*HASH.* names the proxy 127\.0\.0\.1:9 for"
+        r"download tiny-weights 0\.1\.0 \(SHA-256 0000.*pip ended with .*HASH.* sets the proxy 127\.0\.0\.1:9 for"
     )
     with pytest.raises(ValueError, match=message):
         data.download(wrong, into)

@@ -186,7 +186,7 @@ def test_words_between_spaces_lose_a_type(tmp_path):
     ({"text": "a b", "entities": [{"start": 0, "start_offset": 1, "end": 1, "type": "X"}]},
      "'start' and 'start_offset' of an entity mean the same. Received: {"),
     ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "label": "Y"}]}, "'type' and 'label' of an"),
-    ({"text": "a  b", "entities": [[1, 2, "X"]]}, r"must have a word. Received only white space at 1 to 2"),
+    ({"text": "a  b", "entities": [[1, 2, "X"]]}, r"must have a word. Received only whitespace at 1 to 2"),
     ({"text": "a b c", "entities": [[0, 3, "X"], [2, 5, "Y"]]},
      r"a.jsonl:1: entities must not overlap. Received X 'a b' at 0 to 3, and Y 'b c' at 2 to 5; remove one"),
     ({**studio("a b", (0, 1, "X")), "annotations": studio("a")["annotations"] * 2},
