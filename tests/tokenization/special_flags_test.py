@@ -158,4 +158,12 @@ def test_transformers_reads_masks_with_all_flags_alike(name, python, tmp_path):
     run(python(), READ, tmp_path / "texts.json", tmp_path / "out.json", *ours)
     theirs = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     for (folder, own), found in zip(ours.items(), theirs, strict=True):
-        assert own == found, folder.name
+        for text, one, other in zip(texts, own, found, strict=True):
+            assert one == other or _is_known_to_differ(name, text), (folder.name, text)
+
+
+def _is_known_to_differ(name, text):
+    """Their unigram models that keep case find a mask of the vocabulary within a word, whatever its flags; and a space
+    at the end of a text is none after DeBERTa's mask in normalized text."""
+    within = name in ("xlm-roberta", "deberta-v2") and any(each in text for each in ("the<", "the[", "_"))
+    return within or (name == "deberta-v2" and text == " [MASK] ")

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints import writers
+from bert_tf.checkpoints import keras_hub_objects, writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion import round_trip
 from bert_tf.export.conversion.convert import convert_model
@@ -122,3 +122,20 @@ def test_more_tokens_than_rows_are_refused_by_name(source, tmp_path):
     path.write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(ValueError, match=r"including the added tokens '\[E9\]'"):
         load_description([tmp_path / "more"])
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [("single_word", r"produces different ids for 'paid\[MASK\]she'"), ("lstrip", r"special token '\[MASK\]' has diff")],
+)
+def test_the_proof_fails_where_a_special_token_s_flag_gets_lost(flag, message):
+    plain = Tokenizer(models.PIECES)
+    token = AddedToken("[MASK]", plain.mask_id, special=True, **{flag: True})
+    flagged = Tokenizer(models.PIECES, added_tokens=[token])
+    assert flagged.added_tokens == () and flagged.listed_tokens == [token]
+    with pytest.raises(ValueError, match=message):
+        round_trip._check_tokens(flagged, plain, keeps_flags=True)
+    round_trip._check_tokens(flagged, plain, keeps_flags=False)  # a KerasHub preset, whose remark names the token
+    assert keras_hub_objects._remarks_on(flagged) == (
+        "A preset cannot store the flags of special tokens, here those of [MASK].",
+    )
