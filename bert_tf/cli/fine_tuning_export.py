@@ -37,14 +37,15 @@ def check_export(settings: Settings, form: ExportOptions, trained: TrainedTask):
         form.check_folder(settings.export_dir or os.path.join(settings.output_dir, form.folder))
         check_explanations(form.explanations, trained.task, form.dtype)
     path = settings.get("calibration_file")
-    if path is None:
-        return
-    if not settings.do_export:
-        raise ValueError(
-            "`calibration_file` requires `do_export`, because its texts calibrate the exported model. Add `do_export` "
-            "or remove `calibration_file`."
-        )
-    read_calibration_texts(path, trained.task, trained.text_inputs)
+    if path is not None:
+        if not settings.do_export:
+            raise ValueError(
+                "`calibration_file` requires `do_export`, because its texts calibrate the exported model. Add "
+                "`do_export` or remove `calibration_file`."
+            )
+        read_calibration_texts(path, trained.task, trained.text_inputs)
+    if settings.do_export:
+        form.check_processor()
 
 
 def choose_calibration(settings: Settings, form: ExportOptions, batching: BatchSettings, rows: dict[str, Any]):

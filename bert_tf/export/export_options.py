@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from bert_tf.utils import names
-from bert_tf.utils.resources import has_onednn
+from bert_tf.utils.resources import INT8_SETS, computes_int8, has_onednn
 
 _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
 
@@ -95,6 +95,16 @@ class ExportOptions:
             raise ValueError(
                 "`export_for=litert` requires a model that reads an example as one sequence, with an encoder and a "
                 f"head only; this one is for {task.name}, {received}. Remove the option."
+            )
+
+    def check_processor(self):
+        """Raises ValueError if this machine cannot compute what the export contains, such as its sample requests."""
+        if self.has_int8_products and not computes_int8():
+            raise ValueError(
+                "`export_dtype=int8` requires a CPU with int8 instructions (on x86, one of "
+                f"{', '.join(each for each in INT8_SETS if each.startswith('a') and each != 'asimddp')}), and this one "
+                "has none. Export and serve the model on another machine, or use float32, or `export_for=litert`, "
+                "whose int8 products run on every CPU."
             )
 
     def check_folder(self, export_dir: str | os.PathLike):

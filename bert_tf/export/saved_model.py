@@ -367,6 +367,7 @@ def export_trained(
     if is_of_texts:
         examples = read_calibration_texts(calibration, task, found.text_inputs)
         calibration = batches_of_texts(examples, task, found.tokenizer, found.text_inputs, found.max_seq_length)
+    options.check_processor()
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)

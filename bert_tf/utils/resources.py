@@ -73,6 +73,8 @@ CPU_INFO = "/proc/cpuinfo"
 # Instructions that multiply and add in so few bits, as Linux calls them on x86 and on ARM.
 BFLOAT16_SETS = ("amx_bf16", "avx512_bf16")
 INT8_SETS = ("amx_int8", "avx512_vnni", "avx_vnni", "i8mm", "asimddp")
+# Instructions of x86 with which TensorFlow uses oneDNN by default.
+_WITH_ONEDNN = ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16")
 # What ONEDNN_MAX_CPU_ISA may say so that oneDNN still takes the first of them.
 _WITH_BFLOAT16 = ("avx512_core_bf16", "avx512_core_fp16", "avx512_core_amx", "avx10_1_512", "all", "default")
 
@@ -104,6 +106,35 @@ def cores() -> int:
 def has_onednn(environment: Mapping[str, str] = os.environ) -> bool:
     """Returns whether TensorFlow may use oneDNN, which it does by default if its wheel includes it."""
     return environment.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
+
+
+def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether TensorFlow uses oneDNN here; without TF_ENABLE_ONEDNN_OPTS, the instruction sets of x86 decide.
+
+    Args:
+        sets, environment: as in `computes_bfloat16`.
+    """
+    if "TF_ENABLE_ONEDNN_OPTS" in environment or not _is_x86():
+        return has_onednn(environment)
+    sets = instruction_sets() if sets is None else sets
+    return any(each in sets for each in _WITH_ONEDNN)
+
+
+def computes_int8(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether TensorFlow has exact products of 8-bit integers here.
+
+    On x86 without instructions for them, oneDNN is off by default, and its kernels for int8 then return nothing. If it
+    is turned on there, sums of two products are cut off at 16 bits.
+
+    Args:
+        sets, environment: as in `computes_bfloat16`.
+    """
+    sets = instruction_sets() if sets is None else sets
+    return uses_onednn(sets, environment) and (not _is_x86() or any(each in sets for each in INT8_SETS))
+
+
+def _is_x86():
+    return platform.machine().lower() in ("x86_64", "amd64")
 
 
 def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:

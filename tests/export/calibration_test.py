@@ -15,6 +15,7 @@ from bert_tf.models.encoder import Encoder
 from tests import tiny
 from tests.export import models
 from tests.export.models import LENGTH, TASKS
+from tests.processor import needs_int8
 
 # What an example of each task is in a line.
 LINES = {
@@ -43,6 +44,7 @@ def _answer(path, name, lines):
     return {name: values.numpy() for name, values in answer.items() if values.dtype == tf.float32}
 
 
+@needs_int8
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LINES)
 def test_a_file_sets_ranges_for_every_task(trained, exported, tmp_path, name):

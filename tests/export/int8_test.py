@@ -16,6 +16,7 @@ from bert_tf.serving.verification import open_export, verify
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
+from tests.processor import needs_int8
 
 
 def _run(**given):
@@ -36,6 +37,7 @@ def flags(tmp_path_factory):
     return given
 
 
+@needs_int8
 @pytest.mark.slow
 def test_both_scores_are_in_the_card(flags, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
@@ -60,6 +62,7 @@ def test_both_scores_are_in_the_card(flags, caplog):
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(accuracy)
 
 
+@needs_int8
 @pytest.mark.slow
 def test_examples_of_the_training_set_ranges(flags):
     path = pathlib.Path(flags["output_dir"]).parent / "calibrated" / "1"
@@ -89,6 +92,7 @@ def test_a_file_of_other_texts_is_refused(trained, tmp_path, content, message):
     assert not (tmp_path / "export").exists()
 
 
+@needs_int8
 @pytest.mark.slow
 def test_too_low_a_score_is_not_exported(flags, tmp_path, monkeypatch):
     def nothing(kernel):

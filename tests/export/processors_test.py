@@ -15,11 +15,12 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.verification import open_export
-from bert_tf.utils.resources import has_onednn
+from bert_tf.utils.resources import uses_onednn
 from bert_tf.utils.tensorflow_internals import SavedModelLoader
 from tests import tiny
 from tests.export.models import TASKS, write_trained
 from tests.harness import randomize
+from tests.processor import needs_int8
 
 NAMES = (*TASKS, "disentangled")
 TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "int8": 5e-2}
@@ -60,7 +61,7 @@ def export_random(made_once):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
-@pytest.mark.skipif(platform.machine() != "x86_64" or not has_onednn(), reason="needs oneDNN in TensorFlow")
+@pytest.mark.skipif(platform.machine() != "x86_64" or not uses_onednn(), reason="needs oneDNN in TensorFlow")
 def test_grappler_makes_one_operation_of_what_belongs_together(export_random, dtype):
     """What the graph is written for, and what a new version of TensorFlow may no longer see in it."""
     loaded = open_export(export_random(dtype))
@@ -96,6 +97,7 @@ def test_a_mask_takes_no_more_memory_than_it_has_numbers(export_random):
 INT8 = [pytest.param(name, marks=() if name == "classification" else pytest.mark.slow) for name in TASKS]
 
 
+@needs_int8
 @pytest.mark.parametrize("name", INT8)
 def test_int8_answers_nearly_as_float32(exported, name):
     exact, int8 = (exported(name, ExportOptions(each)) for each in ("float32", "int8"))

@@ -64,6 +64,21 @@ def test_who_computes_in_bfloat16(sets, environment, answer):
     assert resources.computes_bfloat16(sets, environment) is answer
 
 
+@pytest.mark.parametrize(
+    ("sets", "environment", "answer"),
+    [
+        ({"avx2", "avx512_vnni"}, {}, True),
+        ({"avx2"}, {}, False),  # oneDNN is off there, and its kernels return nothing
+        ({"avx2"}, {"TF_ENABLE_ONEDNN_OPTS": "1"}, False),  # whose sums would be cut off at 16 bits
+        ({"avx2", "avx512_bf16"}, {}, False),
+        ({"avx2", "avx_vnni"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, False),
+    ],
+)
+def test_who_computes_in_int8(sets, environment, answer, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert resources.computes_int8(sets, environment) is answer
+
+
 def test_the_best_precision(monkeypatch):
     monkeypatch.setattr(resources, "computes_bfloat16", lambda: True)
     assert resources.best_precision() == "mixed_bfloat16"

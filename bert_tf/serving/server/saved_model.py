@@ -11,13 +11,14 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
-from bert_tf.serving.limits import from_number, invalid
+from bert_tf.serving.limits import failed_precondition, from_number, invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.scheduling import Sequences
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
+from bert_tf.utils.resources import computes_int8
 from bert_tf.utils.token_counts import TokenCountLog
 
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
@@ -25,6 +26,7 @@ from bert_tf.utils.token_counts import TokenCountLog
 _PREPARED = 64
 # Operations that look at axes before they check that there are any. TensorFlow Serving ends with them.
 _FRAGILE = ("ScatterNd", "TFText>WhitespaceTokenizeWithOffsets", "TFText>WhitespaceTokenizeWithOffsetsV2")
+_INT8 = ("QuantizedMatMulWithBiasAndDequantize", "_QuantizedMatMul")  # kernels that not every CPU has
 _FEWEST_TEXTS = 100  # of a server, before it warns of truncated ones
 # Passing hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
 # these are idle.
@@ -75,6 +77,7 @@ class SavedModel:
         loader = internals.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)
+        _check_processor(path, meta_graph)
         graph, config = tf.Graph(), config_pb2.ConfigProto.FromString(bundle.session_config)
         config.experimental.disable_output_partition_graphs = True  # they copy all constants for each signature
         self._session = tf.compat.v1.Session(graph=graph, config=config)
@@ -95,7 +98,7 @@ class SavedModel:
         is_ours = SEQUENCES in meta_graph.collection_def  # asked first: reading an entry of a map creates it
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
-        is_fragile = not is_ours and _is_fragile(meta_graph)
+        is_fragile = not is_ours and _has_operation(meta_graph, _FRAGILE)
         self.signatures = {
             name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours or is_fragile, is_fragile)
             for name, each in definitions
@@ -210,10 +213,19 @@ def _shaped(values, fetches, flat):
     return values[: len(fetches)]
 
 
-def _is_fragile(meta_graph):
-    """Whether a graph has an operation that ends the process if a request gives it another rank."""
+def _has_operation(meta_graph, names):
+    """Whether a graph has one of these operations."""
     functions = (function.node_def for function in meta_graph.graph_def.library.function)
-    return any(node.op in _FRAGILE for nodes in (meta_graph.graph_def.node, *functions) for node in nodes)
+    return any(node.op in names for nodes in (meta_graph.graph_def.node, *functions) for node in nodes)
+
+
+def _check_processor(path, meta_graph):
+    """Raises ServingError if this machine cannot compute in int8, which TensorFlow finds out only in requests."""
+    if not computes_int8() and _has_operation(meta_graph, _INT8):
+        raise failed_precondition(
+            f"{path} computes in int8, for which this CPU has no instructions. Serve it on another machine, or export "
+            "the model in float32"
+        )
 
 
 def _check_assets(path, meta_graph):

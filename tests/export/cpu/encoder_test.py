@@ -13,6 +13,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.lora import Lora
 from tests.harness import numbers, randomize
+from tests.processor import needs_int8
 
 CONFIG = EncoderConfig(
     vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
@@ -127,7 +128,7 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
         FastEncoder(_encoder(**MODERN), Floats())(features)
 
 
-@pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])
+@pytest.mark.parametrize("kind", ["bfloat16", *(pytest.param(kind, marks=needs_int8) for kind in ("int8", "ranged"))])
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(
     "changes",

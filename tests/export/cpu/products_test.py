@@ -9,6 +9,7 @@ from bert_tf.export.cpu.int8_ranges import RangedInt8, RecordingFloats
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, Int8
 from bert_tf.models import layers
 from tests.harness import randomize
+from tests.processor import needs_int8
 
 N, WIDTH, UNITS = 5, 32, 64
 RANDOM = np.random.default_rng(0)
@@ -44,6 +45,7 @@ def _by_numpy(x, kernel, bias):
     return product * s * t + bias
 
 
+@needs_int8
 def test_int8_is_the_product_of_rounded_numbers(x):
     layer = _dense(1)
     product = tf.function(Int8().dense(layer), autograph=False, reduce_retracing=True)
@@ -75,6 +77,7 @@ def test_padding_has_no_part_in_a_range(x):
     np.testing.assert_array_equal(recording.found[0, "attention"], np.abs(x.numpy()[[0, 2, 3]]).max(0))
 
 
+@needs_int8
 def test_queries_keys_and_values_are_rounded_once(x):
     layer, key = _dense(2), (0, "attention")
 
@@ -98,6 +101,7 @@ def test_the_sum_is_part_of_the_product(x):
     assert 0 < np.abs(ours - exact).max() < 0.5 * np.abs(x).max() / 127 * np.abs(layer.kernel).sum(0).max()
 
 
+@needs_int8
 @pytest.mark.parametrize(
     ("activation", "units"), [("gelu", UNITS), ("gelu_tanh", UNITS), ("relu", UNITS), ("tanh", UNITS), ("gelu", 8)]
 )
