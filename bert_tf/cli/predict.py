@@ -93,13 +93,22 @@ def _find_model(settings):
     """Returns what describes and loads the model, exported or trained."""
     from bert_tf.inference.batch_prediction.exported_model import find_model
     from bert_tf.inference.predictor import is_export
-    from bert_tf.inference.trained_text_model import find_trained_model
-    from bert_tf.models.config_files import CONFIG_FILES
-    from bert_tf.serving.client.requests import PAIR
 
     path, size = settings.model, settings.batch_size
-    if is_export(path) or not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
-        return find_model(path, settings.signature, size)
+    return find_model(path, settings.signature, size) if is_export(path) else _find_trained(settings, path, size)
+
+
+def _find_trained(settings, path, size):
+    # Imported here, because an export needs none of these modules.
+    from bert_tf.inference.batch_prediction.exported_model import find_model
+    from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters
+    from bert_tf.serving.client.requests import PAIR
+
+    if not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        check_not_adapters(path)
+        return find_model(path, settings.signature, size)  # which says what is missing
     if "signature" in settings.given:
         raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
+    from bert_tf.inference.trained_text_model import find_trained_model
+
     return find_trained_model(path, len(settings.text_column or ()) == len(PAIR), size)

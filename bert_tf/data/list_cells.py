@@ -11,7 +11,7 @@ _ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=[^()]*)?\)", re.DOTALL)
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NUMPY_TEXTS = re.compile(rf"\[\s*(?:{_QUOTED})(?:\s+(?:{_QUOTED}))*\s*\]")
 _NUMPY_NUMBERS = re.compile(r"\[\s*[-+.\de]+(?:\s+[-+.\de]+)*\s*\]")
-_LIKE_LIST = re.compile(r"\[[^\[\]]*(?:[,;|'\"]|\.\.\.)[^\[\]]*\]")
+_IN_BRACKETS, _OF_LISTS = re.compile(r"\[[^\[\]]*\]"), re.compile(r"[,;|'\"]|\.\.\.")
 _SEPARATORS = ("|", ";", ",", "/")  # of names in a cell, the least ambiguous first
 
 
@@ -57,7 +57,8 @@ def is_one_hot(items: Collection[Any]) -> bool:
 
 def is_like_list(text: str) -> bool:
     """Returns whether a text that `parse_list` cannot read seems to be a list all the same, such as [film, music]."""
-    return bool(_LIKE_LIST.fullmatch(text.strip()))
+    text = text.strip()
+    return bool(_IN_BRACKETS.fullmatch(text) and _OF_LISTS.search(text))
 
 
 def find_separator(names: Collection[str], own: str | None = None) -> str | None:

@@ -22,6 +22,7 @@ from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils import names
 from bert_tf.utils.files import decode_argument, read_text
+from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_lists import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -80,6 +81,7 @@ def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
 
 
 _BATCH = 32
+_REMEDY = "Use `dtype` float32, or another model."
 
 
 class Filler:
@@ -126,7 +128,7 @@ class Filler:
             str; "probability", list of k floats, descending: the output names of the SavedModel.
 
         Raises:
-            ValueError: a [MASK] is beyond max_seq_length.
+            ValueError: a [MASK] is beyond max_seq_length, or probabilities are NaN.
         """
         texts = text_list(texts)
         counter = TokenCounter(self.reader)
@@ -138,6 +140,7 @@ class Filler:
         for start in range(0, len(texts), _BATCH):
             features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})
             filled = {name: value.numpy() for name, value in self._fill(features).items()}
+            check_finite_outputs(filled.values(), _REMEDY, range(start, len(texts)))
             for i, text in enumerate(texts[start : start + _BATCH]):
                 for mask in range(masks[start + i]):
                     tokens = [token.decode("utf-8") for token in filled["token"][i, mask]]
@@ -164,8 +167,8 @@ class Filler:
                 f"In {len(unread)} of {len(texts)} texts, it is part of another word, first in text {unread[0] + 1}: "
                 f"{texts[unread[0]][:80]!r}. Put spaces around it."
             )
-        cut = np.flatnonzero(masks > self._count(ids))
-        if len(cut):
+        cut = np.flatnonzero(masks > self._count(ids)).tolist()
+        if cut:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
                 f"Each {self.reader.mask} must be within the first {last} tokens of a text. One is "

@@ -8,7 +8,6 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import Texts
-from bert_tf.inference.trained_text_model import load_trained_text_model
 from bert_tf.serving.client.client_core import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.client.results import split_answer
@@ -51,7 +50,7 @@ class Predictor:
         exported = is_export(path)
         if not exported and signature != DEFAULT:
             raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
-        self._model = find_model(path, signature).load() if exported else load_trained_text_model(path, pairs)
+        self._model = find_model(path, signature).load() if exported else _load_trained(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
         self.token_counts = self._model.token_counts
         if pairs and self.inputs != PAIR:
@@ -208,3 +207,9 @@ def is_export(path: str) -> bool:
     """Returns whether a directory is one of a SavedModel, or of its numbered versions."""
     folders = [path, *find_versions(path).values()] if os.path.isdir(path) else []
     return any(os.path.isfile(os.path.join(folder, SAVED_MODEL)) for folder in folders)
+
+
+def _load_trained(path, pairs):
+    from bert_tf.inference.trained_text_model import load_trained_text_model  # an export needs none of its modules
+
+    return load_trained_text_model(path, pairs)

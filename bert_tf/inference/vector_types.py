@@ -11,7 +11,7 @@ _MOST = 127  # symmetric, so that a vector and its opposite stay opposites
 def as_vectors(vectors) -> np.ndarray:
     """Returns vectors as float64, if they are, or else float32: their numbers may not fit into a narrower type."""
     vectors = np.asarray(vectors)
-    return vectors if vectors.dtype == np.float64 else vectors.astype(np.float32)
+    return vectors if vectors.dtype == np.float64 else vectors.astype(np.float32, copy=False)
 
 
 def check_vector_dtype(dtype: str):

@@ -60,8 +60,12 @@ def exempt_local():
 
     The variables of the environment are set, which child processes inherit. Call it before the first connection.
     """
-    for variable in ("no_proxy", *filter(os.environ.get, ["no_grpc_proxy"])):
-        found = os.environ.get(variable, os.environ.get("NO_PROXY", "")).split(",")
+    given = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
+    variables = ["no_proxy", *filter(os.environ.get, ["no_grpc_proxy"])]
+    if given.strip() == "*":  # exempts all hosts only if nothing else is listed; gRPC does not know it
+        variables = ["no_grpc_proxy"]
+    for variable in variables:
+        found = os.environ.get(variable, given).split(",")
         os.environ[variable] = ",".join([*filter(None, found), *(host for host in _LOCAL if host not in found)])
 
 

@@ -142,6 +142,14 @@ def test_minilm_has_no_head(minilm):
         Filler(minilm)
 
 
+def test_probabilities_that_are_not_numbers(pretrained):
+    filler = Filler(pretrained, top_k=1)
+    for weight in filler.model.weights:
+        weight.assign(weight * np.nan)
+    with pytest.raises(ValueError, match="NaN or infinity for 1 of 1 examples, the first of them example 0"):
+        list(filler(["a [MASK]"]))
+
+
 def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(pretrained):
     filler = Filler(pretrained, max_seq_length=8)
     assert len(list(filler(["a a a a a [MASK] a a"]))) == 1

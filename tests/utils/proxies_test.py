@@ -88,6 +88,14 @@ def test_other_libraries_find_this_machine_exempt(environment, variables, found)
     assert not urllib.request.proxy_bypass("models")
 
 
+@pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
+def test_a_list_that_exempts_all_hosts_still_does(environment, variable):
+    environment(http_proxy=DEAD, **{variable: "*"})
+    proxies.exempt_local()
+    assert urllib.request.proxy_bypass("models") and proxies.is_direct("models:8500")
+    assert {*proxies._LOCAL} < {*os.environ[proxies._exemption()].split(",")}  # gRPC does not know "*"
+
+
 def test_no_other_file_opens_connections():
     opened = re.compile(r"\burlopen\(|secure_channel\(|HTTPS?Connection\(")
     found = [path for path in (ROOT / "bert_tf").rglob("*.py") if opened.search(path.read_text("utf-8"))]

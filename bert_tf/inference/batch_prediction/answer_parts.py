@@ -11,7 +11,7 @@ from absl import logging
 
 from bert_tf.data.features import Ragged
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import Format, Labeled, Partial, Slice
+from bert_tf.inference.batch_prediction.output_formats import EntityLists, Format, Labeled, Partial, Slice
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
@@ -107,13 +107,31 @@ class PartWriter:
 def _warn_of_not_finite(number, answers):
     """Logs how many values of a part are not finite, which text files cannot represent."""
     for name, values in answers.items():
-        array = values.flat if isinstance(values, Ragged) else values
-        array = values.values if isinstance(values, Labeled) else array
+        array = _numbers_of(values)
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
             logging.warning(
                 "Part %d: %s of %s of %r are NaN or infinite. Check whether the model's precision is too narrow.",
                 *(number, f"{np.count_nonzero(~finite):,}", number_of(array.size, "number"), name),
             )
+
+
+def _numbers_of(values):
+    """Returns the numbers of a column as an array, if it has some: also of entities, and of nested lists."""
+    if isinstance(values, Ragged):
+        return values.flat
+    if isinstance(values, Labeled):
+        return values.values
+    if isinstance(values, EntityLists):
+        values = [entity["score"] for row in values for entity in row]
+    return np.array([*_floats_in(values)]) if isinstance(values, list) else values
+
+
+def _floats_in(items):
+    for item in items:
+        if isinstance(item, list):
+            yield from _floats_in(item)
+        elif isinstance(item, float):
+            yield item
 
 
 def _join_columns(rows, answers):

@@ -244,7 +244,9 @@ def run_predict(
             else:
                 outputs = version.compute(signature, inputs, aliases, call, plan)
         except ServingError as error:
-            raise _explain_shapes(error, signature, inputs) from error
+            if explained := _explain_shapes(error, signature, inputs):
+                raise explained from error
+            raise
     metrics.RUNTIME_LATENCY.labels(version.name, api, "TF1").observe((time.monotonic() - started) * 1e6)
     counts = version.model.token_counts.take()
     if call is not INTERNAL:
@@ -316,14 +318,14 @@ def set_spec(spec, version, signature_name: str):
 
 
 def _explain_shapes(error, signature, inputs):
-    """Returns an error of the graph; if an input does not fit the signature, this is said before the graph's words."""
+    """Returns the graph's error with the first input that does not fit the signature before it; None if all fit."""
     if error.code not in _OF_THE_SERVER:
         for alias, array in inputs.items():
             endpoint = signature.inputs[alias]
             if not endpoint.fits(np.shape(array)):
                 words = _NODES.sub("", error.message).strip()
                 return invalid(f"{endpoint.describe_misfit(alias, np.shape(array))}: {words}")
-    return error
+    return None
 
 
 def _inputs(signature, protos, limits):

@@ -9,7 +9,7 @@ import pytest
 from bert_tf.data.features import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import Slice, format_of
+from bert_tf.inference.batch_prediction.output_formats import EntityLists, Slice, format_of
 
 COLUMNS = {
     "id": ["a", "b", "c"],
@@ -33,6 +33,17 @@ def test_a_part_that_has_them_is_warned_of(tmp_path, caplog):
     messages = [record.getMessage() for record in caplog.records]
     assert [text.split(" are NaN")[0] for text in messages] == [
         "Part 3: 2 of 3 numbers of 'score'", "Part 3: 2 of 6 numbers of 'vector'", "Part 3: 1 of 3 numbers of 'parts'"
+    ]  # fmt: skip
+
+
+def test_entities_and_lists_that_have_them_are_warned_of(tmp_path, caplog):
+    scores = [[{"text": "Rome", "score": score} for score in row] for row in ([np.nan, 0.5], [])]
+    columns = {"id": ["a", "b"], "entities": EntityLists(scores), "attention": [[[1.0], [np.inf]], []], "n": [[1], []]}
+    writer = PartWriter(lambda: lambda rows: columns, format_of("a.jsonl"), str(tmp_path)).ready()
+    with caplog.at_level("WARNING", logger="absl"):
+        writer.write(0, TableRows(["a", "b"], [], {}))
+    assert [record.getMessage().split(" are NaN")[0] for record in caplog.records] == [
+        "Part 0: 1 of 2 numbers of 'entities'", "Part 0: 1 of 2 numbers of 'attention'"
     ]  # fmt: skip
 
 
