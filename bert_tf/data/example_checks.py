@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.data import lint_sample, table_checks
 from bert_tf.data.dataset import Truncation
 from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_positions, format_share
-from bert_tf.data.list_cells import parse_list
+from bert_tf.data.list_cells import as_list, parse_list
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
@@ -73,7 +73,10 @@ def _unreadable(sample, noun, bad, nothing, parameter):
     if other := {line: value for line, value in bad.items() if line not in empty}:
         what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"
         them = word_for(len(other), "it", "them")
-        yield _finding(sample, f"bad_{noun}s", other, what, f"correct {them}, or check `{parameter}`")
+        remedy = f"correct {them}, or check `{parameter}`"
+        if noun == "label" and any(isinstance(as_list(value), list) for value in other.values()):
+            remedy = f"set `problem_type=multi_label` if examples have several labels; otherwise, {remedy}"
+        yield _finding(sample, f"bad_{noun}s", other, what, remedy)
 
 
 def _finding(sample, kind, lines, what, remedy):

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from bert_tf.utils import names
-from bert_tf.utils.resources import INT8_SETS, computes_int8, has_onednn
+from bert_tf.utils.resources import has_onednn, uses_onednn
 
 _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
 
@@ -99,12 +99,11 @@ class ExportOptions:
 
     def check_processor(self):
         """Raises ValueError if this machine cannot compute what the export contains, such as its sample requests."""
-        if self.has_int8_products and not computes_int8():
+        if self.has_int8_products and not uses_onednn():
             raise ValueError(
-                "`export_dtype=int8` requires a CPU with int8 instructions (on x86, one of "
-                f"{', '.join(each for each in INT8_SETS if each.startswith('a') and each != 'asimddp')}), and this one "
-                "has none. Export and serve the model on another machine, or use float32, or `export_for=litert`, "
-                "whose int8 products run on every CPU."
+                "`export_dtype=int8` requires oneDNN, which TensorFlow does not use on this CPU by default, because it "
+                "has no instructions for int8. Set TF_ENABLE_ONEDNN_OPTS=1 in the environment (results are then less "
+                "exact), use float32, or export on another machine."
             )
 
     def check_folder(self, export_dir: str | os.PathLike):

@@ -272,6 +272,9 @@ def _finish(path, served):
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
         counts = graph.signature_def.pop(TOKEN_COUNTS)
         graph.collection_def[TOKEN_COUNTS].bytes_list.value.append(counts.SerializeToString(deterministic=True))
+        for node in graph.object_graph_def.nodes:  # from which tf.saved_model.load lists the signatures
+            for child in [child for child in node.children if child.local_name == TOKEN_COUNTS]:
+                node.children.remove(child)
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":

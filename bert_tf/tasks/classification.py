@@ -151,7 +151,8 @@ class ClassificationTask(Abstaining):
         given = [name for name, value in several.items() if value is not None and not source.has_several_labels]
         if given:
             raise ValueError(
-                f"`{given[0]}` requires `problem_type=multi_label`, but the problem is {source.problem}. Remove it."
+                f"`{given[0]}` requires `problem_type=multi_label`, but the problem is {source.problem}. Set "
+                f"`problem_type=multi_label`, or remove `{given[0]}`."
             )
         return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 

@@ -111,6 +111,8 @@ def has_onednn(environment: Mapping[str, str] = os.environ) -> bool:
 def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
     """Returns whether TensorFlow uses oneDNN here; without TF_ENABLE_ONEDNN_OPTS, the instruction sets of x86 decide.
 
+    Without oneDNN, TensorFlow's kernels for int8 return nothing.
+
     Args:
         sets, environment: as in `computes_bfloat16`.
     """
@@ -118,19 +120,6 @@ def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, s
         return has_onednn(environment)
     sets = instruction_sets() if sets is None else sets
     return any(each in sets for each in _WITH_ONEDNN)
-
-
-def computes_int8(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether TensorFlow has exact products of 8-bit integers here.
-
-    On x86 without instructions for them, oneDNN is off by default, and its kernels for int8 then return nothing. If it
-    is turned on there, sums of two products are cut off at 16 bits.
-
-    Args:
-        sets, environment: as in `computes_bfloat16`.
-    """
-    sets = instruction_sets() if sets is None else sets
-    return uses_onednn(sets, environment) and (not _is_x86() or any(each in sets for each in INT8_SETS))
 
 
 def _is_x86():

@@ -57,6 +57,13 @@ def test_nothing_is_found_in_clean_files(tmp_path):
     assert check_samples({"train": train, "dev": dev, "test": dev}) == []
 
 
+def test_lists_where_there_should_be_one_label_name_the_kind_of_problem(tmp_path):
+    train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS]))
+    for label, is_list in (("['film', 'music']", True), (["film", "music"], True), (3.5, False)):
+        (found,) = check_samples({"train": dataclasses.replace(train, bad_labels={7: label})})
+        assert found.kind == "bad_labels" and ("problem_type=multi_label" in found.remedy) is is_list
+
+
 def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
     rows = [HEADER, *ROWS, *((f"again {text}", f" {label.title()}") for text, label in ROWS[:12])]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()

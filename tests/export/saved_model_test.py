@@ -67,6 +67,10 @@ def test_a_text_alone_is_the_same_as_among_others(signatures):
     assert serve(text=tf.constant([], tf.string))["probabilities"].shape == (0, 2)
 
 
+def test_its_own_graphs_are_no_signatures(signatures):
+    assert sorted(signatures) == ["classify", "ids", "serving_default"]
+
+
 def test_ids_and_examples_are_other_ways_to_ask(classifier, signatures):
     _, task, model, tokenizer = classifier
     expected = _expected(task, model, tokenizer, TEXTS)

@@ -65,18 +65,18 @@ def test_who_computes_in_bfloat16(sets, environment, answer):
 
 
 @pytest.mark.parametrize(
-    ("sets", "environment", "answer"),
+    ("machine", "sets", "environment", "answer"),
     [
-        ({"avx2", "avx512_vnni"}, {}, True),
-        ({"avx2"}, {}, False),  # oneDNN is off there, and its kernels return nothing
-        ({"avx2"}, {"TF_ENABLE_ONEDNN_OPTS": "1"}, False),  # whose sums would be cut off at 16 bits
-        ({"avx2", "avx512_bf16"}, {}, False),
-        ({"avx2", "avx_vnni"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, False),
+        ("x86_64", {"avx2", "avx512_vnni"}, {}, True),
+        ("x86_64", {"avx2"}, {}, False),
+        ("x86_64", {"avx2"}, {"TF_ENABLE_ONEDNN_OPTS": "1"}, True),
+        ("x86_64", {"avx2", "avx_vnni"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, False),
+        ("aarch64", {"asimddp"}, {}, True),
     ],
 )
-def test_who_computes_in_int8(sets, environment, answer, monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert resources.computes_int8(sets, environment) is answer
+def test_who_uses_onednn(machine, sets, environment, answer, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert resources.uses_onednn(sets, environment) is answer
 
 
 def test_the_best_precision(monkeypatch):
