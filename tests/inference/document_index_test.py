@@ -23,6 +23,7 @@ from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.vector_types import quantize_vectors
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.token_counts import TokenCountLog
 from tests import processes, tiny
 from tests.full_disk import full_disk
 from tests.inference.indexes import TEXTS, index_of, vectors_of
@@ -372,10 +373,15 @@ def test_a_disk_that_is_full_while_merging_is_an_error_and_not_the_end_of_the_pr
 # === Interrupted jobs ===
 
 
+def _fake_encoder(monkeypatch, encode):
+    """Has `encode` compute the embeddings of texts in place of a `SentenceEncoder`."""
+    encode.token_counts = TokenCountLog("fake")
+    monkeypatch.setattr(embedders, "SentenceEncoder", lambda *_, **__: encode)
+
+
 def test_embeddings_that_are_not_finite_are_refused_from_a_table_too(changed, tmp_path, monkeypatch):
     """One of them would come first, or fail, in every search."""
-    fake = lambda *_, **__: lambda texts: np.array([[np.nan if text == "bad" else 1] * 32 for text in texts])  # noqa: E731
-    monkeypatch.setattr(embedders, "SentenceEncoder", fake)
+    _fake_encoder(monkeypatch, lambda texts: np.array([[np.nan if text == "bad" else 1] * 32 for text in texts]))
     path = tiny.write_jsonl(tmp_path / "more.jsonl", [("dull",), *[("bad",)] * 7], ["text"])
     query = np.ones([1, 32])
     before, indexer = changed.search(query), changed.indexer()
@@ -416,8 +422,7 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
 
 
 def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
-    fake = lambda *_, **__: lambda texts: np.ones([len(texts), 8], np.float32)  # noqa: E731
-    monkeypatch.setattr(embedders, "SentenceEncoder", fake)
+    _fake_encoder(monkeypatch, lambda texts: np.ones([len(texts), 8], np.float32))
     path = tiny.write_jsonl(tmp_path / "texts.jsonl", [("dull",), ("bad",)], ["text"])
 
     def make(maker):

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
+from bert_tf.utils.resources import computes_bfloat16
 from tests.harness import numbers
 
 CONFIG = EncoderConfig(
@@ -57,7 +58,8 @@ def test_every_gradient_is_near(gradients):
     """The parts that add up thousands of rows too: biases, gammas, tables."""
     errors = {p: np.linalg.norm(a - b) / np.linalg.norm(b) for p, (a, b) in gradients.items() if "key/bias" not in p}
     assert len(errors) == 37
-    assert {path: error for path, error in errors.items() if not error < 0.02} == {}
+    most = 0.02 if computes_bfloat16() else 0.03  # TensorFlow's plain kernels, without oneDNN, round more often
+    assert {path: error for path, error in errors.items() if not error < most} == {}
 
 
 def test_the_keys_bias(gradients):

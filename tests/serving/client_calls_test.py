@@ -208,8 +208,11 @@ def test_a_server_that_is_started_again_under_a_question(server, connect):
 def test_a_server_that_is_gone(server, connect):
     client = connect()
     server.stop(0).wait()
-    with pytest.raises(ConnectionError, match="No model server responded at localhost"):
-        client.ask({"text": ["abc"]})
+    with socket.socket() as taken:  # so that no other program listens there now
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", server.port))
+        with pytest.raises(ConnectionError, match="No model server responded at localhost"):
+            client.ask({"text": ["abc"]})
 
 
 def test_a_refusal_is_held_against_what_the_model_takes(server, connect):

@@ -224,7 +224,8 @@ def _check_processor(path, meta_graph):
     if not uses_onednn() and _has_operation(meta_graph, _INT8):
         raise failed_precondition(
             f"{path} computes in int8, which requires oneDNN, and TensorFlow does not use it on this CPU by default. "
-            "Set TF_ENABLE_ONEDNN_OPTS=1 in the environment (results are then less exact), or export the model in float32"
+            "Set TF_ENABLE_ONEDNN_OPTS=1 in the environment (results are then less exact), or export the model in "
+            "float32"
         )
 
 

@@ -81,7 +81,7 @@ BAD = {
     "a folder as output": (
         {"a": GOOD},
         ("--output_file=HOME/out",),
-        "--output_file must be a file. Received the directory",
+        "--output_file must be a file, but",
     ),
 }
 
