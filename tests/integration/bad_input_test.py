@@ -175,7 +175,8 @@ BAD = {
     ),
     "thresholds of labels that are one": (
         [*TRAIN, "--do_eval", "--eval_file=HOME/stranger.tsv", "--fit_thresholds"],
-        r"but the problem is single_label\. Set --problem_type=multi_label, or remove --fit_thresholds",
+        r"--fit_thresholds requires --problem_type=multi_label, but the problem is single_label\. "
+        r"Set --problem_type=multi_label, or remove --fit_thresholds",
     ),
     "a separator of labels that are one": (
         [*TRAIN, "--label_separator=;"], r"--label_separator requires --problem_type=multi_label",

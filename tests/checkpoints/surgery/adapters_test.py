@@ -189,7 +189,10 @@ QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
         ({"r": "2"}, None, "must be a whole number above 0"),
         ({"r": 4}, None, r"has an incomplete one for .*/kernel, but the model has \(32, 32\)\."),
         ({}, lambda t: t.pop(f"{QUERY}.lora_A.weight"), "an incomplete one for bert/encoder/layer_0/attention/self"),
-        ({}, lambda t: t.update(other=np.ones(2)), "heads that the model family .* also contains .'other'"),
+        (
+            {}, lambda t: t.update(other=np.ones(2)),
+            "adapters and heads that the model family .* also contains .'other'",
+        ),
         ({}, lambda t: t.update({f"{QUERY}.lora_B.weight": np.ones((8, 2))}), r"has \(32, 8\) for .*query/kernel"),
         ({}, lambda t: t.update({f"{QUERY.replace('.0.', '.7.')}.lora_{m}.weight": np.ones(s)
                                  for m, s in (("A", (2, 32)), ("B", (32, 2)))}), "but the model has nothing."),

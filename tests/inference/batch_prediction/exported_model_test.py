@@ -185,7 +185,8 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
     (home / "lora" / "adapter_config.json").write_text('{"base_model_name_or_path": "base"}')
     film, other = home / "film", home / "other"
     for name, flags, words in [
-        ("texts.txt", {"model": home / "lora"}, "contains LoRA adapters without the model that they were trained on"),
+        ("texts.txt", {"model": home / "lora"},
+         "lora contains LoRA adapters without the model that they were trained on"),
         ("texts.txt", {"model": home}, "--model must be a directory with saved_model.pb, or with numbered versions"),
         ("texts.txt", {"model": home / "none"}, "none, which is not a directory; create one"),
         ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb is not a readable SavedModel: "),

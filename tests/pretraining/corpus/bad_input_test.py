@@ -82,6 +82,7 @@ BAD = {
         {"a": GOOD},
         ("--output_file=HOME/out",),
         "--output_file must be a file, but",
+        "out is a directory",
     ),
 }
 
