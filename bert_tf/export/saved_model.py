@@ -18,6 +18,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
+from bert_tf.export.counted_signatures import hide_token_counts
 from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.gpu import leave_out_of_xla
@@ -33,7 +34,7 @@ from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.utils.files import temporary_path, write_text
-from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
+from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 # === Server files ===
@@ -219,7 +220,7 @@ def _write_version(directory, served, task_options, facts):
         functions = served.signatures()
         # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(served, directory, {**functions, TOKEN_COUNTS: served.token_counts()}, without)
+        tf.saved_model.save(served, directory, functions, without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
@@ -270,11 +271,7 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
-        counts = graph.signature_def.pop(TOKEN_COUNTS)
-        graph.collection_def[TOKEN_COUNTS].bytes_list.value.append(counts.SerializeToString(deterministic=True))
-        for node in graph.object_graph_def.nodes:  # from which tf.saved_model.load lists the signatures
-            for child in [child for child in node.children if child.local_name == TOKEN_COUNTS]:
-                node.children.remove(child)
+        hide_token_counts(graph)
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":

@@ -12,7 +12,7 @@ from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph
 from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.models.embeddings import ensure_length
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.utils.names import EXPLANATIONS
+from bert_tf.utils.names import EXPLANATIONS, TOKEN_COUNTS
 
 # === Text cut ===
 # Cuts texts far beyond the tokens that are read.
@@ -192,8 +192,10 @@ class ServingModule(tf.Module):
             self.weights = [*own, *of_explanations]
 
     def signatures(self, only: str | None = None) -> dict[str, tf.types.experimental.ConcreteFunction]:
-        """Returns {name: traced function}, the default one first; `only` one of them if it has a name."""
+        """Returns {name: traced function}, the default one first; `only` one of them if it has a name.
 
+        Those of texts return `names.TOKEN_COUNTS` too, int64 [4] in the order of `TokenCounts`, which exports hide.
+        """
         named = {"serving_default": (self._from_text, self._text_specs), "ids": (self.answer_ids, self.ids_specs)}
         if self.task.example_method:
             examples = [tf.TensorSpec([None], tf.string, name="inputs")]
@@ -211,39 +213,16 @@ class ServingModule(tf.Module):
         ranks = {name: 1 + (name in self.task.list_inputs) for name in self.text_inputs}
         return [tf.TensorSpec([None] * rank, tf.string, name=name) for name, rank in ranks.items()]
 
-    def counting_function(self) -> tf.types.experimental.ConcreteFunction:
-        """Returns the traced function from texts to the predictions and the counts of `TokenCounter`, int64 [4]."""
-
-        def answer(*texts):
-            counter = TokenCounter(self.tokenizer)
-            features, origin = self._features(texts, counter)
-            return self.task.answer(self.forward(features), origin), counter.counts()
-
-        return tf.function(answer, input_signature=self._text_specs, autograph=False).get_concrete_function()
-
-    def token_counts(self) -> tf.types.experimental.ConcreteFunction:
-        """Returns the traced function from texts to {"counts": those of `TokenCounter`}, without the model."""
-
-        def count(*texts):
-            counter = TokenCounter(self.tokenizer)
-            self._features(texts, counter)
-            return {"counts": counter.counts()}
-
-        return tf.function(count, input_signature=self._text_specs, autograph=False).get_concrete_function()
-
-    def _features(self, texts, tokenizer):
-        """Returns the model's inputs for the texts, and the additional inputs of `answer`."""
+    def _read(self, texts, answer):
+        """Returns the results of `answer`, a method of the task, for the texts, and the counts of `TokenCounter`."""
+        counter = TokenCounter(self.tokenizer)
         if not self.task.reads_whole_texts:
             texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
-        return self.task.read(tokenizer, texts, self.max_seq_length)
-
-    def _read(self, texts):
-        """Returns the model's outputs for the texts, and the additional inputs of `answer`."""
-        features, origin = self._features(texts, self.tokenizer)
-        return self.forward(features), origin
+        features, origin = self.task.read(counter, texts, self.max_seq_length)
+        return {**answer(self.forward(features), origin), TOKEN_COUNTS: counter.counts()}
 
     def _from_text(self, *texts):
-        return self.task.answer(*self._read(texts))
+        return self._read(texts, self.task.answer)
 
     def answer_ids(self, *features):
         """Returns the predictions for the model's inputs, tensors in the order of the task's `features`."""
@@ -259,7 +238,7 @@ class ServingModule(tf.Module):
     def _from_examples(self, inputs):
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}
         parsed = tf.io.parse_example(inputs, spec)
-        return self.task.example_answer(*self._read([parsed[name] for name in self.text_inputs]))
+        return self._read([parsed[name] for name in self.text_inputs], self.task.example_answer)
 
 
 def _check_range(name, values, end):

@@ -18,6 +18,7 @@ from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters, check_
 from bert_tf.serving.client.requests import DEFAULT, PAIR, order_of
 from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions
 from bert_tf.tasks.registry import stated_task
+from bert_tf.utils.names import TOKEN_COUNTS
 from bert_tf.utils.token_counts import TokenCountLog
 
 
@@ -65,15 +66,15 @@ def _fill_mask_model(path):
 
 def _traced(path, served):
     """Returns the model, and {output: shape}."""
-    function, counts = served.counting_function(), TokenCountLog(path, served.max_seq_length)
+    function, counts = served.signatures(only=DEFAULT)[DEFAULT], TokenCountLog(path, served.max_seq_length)
 
     def compute(texts):
-        outputs, counted = function(*(tf.constant(texts[name]) for name in served.text_inputs))
-        counts.add(counted.numpy())
+        outputs = function(*(tf.constant(texts[name]) for name in served.text_inputs))
+        counts.add(outputs.pop(TOKEN_COUNTS).numpy())
         return {name: value.numpy() for name, value in outputs.items()}
 
     names, several = order_of(served.text_inputs), served.task.list_inputs
-    shapes = {name: output.shape for name, output in function.structured_outputs[0].items()}
+    shapes = {name: each.shape for name, each in function.structured_outputs.items() if name != TOKEN_COUNTS}
     fixed = frozenset(name for name, shape in shapes.items() if shape.rank is not None and None not in shape[1:])
     inputs = tuple(TextInput(name, name in several) for name in names)
     return TextModel(path, inputs, compute, fixed, counts), shapes

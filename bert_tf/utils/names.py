@@ -42,8 +42,8 @@ SIDE_BY_SIDE = "bert_tf/side_by_side"
 # Another: the positions that the model has, and the most tokens that it reads of a text, 0 where it reads all of it.
 # Rows of such a model are computed independently of each other.
 SEQUENCES = "bert_tf/sequences"
-# Another: a serialized SignatureDef that counts the tokens of texts, int64 [4] in the order of `TokenCounts`. It is no
-# signature, so that clients do not see it.
+# Another: tensors with the counts of the texts that a signature reads, int64 [4] in the order of `TokenCounts`. They
+# are computed beside its outputs and are no outputs, so that clients do not see them.
 TOKEN_COUNTS = "bert_tf/token_counts"
 
 # The tokens of a BERT vocabulary that stand for no text.

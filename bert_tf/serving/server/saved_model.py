@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
-from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
+from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.serving.limits import failed_precondition, from_number, invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
@@ -103,8 +103,8 @@ class SavedModel:
             name: read_signature(each, checks, is_ours and name in EXPLANATIONS, is_ours or is_fragile, is_fragile)
             for name, each in definitions
         }
-        self._counted = meta_graph.collection_def[TOKEN_COUNTS].bytes_list.value
-        self._counted = self._counting_feeds(*self._counted) if self._counted else {}
+        counts = meta_graph.collection_def[TOKEN_COUNTS].node_list.value
+        self._counts = {_operation(tensor): tensor for tensor in counts}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
@@ -130,12 +130,12 @@ class SavedModel:
             raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # including ones of the model
         names = tuple(sorted(feeds))
         try:
-            inputs, outputs, flat, is_counted = self.prepare(names, tuple(fetches))
-            arrays = dict(zip(inputs, [feeds[name] for name in names] * (1 + is_counted), strict=True))
+            inputs, outputs, flat, counted = self.prepare(names, tuple(fetches))
+            arrays = dict(zip(inputs, [feeds[name] for name in names], strict=True))
             with _running as number:
                 threads = _ALL_THREADS if self._has_parts and number == 1 else _CALLERS_THREAD
                 values = internals.run_session(self._session, threads, arrays, outputs)
-            if is_counted:
+            for _ in range(counted):
                 self.token_counts.add(values.pop())
             return _shaped(values, fetches, flat) if flat else values
         except tf.errors.OpError as error:
@@ -152,19 +152,16 @@ class SavedModel:
         internals.dismantle_graph(graph)  # cycles, which the garbage collector frees too rarely: MiB per version
 
     def _prepare(self, feeds, fetches):
-        """Returns the keys of feeds and fetches, the flat ones, and whether tokens are counted, which is fetched last.
-
-        Tokens are counted in the same run, from the same texts: their feeds follow the others.
-        """
+        """Returns the keys of feeds and fetches, the flat ones, and the number of token counts, fetched last."""
         tensor = self._session.graph.get_tensor_by_name
-        counted = self._counted.get(feeds, ())
-        inputs, outputs = [[tensor(name) for name in each] for each in ((*feeds, *counted[:-1]), fetches)]
+        inputs, outputs = [[tensor(name) for name in each] for each in (feeds, fetches)]
         flat = [i for i, name in enumerate(fetches) if name in self._flat]
         for i in flat:
             outputs[i], shape = self._flat[fetches[i]]
             outputs.append(shape)
-        outputs += map(tensor, counted[-1:])
-        keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat, bool(counted)
+        counts = [self._counts[call] for call in sorted({*map(_operation, fetches)} & self._counts.keys())]
+        outputs += map(tensor, counts)
+        keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat, len(counts)
         if not inputs:
             return keys
         # The graph is optimized before the feeds are checked, so nothing is computed.
@@ -175,16 +172,6 @@ class SavedModel:
             if "Expects arg" not in error.message:
                 raise
         return keys
-
-    def _counting_feeds(self, serialized):
-        """Returns {feeds of texts, in order: the feeds of the counting graph, and what it returns}."""
-        counting, found = meta_graph_pb2.SignatureDef.FromString(serialized), {}
-        for signature in self.signatures.values():
-            if signature.inputs.keys() == counting.inputs.keys():
-                pairs = sorted((each.tensor, counting.inputs[name].name) for name, each in signature.inputs.items())
-                feeds, own = zip(*pairs, strict=True)
-                found[feeds] = (*own, counting.outputs["counts"].name)
-        return found
 
     def _flatten_strings(self):
         """Returns {tensor name: (the same in one axis, its shape)} of outputs that may have more axes than strings can.
@@ -211,6 +198,11 @@ def _shaped(values, fetches, flat):
     for i, shape in zip(flat, shapes, strict=True):
         values[i] = np.asarray(values[i], object).reshape(shape)
     return values[: len(fetches)]
+
+
+def _operation(tensor):
+    """Returns the name of the operation that computes the tensor of this name."""
+    return tensor.partition(":")[0]
 
 
 def _has_operation(meta_graph, names):
