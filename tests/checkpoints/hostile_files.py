@@ -320,7 +320,7 @@ CASES = {
     # Vocabularies and what lies beside them.
     "a piece of 258 bytes": (VOCAB, _vocab("好" * 86), "at most 256 bytes.* in line 29 of .*, one of 258"),
     "an empty vocabulary": (VOCAB, _bytes(b""), "0 lines, but lacks"),
-    "a vocabulary that is a directory": (VOCAB, os.mkdir, "Vocabulary file not found"),
+    "a vocabulary that is a directory": (VOCAB, os.mkdir, "must be a file"),
     "a vocabulary of two million lines": (VOCAB, _bytes(b"a\n" * 2_000_000 + b"b"), "at most 1,000,000 tokens"),
     "a vocabulary of 40 MB": (VOCAB, _bytes(b"a" * 40_000_000), "at most 33,554,432 bytes"),
     "pieces that have nothing in common": (
