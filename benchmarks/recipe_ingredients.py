@@ -22,11 +22,11 @@ import time
 import fine_tuned
 import scripts
 
-from bert_tf.cli import pretraining_recipes
 from bert_tf.cli.pretrain_small import FLAGS, make_options
 from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import PLAN_FILE, SizeRecipe
-from bert_tf.pretraining.quick.run import pretrain
+from bert_tf.pretraining.quick.run import pretrain_small
+from bert_tf.runs import pretraining_recipes
 from bert_tf.utils.settings import Settings
 from bert_tf.utils.subprocesses import execute_command
 
@@ -130,12 +130,13 @@ def main():
         out, changes = folder / name.replace(" ", "_"), VARIANTS[name]
         steps[name] = Preparation(out, folder / "shared")
         with contextlib.suppress(Planned):
-            pretrain(options_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
+            of_step = steps[name].execute, steps[name].clock
+            pretrain_small(options_of(options, changes, out), recipe_of(changes), *of_step)
         equal_time(out, options.seconds)
     print(fine_tuned.header("Recipe", "Steps", "Held-out loss"))
     for name in options.variants:
         out, changes, steps[name].trains = folder / name.replace(" ", "_"), VARIANTS[name], True
-        pretrain(options_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
+        pretrain_small(options_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
         found = scripts.scores(out)
         trial = fine_tuned.trial_of(task, files, folder, options, ["--train_batch_size=16"])
         rate, dev, test = trial.row(out.name, [f"--init_checkpoint={out}"])

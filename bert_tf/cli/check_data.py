@@ -84,8 +84,9 @@ FLAGS = (
 
 def main(settings):
     """Prints what is found."""
-    from bert_tf.cli.data_checks import look_at_files, refuse_warnings
     from bert_tf.cli.program import in_flags
+    from bert_tf.runs.data_checks import refuse_warnings
+    from bert_tf.runs.data_overview import look_at_files
 
     overview = look_at_files(settings.task, of_program(settings))
     text = json_text(overview.to_dict(), ensure_ascii=False, indent=2) if settings.json else str(overview)

@@ -13,7 +13,6 @@ import os
 from absl import logging
 
 from bert_tf.cli.common_flags import BEAM, CORPUS, MASKING
-from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils import names
 from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
 from bert_tf.utils.settings import Flag, options_of
@@ -206,6 +205,7 @@ def _read_vocabulary(vocab_file):
 def _options(settings):
     """Returns the `CorpusOptions` that the flags describe."""
     from bert_tf.pretraining.corpus.examples import CorpusOptions
+    from bert_tf.utils.documents import TextOptions
 
     if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
         raise ValueError(f"--do_whole_word_mask cannot be combined with --masking={settings.masking}. Remove one.")
@@ -214,5 +214,5 @@ def _options(settings):
         settings,
         masking="whole_word" if settings.do_whole_word_mask else settings.masking,
         phrase_file=None if settings.dynamic_masking else settings.phrase_file,
-        text=text_options(settings),
+        text=options_of(TextOptions, settings),
     )

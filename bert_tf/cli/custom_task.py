@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 
 from bert_tf.cli.common_flags import FINE_TUNING, STOPPING, TEACHER
-from bert_tf.cli.fine_tuning_run import run_task
+from bert_tf.cli.fine_tuning_command import fine_tune
 from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import flags_of
 from bert_tf.tasks.registry import load_custom_task
@@ -50,4 +50,4 @@ class CustomTaskCommand:
 
     def main(self, settings):
         """Trains, evaluates, predicts and exports, as the flags say."""
-        run_task(self._kind, settings)
+        fine_tune(self._kind, settings)

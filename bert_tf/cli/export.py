@@ -11,7 +11,6 @@ bert_hub/encoder.
 """
 
 from bert_tf.cli.common_flags import CALIBRATION_FILE, EXPORT_EXPLANATIONS, EXPORT_FORM
-from bert_tf.cli.options_from_flags import make_export_options
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
@@ -50,8 +49,9 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length requires --hub. Add --hub or remove --default_seq_length.")
-    from bert_tf.cli.reporting import log_after_export
+    from bert_tf.cli.next_command import log_after_export
     from bert_tf.export.saved_model import export_trained
+    from bert_tf.runs.export_step import make_export_options
 
     calibration = settings.calibration_file
     export_trained(settings.model, settings.export_dir, make_export_options(settings), calibration=calibration)

@@ -12,9 +12,8 @@ former tokens; all other weights stay unchanged.
 from absl import logging
 
 from bert_tf.cli.common_flags import CORPUS
-from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils.files import check_free
-from bert_tf.utils.settings import Flag, with_attributes
+from bert_tf.utils.settings import Flag, options_of, with_attributes
 
 FLAGS = (
     *with_attributes(CORPUS, "input_file", required=False),
@@ -73,8 +72,9 @@ def _read_words(settings, tokenizer):
 def _count_words(settings, tokenizer):
     """Returns word -> count of --input_file."""
     from bert_tf.tokenization import learning
+    from bert_tf.utils.documents import TextOptions
 
-    texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
+    texts = learning.read_sentences(settings.input_file, settings.input_format, options_of(TextOptions, settings))
     return learning.count_words(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
 
 

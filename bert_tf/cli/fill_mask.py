@@ -11,7 +11,6 @@ predictions.
 from absl import logging
 
 from bert_tf.cli.common_flags import EXPORT_FORM, TOKENIZER
-from bert_tf.cli.options_from_flags import make_export_options
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
@@ -43,6 +42,7 @@ def main(settings, texts):
     """Prints an answer for each [MASK], or exports the model."""
     from bert_tf.export.export_options import DEFAULT
     from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
+    from bert_tf.runs.export_step import make_export_options
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):

@@ -125,7 +125,7 @@ def _probabilities(settings, found):
         return found.answer_folds(lambda folder: _train(settings, folder, len(folds.text_columns(found.examples)) > 1))
     import keras
 
-    from bert_tf.cli.program import with_precision
+    from bert_tf.runs.devices import with_precision
 
     keras.config.set_dtype_policy(with_precision(settings).precision)
     texts = [folds.texts_of(found.examples, i) for i in range(len(found.given))]

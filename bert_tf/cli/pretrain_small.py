@@ -8,9 +8,9 @@ the result with run_classifier or another command. Run the same command again to
 resume.
 """
 
-from bert_tf.cli import pretraining_recipes
 from bert_tf.cli.common_flags import CORPUS
-from bert_tf.cli.pretraining_recipes import SMALL_VOCABULARY
+from bert_tf.runs import pretraining_recipes
+from bert_tf.runs.pretraining_recipes import SMALL_VOCABULARY
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import resumable
@@ -73,11 +73,11 @@ def make_options(settings):
 
 def main(settings):
     """Makes what remains to be done of the encoder, and logs its files."""
-    from bert_tf.cli.reporting import log_after_pretraining
+    from bert_tf.cli.next_command import log_after_pretraining
     from bert_tf.pretraining.quick.plan import SizeRecipe
-    from bert_tf.pretraining.quick.run import pretrain
+    from bert_tf.pretraining.quick.run import pretrain_small
 
     recipe = pretraining_recipes.SMALL_TAUGHT if settings.teacher else pretraining_recipes.SMALL
     with resumable():
-        steps = pretrain(make_options(settings), SizeRecipe.of(recipe))
+        steps = pretrain_small(make_options(settings), SizeRecipe.of(recipe))
     log_after_pretraining(settings, steps)

@@ -16,7 +16,7 @@ FLAGS = (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.CLASSIFICATION_FL
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.cli.fine_tuning_command import fine_tune
     from bert_tf.tasks.classification import ClassificationTask
 
-    run_task(ClassificationTask, settings)
+    fine_tune(ClassificationTask, settings)

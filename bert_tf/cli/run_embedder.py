@@ -15,7 +15,7 @@ FLAGS = (*FINE_TUNING, *STOPPING, *options.EMBEDDING_FLAGS)
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.cli.fine_tuning_command import fine_tune
     from bert_tf.tasks.embedding import EmbeddingTask
 
-    run_task(EmbeddingTask, settings)
+    fine_tune(EmbeddingTask, settings)

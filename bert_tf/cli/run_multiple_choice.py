@@ -15,7 +15,7 @@ FLAGS = (*FINE_TUNING, *STOPPING, *RECURRENT, *TEACHER, *options.MULTIPLE_CHOICE
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.cli.fine_tuning_command import fine_tune
     from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 
-    run_task(MultipleChoiceTask, settings)
+    fine_tune(MultipleChoiceTask, settings)

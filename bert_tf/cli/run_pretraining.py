@@ -9,10 +9,9 @@ Starts from random weights, or from --init_checkpoint. Run the same command
 again to resume an interrupted run.
 """
 
-from bert_tf.cli import program
-from bert_tf.cli.checkpoints import save_formats
 from bert_tf.cli.common_flags import DISTILLATION_TEMPERATURE, GOOGLE_TPU, MASKING, MODEL, TRAINING
-from bert_tf.cli.pretraining_recipes import RECIPES
+from bert_tf.cli.program import in_flags
+from bert_tf.runs.pretraining_recipes import RECIPES
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag, with_attributes
 
@@ -133,68 +132,10 @@ FLAGS = (
 
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
-    from bert_tf.cli.pretraining_run import Pretraining, complete
-    from bert_tf.cli.reporting import log_after_pretraining
+    from bert_tf.cli.next_command import log_after_pretraining
+    from bert_tf.runs.pretrain import pretrain
     from bert_tf.training.distribution import is_chief
 
-    settings = program.with_precision(complete(settings))
-    strategy = program.prepare_process(settings)
-    pretraining = Pretraining.of(settings)
-    batches, scored = pretraining.streams()
-    with strategy.scope():
-        pretraining.load_teacher()
-        trained, scored_rows = pretraining.plan.num_train_examples, settings.max_eval_steps * settings.eval_batch_size
-        use_xla = program.compiles(settings, trained if settings.do_train else scored_rows)
-        run, task = pretraining.run_config(use_xla), pretraining.task()
-        if settings.dry_run:
-            _print_whether_it_fits(pretraining, task)
-            return
-        step = _train_and_score(pretraining, task, run, batches, scored)
-    save_formats(settings, strategy)
-    if settings.do_train and is_chief(strategy):
-        log_after_pretraining(settings, step)
-
-
-def _train_and_score(pretraining, task, run, batches, scored):
-    """Returns the step of the result."""
-    from bert_tf.training.distribution import by_chief
-    from bert_tf.training.scoring import Scoring
-    from bert_tf.training.tracking import tracked
-    from bert_tf.training.trainer import Trainer, prepare_directory
-
-    settings = pretraining.settings
-    trainer, scoring = Trainer(task, run, pretraining.history(run)), Scoring(scored)
-    if settings.do_eval or settings.eval_file:
-        next(scored())  # records that cannot be read, or do not fill a batch, end the run before it begins
-    with tracked(trainer.history):
-        if settings.do_train:
-            trainer.fit(batches, pretraining.begin, held_out=scoring if settings.eval_file else None)
-            pretraining.save_generator()
-        else:
-            trainer.restore()
-            by_chief(prepare_directory, settings.output_dir)
-        if settings.do_eval:
-            _score(settings, trainer, scoring)
-    return trainer.global_step
-
-
-def _score(settings, trainer, scoring):
-    from bert_tf.evaluation.results import write_results
-    from bert_tf.training.distribution import by_chief
-    from bert_tf.training.scored_files import scored_files
-
-    scores, paths = trainer.scores(scoring), settings.eval_file or settings.input_file
-    files = scored_files(settings.output_dir, paths, trainer.global_step)
-    by_chief(write_results, settings.output_dir, scores, trainer.global_step, "", files.suffix)
-    by_chief(files.note)
-    trainer.history.concluded(trainer.global_step, {} if files.is_another else scores)
-
-
-def _print_whether_it_fits(pretraining, task):
-    from bert_tf.cli.pretraining_run import largest_step
-    from bert_tf.cli.program import in_flags
-    from bert_tf.training.memory import available_memory, check_weights, describe_memory
-
-    check_weights(task.config, available_memory())
-    step = largest_step(pretraining, task.config, task.build_model().count_params())
-    print(in_flags(describe_memory(step, available_memory()), (flag.name for flag in FLAGS)))
+    run = pretrain(settings, lambda text: print(in_flags(text, (flag.name for flag in FLAGS))))
+    if run and settings.do_train and is_chief(run.strategy):
+        log_after_pretraining(settings, run.trainer.global_step)

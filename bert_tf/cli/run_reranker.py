@@ -15,7 +15,7 @@ FLAGS = (*FINE_TUNING, *STOPPING, *TEACHER, *options.RERANKING_FLAGS)
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.cli.fine_tuning_command import fine_tune
     from bert_tf.tasks.reranking import RerankingTask
 
-    run_task(RerankingTask, settings)
+    fine_tune(RerankingTask, settings)

@@ -16,7 +16,7 @@ FLAGS = with_default((*FINE_TUNING, *RECURRENT, *TEACHER, *options.SQUAD_FLAGS),
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.cli.fine_tuning_command import fine_tune
     from bert_tf.tasks.squad import QuestionAnsweringTask
 
-    run_task(QuestionAnsweringTask, settings)
+    fine_tune(QuestionAnsweringTask, settings)

@@ -21,7 +21,7 @@ FLAGS = with_attributes(
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning_run import run_task
+    from bert_tf.cli.fine_tuning_command import fine_tune
     from bert_tf.tasks.tagging import TaggingTask
 
-    run_task(TaggingTask, settings)
+    fine_tune(TaggingTask, settings)

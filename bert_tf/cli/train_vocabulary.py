@@ -11,8 +11,7 @@ import os
 from absl import logging
 
 from bert_tf.cli.common_flags import CORPUS
-from bert_tf.cli.options_from_flags import text_options
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, options_of
 
 FLAGS = (
     *CORPUS,
@@ -44,11 +43,12 @@ def main(settings):
     from bert_tf.tokenization import learning
     from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, resolve_case_and_accents, write_config
     from bert_tf.tokenization.vocabulary import Vocabulary
+    from bert_tf.utils.documents import TextOptions
     from bert_tf.utils.files import write_text
 
     folder = os.path.dirname(os.path.abspath(settings.output_file))
     do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))
-    texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
+    texts = learning.read_sentences(settings.input_file, settings.input_format, options_of(TextOptions, settings))
     held_out = []  # sentences for the report
     counts = learning.count_words(learning.hold_out(texts, held_out), do_lower_case)
     tokens = learning.learn_vocabulary(

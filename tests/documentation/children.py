@@ -9,9 +9,9 @@ import os
 import pathlib
 import shutil
 
-from bert_tf.cli import pretraining_recipes
 from bert_tf.experiments.glue import report
 from bert_tf.pretraining.quick import run
+from bert_tf.runs import pretraining_recipes
 from bert_tf.utils import subprocesses
 from tests import processes, run_cases
 from tests.pretraining.quick import support, tiny_program
@@ -47,7 +47,7 @@ def _replace(children):
     """Has programs start `children`, and pretrain_small train tiny networks for few steps."""
     subprocesses.execute_resumable = children.execute_run
     report.write_glue_report = functools.partial(_write_last, report.write_glue_report)
-    run.pretrain = functools.partial(run.pretrain, execute=children.execute)
+    run.pretrain_small = functools.partial(run.pretrain_small, execute=children.execute)
     small, taught = (
         {**tiny, "phases": tuple((length, share, 4) for length, share, _ in real["phases"])}
         for tiny, real in (

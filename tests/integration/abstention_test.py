@@ -5,9 +5,9 @@ import json
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.experiments.comparison import compare_runs
+from bert_tf.runs.finetune import run_task
 from bert_tf.serving.client.results import split_answer, to_dataclass
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings

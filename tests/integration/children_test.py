@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.runs.finetune import run_task
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.loading import Description
 from bert_tf.cli.common_flags import FINE_TUNING
-from bert_tf.cli.fine_tuning_plan import with_trained_options
 from bert_tf.data.windowed import Windowing
+from bert_tf.runs.fine_tuning_start import with_trained_options
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask

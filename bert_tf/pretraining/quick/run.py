@@ -223,7 +223,7 @@ class Journal:
 # === Run ===
 
 
-def pretrain(
+def pretrain_small(
     options: QuickOptions, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
 ) -> int:
     """Runs quick pretraining, or its remaining steps.

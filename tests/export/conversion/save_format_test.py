@@ -11,10 +11,10 @@ from bert_tf.checkpoints import heads, writers
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import Description, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.cli.checkpoints import save_formats
 from bert_tf.export.conversion.convert import check_format
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.lora import Lora, is_adapter
+from bert_tf.runs.save_formats import save_formats
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer

@@ -216,7 +216,7 @@ def test_the_record_tells_all_values(quick, material):
 def test_a_recipe_is_told(quick):
     log = quick[1]["dry run"]["log"]
     assert "--recipe=bert_paper: " in log and "--dropout_prob=0.1" in log
-    assert "Given flags that differ from --recipe=bert_paper: " in log and "--train_batch_size=16" in log
+    assert "Given settings that differ from --recipe=bert_paper: " in log and "--train_batch_size=16" in log
 
 
 def test_the_page_tells_of_the_run(whole, material):

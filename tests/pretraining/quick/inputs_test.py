@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.pretraining.quick import inputs
-from bert_tf.pretraining.quick.run import Commands, pretrain
+from bert_tf.pretraining.quick.run import Commands, pretrain_small
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.pretraining.quick import support
@@ -48,7 +48,7 @@ def test_bad_input_is_refused(folder, given, message):
     files |= {name: [files[name]] for name in ("input_file", "eval_file") if name in files}
     children = support.Children(())
     with pytest.raises(ValueError, match=message):
-        pretrain(support.options(**given | files), support.recipe("teacher" in given), children.execute)
+        pretrain_small(support.options(**given | files), support.recipe("teacher" in given), children.execute)
     assert not (folder / "out").exists() and children.called == []
 
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from bert_tf.cli import pretraining_recipes
 from bert_tf.pretraining.quick import run as small_run
 from bert_tf.pretraining.quick.plan import TRIAL_STEPS, SizeRecipe
 from bert_tf.pretraining.quick.run import Commands
+from bert_tf.runs import pretraining_recipes
 from tests import tiny
 from tests.pretraining.quick import support
 
@@ -25,7 +25,7 @@ def make(tmp_path, monkeypatch):
         recipe = support.recipe(taught)
         children = run.children = support.Children(recipe.phases, **seconds or {})
         children.fails, children.rows = fails, rows
-        return small_run.pretrain(support.options(**given), recipe, children.execute, children.clock)
+        return small_run.pretrain_small(support.options(**given), recipe, children.execute, children.clock)
 
     run.folder = tmp_path / "small"
     return run

@@ -6,8 +6,9 @@ python -m tests.pretraining.quick.tiny_program --input_file=... --output_dir=...
 import dataclasses
 import sys
 
-from bert_tf.cli import main, pretraining_recipes
+from bert_tf.cli import main
 from bert_tf.pretraining.quick.plan import Throughput, TrainingPlan
+from bert_tf.runs import pretraining_recipes
 from tests.pretraining.quick import support
 
 MINUTES, STEPS = 60, 240

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.cli.pretraining_recipes import RECIPES, with_recipe
 from bert_tf.cli.run_pretraining import FLAGS
+from bert_tf.runs.pretraining_recipes import RECIPES, with_recipe
 from bert_tf.utils.settings import Settings
 
 TABLE = {flag.name: flag for flag in FLAGS}
@@ -29,8 +29,8 @@ def test_what_is_given_wins_and_both_are_told(caplog):
     assert (settings.train_batch_size, settings.num_train_steps, settings.dropout_prob) == (32, 1_000_000, 0.1)
     assert settings.phases == "128x90%,512x10%" and settings.given == given.keys()
     first, second = caplog.messages
-    assert "--recipe=bert_paper: " in first and "--num_train_steps=1000000" in first and "batch_size" not in first
-    assert second == "Given flags that differ from --recipe=bert_paper: --train_batch_size=32"
+    assert "`recipe=bert_paper`: " in first and "`num_train_steps=1000000`" in first and "batch_size" not in first
+    assert second == "Given settings that differ from `recipe=bert_paper`: `train_batch_size=32`"
 
 
 def test_one_length_is_no_phases():

@@ -4,7 +4,7 @@ import pytest
 from absl import flags
 
 from bert_tf.cli import common_flags, program
-from bert_tf.cli.fine_tuning_plan import check_stopping
+from bert_tf.runs.fine_tuning_plan import check_stopping
 from bert_tf.training.fine_tuning import FineTuningConfig
 from bert_tf.training.learning_rate import LayerRates, layer_rates
 from bert_tf.training.state import RunConfig

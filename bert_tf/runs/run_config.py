@@ -1,17 +1,10 @@
-"""Options and configurations as dataclasses, made of a command's flags."""
+"""The configuration of training, made of the settings of a run."""
 
 import dataclasses
 import os
 
 from bert_tf.utils import names
 from bert_tf.utils.settings import Settings, options_of
-
-
-def text_options(settings: Settings):
-    """Returns the `TextOptions`: how documents and sentences are found."""
-    from bert_tf.utils.documents import TextOptions
-
-    return options_of(TextOptions, settings)
 
 
 def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict):
@@ -69,26 +62,3 @@ def _adam_config(settings, optimizer):
             )
         config = dataclasses.replace(config, bias_correction=AdamConfig.bias_correction)
     return config
-
-
-def make_export_options(settings: Settings):
-    """Returns the `ExportOptions` that the flags describe.
-
-    Raises:
-        ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
-    """
-    from bert_tf.export.export_options import ExportOptions
-
-    explanations = tuple(settings.get("export_explanations") or ())
-    form = ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
-    if "export_threads" in settings.given and form.export_for != "cpu":
-        raise ValueError(
-            f"`export_threads` requires `export_for=cpu`; got `export_for={form.export_for}`. Change `export_for` or "
-            "remove `export_threads`."
-        )
-    if settings.get("calibration_file") is not None and not form.takes_ranges:
-        raise ValueError(
-            f"`calibration_file` requires `export_dtype=int8` and `export_for=cpu`; got `export_dtype={form.dtype}` "
-            f"and `export_for={form.export_for}`. Set both, or remove `calibration_file`."
-        )
-    return form

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
-from bert_tf.cli.fine_tuning_plan import batch_settings, plan_training
-from bert_tf.cli.options_from_flags import make_run_config
-from bert_tf.cli.program import compiles
+from bert_tf.runs.devices import compiles
+from bert_tf.runs.fine_tuning_plan import batch_settings, plan_training
+from bert_tf.runs.run_config import make_run_config
 from bert_tf.training import distribution
 from bert_tf.training.fine_tuning import FineTuningConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer

@@ -1,82 +1,19 @@
-"""Checks of a run's examples before training: log, overview page, `--strict_data`."""
+"""Files of examples as `check_data` shows them: how many, which labels, how long, and what was found."""
 
 import collections
 import dataclasses
-
-from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.example_checks import Lengths, check_samples, check_truncation, check_unknown_tokens
 from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
-from bert_tf.tasks.base import FineTuningTask, TaskData
-from bert_tf.tasks.options import ACTIONS, RunOptions
+from bert_tf.runs.data_checks import lint_samples
+from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import Settings, options_of
 from bert_tf.utils.token_counts import TokenCounts
-
-# === Checks ===
-# The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run.
-
-
-class DataChecks:
-    """Findings in the examples of one run, logged as soon as they are made.
-
-    Attributes:
-        samples: split -> what is checked of its examples.
-        findings: so far.
-    """
-
-    def __init__(self, kind: type[FineTuningTask], data: TaskData, options: RunOptions, settings: Settings):
-        self._settings = settings
-        self.samples = _samples(kind, data, options)
-        self.findings = []
-        self._add(check_samples(self.samples))
-
-    def look_at_rows(self, rows: dict, counts: dict[str, TokenCounts]):
-        """Checks how many examples were truncated, and how many tokens are unknown.
-
-        Args:
-            rows: split -> `dataset.Tokenized`, or an object with its interface.
-            counts: split -> the counts of its tokens.
-        """
-        cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
-        offers_windows = self._settings.get("long_text", "window") != "window"
-        self._add(check_truncation(self.samples, cuts, offers_windows))
-        self._add(check_unknown_tokens(self.samples, counts))
-
-    def refuse(self):
-        """Raises ValueError where there are warnings and `strict_data` does not let them pass."""
-        refuse_warnings(self.findings, self._settings)
-
-    def _add(self, findings):
-        for finding in findings:
-            logging.log(logging.WARNING if finding.is_warning else logging.INFO, "%s", finding)
-        self.findings += findings
-
-
-def _samples(kind, data, options):
-    samples = {split: kind.lint_sample(examples, data, options) for split, examples in data.examples.items()}
-    return {split: sample for split, sample in samples.items() if sample is not None}
-
-
-def refuse_warnings(findings: list[DataFinding], settings: Settings):
-    """Raises ValueError where there are warnings among the findings and `strict_data` is set."""
-    warnings = [finding for finding in findings if finding.is_warning]
-    if warnings and settings.get("strict_data"):
-        named = ", ".join(f"{finding.kind} in {finding.path}" for finding in warnings)
-        paths = {finding.path for finding in warnings}
-        raise ValueError(
-            f"The data check found {number_of(len(warnings), 'warning')} (see above), which `strict_data` treats as "
-            f"errors: {named}. Fix the {word_for(len(paths), 'file', 'files')}, or remove `strict_data`."
-        )
-
-
-# === Data overview ===
-# Files of examples as `check_data` shows them: how many, which labels, how long, and what was found.
-
 
 _LABELS = 20  # shown
 
@@ -153,7 +90,7 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     kind = next(kind for kind in TASKS if kind.name == task)
     options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
     data = kind.read_data(options, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
-    samples = _samples(kind, data, options)
+    samples = lint_samples(kind, data, options)
     findings = check_samples(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
     splits = [split for split in samples if samples[split].path not in broken]

@@ -1,9 +1,6 @@
-"""Report at the end of a training command: metrics, reports, and the next command."""
+"""What scoring shows: error reports on the page of the run, and example by example in eval_predictions.tsv."""
 
 import os
-import shlex
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 
 from absl import logging
@@ -23,97 +20,7 @@ from bert_tf.training.report_page import HEADLINE, OVERVIEW
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import file_names
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.settings import Settings, command_line
-from bert_tf.utils.subprocesses import display_path, is_child
-
-# === Next command ===
-# The last lines of a training command's log: its output files, and the next command.
-
-
-# Files that a run may have left in its directory, in the order in which they are listed.
-_LEFT = {
-    "eval_results.txt": "metrics",
-    "eval_predictions.tsv": "predictions next to the labels",
-    "test_results.tsv": "probabilities for --predict_file",
-    "predictions.jsonl": "predictions for --predict_file",
-    "predictions.json": "answers by question id",
-    "adapter": "LoRA adapters alone",
-    "generator": "generator, also a model",
-    "report.html": "report",
-}
-
-
-def log_end(settings: Settings, step: int, words: str, program: str, **flags):
-    """Logs where a run's results lie, and what to do with them; not where the run is a step of a longer one.
-
-    Args:
-        settings: of the run.
-        step: of its result.
-        words: say what comes next, such as "To serve the model".
-        program: which program comes next.
-        flags: of it.
-    """
-    if is_child():
-        return
-    folder = settings.output_dir
-    files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
-    logging.info("Files in %s: %s", folder, ", ".join([f"model.ckpt-{step} (model)", *files]))
-    _log_command(words, program, flags)
-
-
-def _log_command(words, program, flags):
-    logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
-
-
-def log_after_fine_tuning(settings: Settings, step: int):
-    """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
-    for_servers = settings.get("export_for") != "litert"
-    exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
-    if settings.do_export and for_servers:
-        log_end(settings, step, "To serve the model", "serve", **_served(exports, settings.output_dir, settings))
-    else:
-        flags = {"model": settings.output_dir, "export_dir": exports}
-        log_end(settings, step, "To export the model for serving", "export", **flags)
-
-
-def log_after_export(settings: Settings):
-    """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
-    if not is_child() and settings.get("export_for") != "litert":
-        _log_command("To serve the model", "serve", _served(settings.export_dir, settings.model, settings))
-
-
-def _served(exports, model, settings):
-    """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
-    exports, model = os.path.abspath(exports), os.path.abspath(model)
-    name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
-    in_parts = (
-        settings.get("export_for") == "cpu"
-        and settings.get("export_threads", 2) > 1
-        and not settings.get("export_explanations")
-    )
-    threads = {"tensorflow_intra_op_parallelism": 1} if in_parts else {}
-    return {"model_base_path": exports, "model_name": name} | threads
-
-
-def log_after_pretraining(settings: Settings, step: int):
-    """Does so for a pretrained model: it is fine-tuned next."""
-    folder = settings.output_dir
-    flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": folder}
-    flags |= {"output_dir": f"{folder.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
-    log_end(settings, step, "To fine-tune the model on your own data", "run_classifier", **flags)
-
-
-def _bert_tf():
-    """Returns the words that start our programs here."""
-    if shutil.which("bert-tf"):
-        return ["bert-tf"]
-    script = os.path.join(os.path.dirname(sys.executable), "bert-tf")
-    return [display_path(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]
-
-
-# === Showing ===
-# Error reports of a scored model: on the page of the run, and example by example in eval_predictions.tsv.
-
+from bert_tf.utils.settings import Settings
 
 _REMEDY = "Train for more steps or with `class_weights=balanced`, or add examples."
 

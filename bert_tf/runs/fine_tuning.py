@@ -1,158 +1,32 @@
-"""Fine-tuning, evaluation, prediction and export of any task: `run_task`. Independent of concrete tasks."""
+"""One run of fine-tuning, of any task: its training, scores, answers and export."""
 
 import copy
 import dataclasses
 import os
+from collections.abc import Iterable
 from typing import Any
+
+import tensorflow as tf
 
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.checkpoints.tf1 import named
-from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
-from bert_tf.cli.data_checks import DataChecks
-from bert_tf.cli.fine_tuning_export import check_export, check_export_scores, check_tolerance, choose_calibration
-from bert_tf.cli.fine_tuning_plan import (
-    batch_settings,
-    check_stopping,
-    check_test_file,
-    count_examples,
-    find_label_rows,
-    make_identity,
-    plan_training,
-    print_training_cost,
-    splits_to_read,
-    teacher_options,
-    warn_of_few_steps,
-    with_adapters,
-    with_dry_run_defaults,
-    with_learning_rate,
-    with_trained_options,
-)
-from bert_tf.cli.options_from_flags import make_export_options
-from bert_tf.cli.program import compiles, with_precision
-from bert_tf.cli.program import prepare_process as prepare_devices
-from bert_tf.cli.reporting import (
-    check_showing,
-    error_reports,
-    log_after_fine_tuning,
-    show_answers,
-    show_scored,
-    warn_of_teacher,
-)
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
+from bert_tf.runs.export_step import check_export_scores, choose_calibration
+from bert_tf.runs.fine_tuning_files import kind_of_split
+from bert_tf.runs.fine_tuning_plan import batch_settings
+from bert_tf.runs.save_formats import check_formats
+from bert_tf.runs.scored_answers import error_reports, show_answers, show_scored
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
-from bert_tf.tasks.distillation import check_teacher, with_teacher
-from bert_tf.tasks.registry import TASKS, find_task, save_task
-from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.training.distribution import by_chief, is_chief
-from bert_tf.training.run_record import RunRecord
+from bert_tf.tasks.registry import TASKS, save_task
+from bert_tf.training.distribution import by_chief
 from bert_tf.training.scored_files import Evaluated, scored_files
 from bert_tf.training.scoring import Scorer
-from bert_tf.training.tracking import check_tracking, make_history, tracked
-from bert_tf.training.trainer import Trainer
-from bert_tf.training.trainer import prepare_directory as prepare_output
+from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings, options_of
-from bert_tf.utils.token_counts import TokenCounts
-
-
-def run_task(kind: type[FineTuningTask], settings: Settings):
-    """Trains, evaluates, predicts and exports a task, as the settings ask: do_train, do_eval, do_predict, do_export.
-
-    Args:
-        kind: the task.
-        settings: the flags of fine-tuning, and the task's own.
-
-    Raises:
-        ValueError: settings, files or checkpoints are not as they must be.
-    """
-    settings = with_precision(with_dry_run_defaults(settings))
-    _check_settings(settings)
-    strategy = prepare_devices(settings)
-    model = with_adapters(describe_model(settings), settings)
-    earlier = find_task(task_paths(settings), model.config, kind)
-    trained = None if settings.do_train else earlier
-    settings = with_trained_options(kind, settings, trained, model)
-    model.check_length(settings.max_seq_length)
-    options = options_of(type(kind.options), settings)
-    data = kind.read_data(options, splits_to_read(settings), trained)
-    checks = DataChecks(kind, data, options, settings)
-    use_xla = compiles(settings, count_examples(data.examples, settings))
-    task = kind.create(model, data, options, earlier, use_xla)
-    task.options = options
-    form = make_export_options(settings)
-    as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
-    as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
-    check_export(settings, form, as_trained)  # before the long work
-    label_rows = find_label_rows(task, model, settings)
-    rows, counts = _encode(task, model, data, settings)
-    checks.look_at_rows(rows, counts)
-    checks.refuse()
-    with strategy.scope():
-        trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
-        identity = make_identity(task, model, label_rows) | teacher_identity
-        config = plan_training(settings, model.config.num_hidden_layers, rows.get("train"), identity, use_xla)
-        config = dataclasses.replace(config, label_rows=label_rows)
-        warn_of_few_steps(label_rows, config.num_train_steps)
-        if settings.get("dry_run"):
-            print_training_cost(trainable, config, rows.get("train"), settings, use_xla)
-            return
-        config, range_test = with_learning_rate(trainable, config, rows, settings, use_xla)
-        history = _make_history(settings, task, model, data, counts, config, range_test)
-        trainer = Trainer(trainable, config, history)
-        run = FineTuning(settings, model, data, rows, as_trained, trainer, use_xla)
-        with tracked(history):
-            if settings.do_train:
-                trainer.fit(**run.training())
-                run.write_adapters()
-            else:
-                trainer.restore()
-                by_chief(prepare_output, settings.output_dir)
-            run.score_and_answer()
-    save_formats(settings, strategy)
-    if settings.do_export and is_chief(strategy):
-        run.export(form)
-    if settings.do_train and is_chief(strategy):
-        log_after_fine_tuning(settings, trainer.global_step)
-
-
-def _check_settings(settings):
-    """Raises ValueError for flags that contradict each other, before the model and the examples are read."""
-    check_stopping(settings)
-    check_test_file(settings)
-    check_tracking(settings.tracking)
-    check_showing(settings)
-    check_tolerance(settings)
-    check_teacher(teacher_options(settings))
-    warn_of_teacher(settings)
-
-
-def _encode(task, model, data, settings):
-    """Returns {split: tokenized examples}, and {split: the counts of their tokens}."""
-    rows, counters = {}, {split: TokenCounter(model.tokenizer) for split in data.examples}
-    for split, examples in data.examples.items():
-        length = settings.max_seq_length
-        rows[split] = task.encode_examples(counters[split], examples, length, _kind_of(split) != "test")
-    return rows, {split: TokenCounts().plus(counter.counts().numpy()) for split, counter in counters.items()}
-
-
-def _make_history(settings, task, model, data, counts, config, range_test):
-    """Returns the history of the run, which begins with what it is: flags, files, model and versions."""
-    read = _described(data, data.examples)
-    for split, each in counts.items():
-        read[split] |= {"truncated": each.truncated_share, "unknown": each.unknown_share}
-    files = {split: find_files(each["file"]) for split, each in read.items()}
-    values, flags = settings.to_dict(), settings.given_values()
-    record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
-    return make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
-
-
-def _described(data, splits):
-    """Returns {split: its file and number of examples}."""
-    several = ((split, data.examples[split]) for split in splits)
-    return {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in several}
+from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass
@@ -166,6 +40,7 @@ class FineTuning:
         rows: {split: tokenized examples}.
         trained: the task as it is kept with the model.
         trainer: of the task.
+        strategy: in whose scope it runs.
         use_xla: the model is compiled.
         scores: {metric: score} of `eval_file`, once it is scored.
         are_in_card: whether `scores` are those of eval_results.txt, which a model card shows.
@@ -177,6 +52,7 @@ class FineTuning:
     rows: dict[str, Any]
     trained: TrainedTask
     trainer: Trainer
+    strategy: tf.distribute.Strategy
     use_xla: bool
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
     are_in_card: bool = True
@@ -202,7 +78,7 @@ class FineTuning:
         named(model.variables)  # a custom head's weights may have no name in checkpoints
         check_formats(settings, self.model, model, self.task)
         files = [pattern for task in {*TASKS, type(self.task)} for pattern in task.files]
-        prepare_output(directory, settings.overwrite_output_dir, files)
+        prepare_directory(directory, settings.overwrite_output_dir, files)
         save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
         save_task(directory, self.trained)
 
@@ -236,7 +112,8 @@ class FineTuning:
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
             if not settings.do_eval:
-                files, evaluated = self._scored_files("test"), Evaluated(_described(self.data, self._splits("test")))
+                files = self._scored_files("test")
+                evaluated = Evaluated(describe_splits(self.data, self._splits("test")))
             self._write_scores(scores, evaluated, files)
             if "final" in self.rows:
                 test_files = self._scored_files("final")
@@ -254,7 +131,7 @@ class FineTuning:
         labels = {outcome.suffix: judged[outcome.split].label_results() for outcome in outcomes
                   if outcome.split in judged}  # fmt: skip
         fitted = frozenset(_with_prefix("eval_", dict.fromkeys(task.fitted_metrics()))) & scores.keys()
-        return scores, Evaluated(_described(self.data, self._splits(kind)), labels, fitted)
+        return scores, Evaluated(describe_splits(self.data, self._splits(kind)), labels, fitted)
 
     def _as_fitted(self):
         """Returns a copy of the task that fits nothing to what it scores."""
@@ -300,7 +177,7 @@ class FineTuning:
         return [self._outcome(split, self.rows[split], batch_size, outputs) for split in self._splits(kind)]
 
     def _splits(self, kind):
-        return [split for split in self.rows if _kind_of(split) == kind]
+        return [split for split in self.rows if kind_of_split(split) == kind]
 
     def _outcome(self, split, rows, batch_size, outputs):
         scoring = self._batching().scoring(rows, batch_size)
@@ -310,8 +187,10 @@ class FineTuning:
         return batch_settings(self.settings, self.use_xla)
 
 
-def _kind_of(split: str) -> str:
-    return split.partition("_")[0]
+def describe_splits(data: TaskData, splits: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Returns {split: its file and number of examples}."""
+    several = ((split, data.examples[split]) for split in splits)
+    return {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in several}
 
 
 def _with_prefix(prefix, scores):

@@ -1,13 +1,10 @@
-"""Which checkpoint a command starts from, and in which formats it saves."""
+"""Which model a run starts from: the one that its output directory holds, or another."""
 
 import os
 
 from absl import logging
 
 from bert_tf.utils.settings import Settings
-
-# === Start ===
-# Which model a program begins with: the one that --output_dir holds, or another.
 
 
 def model_paths(settings: Settings) -> list[str | None]:
@@ -68,38 +65,3 @@ def task_paths(settings: Settings) -> list[str]:
     if settings.overwrite_output_dir:
         return []
     return [settings.output_dir] if settings.do_train else [path for path in model_paths(settings) if path]
-
-
-# === Saving ===
-# Further files of training programs: the model in other programs' formats.
-
-
-def check_formats(settings: Settings, model, built, task=None):
-    """Says, before training, whether each form of `save_format` can hold the result.
-
-    Args:
-        settings: the flags.
-        model: the `loading.Description` of what is trained.
-        built: the Keras model.
-        task: a `tasks.task.FineTuned`, or None.
-
-    Raises:
-        ValueError: one cannot.
-    """
-    from bert_tf.export.conversion.convert import check_format
-
-    for form in settings.save_format:
-        check_format(form, model, built.variables, task)
-
-
-def save_formats(settings: Settings, strategy):
-    """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder named after it.
-
-    Raises:
-        ValueError: a form cannot hold the model; what was trained is as it was.
-    """
-    from bert_tf.export.conversion.convert import convert_model
-    from bert_tf.training.distribution import is_chief
-
-    for form in settings.save_format if is_chief(strategy) else ():
-        print(convert_model(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))

@@ -1,7 +1,7 @@
-"""The plan of a fine-tuning run: what it warns of before it trains."""
+"""What fine-tuning starts from: what it warns of before it trains."""
 
 from bert_tf.checkpoints.heads import LabelRows
-from bert_tf.cli.fine_tuning_plan import warn_of_few_steps
+from bert_tf.runs.fine_tuning_start import warn_of_few_steps
 
 
 def test_few_steps_for_a_new_label_among_trained_ones_are_warned_of(caplog):

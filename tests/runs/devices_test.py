@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli.program import with_precision
+from bert_tf.runs.devices import with_precision
 from bert_tf.training import distribution
 from bert_tf.utils.settings import Settings
 

@@ -1,0 +1,1 @@
+"""What a user does with models: fine-tunes, pretrains, evaluates, exports. Free of flags; imports nothing itself."""

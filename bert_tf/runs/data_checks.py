@@ -1,0 +1,66 @@
+"""Checks of a run's examples before training: log, overview page, `--strict_data`."""
+
+
+from absl import logging
+
+from bert_tf.data.example_checks import check_samples, check_truncation, check_unknown_tokens
+from bert_tf.data.lint_sample import DataFinding, LintSample
+from bert_tf.tasks.base import FineTuningTask, TaskData
+from bert_tf.tasks.options import RunOptions
+from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.settings import Settings
+from bert_tf.utils.token_counts import TokenCounts
+
+
+class DataChecks:
+    """Findings in the examples of one run, logged as soon as they are made.
+
+    Attributes:
+        samples: split -> what is checked of its examples.
+        findings: so far.
+    """
+
+    def __init__(self, kind: type[FineTuningTask], data: TaskData, options: RunOptions, settings: Settings):
+        self._settings = settings
+        self.samples = lint_samples(kind, data, options)
+        self.findings = []
+        self._add(check_samples(self.samples))
+
+    def look_at_rows(self, rows: dict, counts: dict[str, TokenCounts]):
+        """Checks how many examples were truncated, and how many tokens are unknown.
+
+        Args:
+            rows: split -> `dataset.Tokenized`, or an object with its interface.
+            counts: split -> the counts of its tokens.
+        """
+        cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
+        offers_windows = self._settings.get("long_text", "window") != "window"
+        self._add(check_truncation(self.samples, cuts, offers_windows))
+        self._add(check_unknown_tokens(self.samples, counts))
+
+    def refuse(self):
+        """Raises ValueError where there are warnings and `strict_data` does not let them pass."""
+        refuse_warnings(self.findings, self._settings)
+
+    def _add(self, findings):
+        for finding in findings:
+            logging.log(logging.WARNING if finding.is_warning else logging.INFO, "%s", finding)
+        self.findings += findings
+
+
+def lint_samples(kind, data, options) -> dict[str, LintSample]:
+    """Returns {split: what is checked of its examples}, without the splits that cannot be checked."""
+    samples = {split: kind.lint_sample(examples, data, options) for split, examples in data.examples.items()}
+    return {split: sample for split, sample in samples.items() if sample is not None}
+
+
+def refuse_warnings(findings: list[DataFinding], settings: Settings):
+    """Raises ValueError where there are warnings among the findings and `strict_data` is set."""
+    warnings = [finding for finding in findings if finding.is_warning]
+    if warnings and settings.get("strict_data"):
+        named = ", ".join(f"{finding.kind} in {finding.path}" for finding in warnings)
+        paths = {finding.path for finding in warnings}
+        raise ValueError(
+            f"The data check found {number_of(len(warnings), 'warning')} (see above), which `strict_data` treats as "
+            f"errors: {named}. Fix the {word_for(len(paths), 'file', 'files')}, or remove `strict_data`."
+        )

@@ -1,0 +1,92 @@
+"""The plan of fine-tuning: its batches, steps and learning rate, what decides the result, and what it would cost."""
+
+import dataclasses
+
+from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
+from bert_tf.runs.run_config import make_run_config
+from bert_tf.training.dry_run import try_training
+from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
+from bert_tf.training.memory import available_memory
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
+from bert_tf.utils.settings import Settings, options_of
+
+
+def check_stopping(settings: Settings):
+    """Raises ValueError if a metric is to end the run, but none is named."""
+    patience = settings.get("early_stopping")
+    if patience and not settings.keep_best:
+        raise ValueError(
+            f"`early_stopping={patience}` requires `keep_best`, the metric that determines the best checkpoint. Add "
+            "it, or remove `early_stopping`."
+        )
+
+
+def count_examples(examples, settings):
+    """Returns the number of training examples over all epochs, or, without training, the number of all examples.
+
+    With training, no other examples count, so resuming a run with different files to predict does not change it.
+    """
+    train = len(examples["train"]) * settings.num_train_epochs if settings.do_train else 0
+    return train or sum(map(len, examples.values()))
+
+
+def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
+    """Returns how examples are batched, from `max_seq_length`, `bucket_by_length` and `bucket_batches`.
+
+    Raises:
+        ValueError: the number of batches was given, but nothing is sorted.
+    """
+    by_length = settings.bucket_by_length
+    if not by_length and "bucket_batches" in settings.given:
+        raise ValueError("`bucket_batches` requires `bucket_by_length`; got `bucket_by_length=false`. Remove one.")
+    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
+
+
+def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        train: the examples to train on, tokenized, or None.
+        identity: what of the task decides the result.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: there are too few examples for one step, or a setting is out of range for the model.
+    """
+    if settings.get("pack_examples") and use_xla:
+        raise ValueError(
+            "`pack_examples` cannot be combined with `use_xla=true`, which compiles a program for every shape. "
+            "Remove one."
+        )
+    run = make_run_config(settings, 0, 0, use_xla, identity)
+    config = options_of(FineTuningConfig, settings)
+    return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
+
+
+def make_identity(task, model, label_rows):
+    """Returns what determines the result, as JSON values: of the task, the model's files and the head's kept rows."""
+    vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"
+    identity = {**model.config.to_dict(), "vocabulary": vocabulary, **task.identity()}
+    identity |= {"lora": model.config.lora.to_dict()} if model.config.lora else {}
+    return identity | ({"rename_labels": dict(label_rows.renamed)} if label_rows and label_rows.renamed else {})
+
+
+def with_learning_rate(task, config, rows, settings, use_xla):
+    """Returns the configuration with a learning rate, and the range test that found it; None if it was given."""
+    if config.learning_rate is not None:
+        return config, None
+    return with_tested_rate(task, config, batch_settings(settings, use_xla).training(rows["train"], config))
+
+
+def describe_training_cost(task, config: RunConfig, train, settings: Settings, use_xla: bool) -> str:
+    """Returns the memory and time that the training would take, or that there is none."""
+    if train is None:
+        return "Nothing would be trained."
+    if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any
+        config = dataclasses.replace(config, learning_rate=RunConfig.learning_rate)
+    batching = batch_settings(settings, use_xla)
+    trial = try_training(task, config, train, batching, settings.precision, settings.rematerialize)
+    return trial.lines(available_memory())

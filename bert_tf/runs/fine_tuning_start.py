@@ -1,0 +1,97 @@
+"""What fine-tuning starts from: options of an earlier training, adapters, a teacher, rows of an earlier head."""
+
+import dataclasses
+
+from absl import logging
+
+from bert_tf.checkpoints.heads import few_names
+from bert_tf.checkpoints.loading import Description
+from bert_tf.models.lora import Lora
+from bert_tf.tasks.base import FineTuningTask, TrainedTask
+from bert_tf.tasks.distillation import TeacherOptions
+from bert_tf.tasks.retraining import rows_by_label
+from bert_tf.training.learning_rate import ALL
+from bert_tf.utils.names import word_for
+from bert_tf.utils.settings import Settings, options_of
+
+
+def with_trained_options(
+    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: Description
+) -> Settings:
+    """Returns the settings with the options that a model was trained with, where the user gave none.
+
+    Args:
+        kind: the task.
+        settings: of the run.
+        trained: the model, as its task.json describes it; None: it has none, or is trained now.
+        model: its files.
+    """
+    options = options_of(type(kind.options), settings)
+    if trained:
+        adopted = kind.with_trained_defaults(options, trained)
+    else:
+        adopted = options if settings.do_train else kind.with_foreign_defaults(options, model)
+    before = vars(options)
+    return settings.adopt({name: value for name, value in vars(adopted).items() if value != before[name]})
+
+
+def with_adapters(model: Description, settings: Settings) -> Description:
+    """Returns the model with the adapters that are to be trained; those of a trained model are in its kernels.
+
+    Raises:
+        ValueError: settings contradict each other, or the frozen weights would be random.
+    """
+    if not settings.lora_rank:
+        for name in ("lora_alpha", "lora_targets"):
+            if name in settings.given:
+                raise ValueError(f"`{name}` requires `lora_rank`. Add `lora_rank` or remove `{name}`.")
+        return model
+    if not settings.do_train:
+        return model
+    if not settings.init_checkpoint:
+        raise ValueError(
+            f"`lora_rank={settings.lora_rank}` requires `init_checkpoint`: without it, the frozen weights would be "
+            "random."
+        )
+    if settings.reinit_layers or settings.freeze_layers == ALL:
+        name, value = ("reinit_layers", settings.reinit_layers) if settings.reinit_layers else ("freeze_layers", ALL)
+        raise ValueError(
+            f"`lora_rank` cannot be combined with `{name}={value}`, with which adapters have no use. Remove one."
+        )
+    lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
+    return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
+
+
+def teacher_options(settings):
+    """Returns the options of a teacher; the defaults, if the command has no such flags."""
+    return options_of(TeacherOptions, settings) if "teacher" in settings else TeacherOptions()
+
+
+def find_label_rows(task, model, settings):
+    """Returns the rows of the initial checkpoint's head that the run keeps, where it trains; otherwise None."""
+    renames = settings.get("rename_labels") or ()
+    if settings.do_train:
+        return rows_by_label(task, model, settings.init_checkpoint, renames)
+    if renames:
+        raise ValueError("`rename_labels` requires `do_train`. Add `do_train` or remove `rename_labels`.")
+    return None
+
+
+_FEW_STEPS = 100  # with 20, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md
+
+
+def warn_of_few_steps(label_rows, steps: int):
+    """Warns if the rows of some labels are new, others are kept, and there are few steps to learn the new ones.
+
+    Args:
+        label_rows: the result of `find_label_rows`.
+        steps: of the run.
+    """
+    new = label_rows.to_dict()["new"] if label_rows and any(row is not None for row in label_rows.rows) else []
+    if new and steps < _FEW_STEPS:
+        logging.warning(
+            "%d training steps are few for the new %s %s, whose weights in the head start at random: the model may "
+            "never predict %s. Train for %d steps or more: raise `num_train_epochs`, or lower `train_batch_size`.",
+            *(steps, word_for(len(new), "label", "labels"), few_names(new)),
+            *(word_for(len(new), "it", "them"), _FEW_STEPS),
+        )
