@@ -64,8 +64,9 @@ from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_data import make_source, tokenize_examples
 from bert_tf.training.learning_rate import LayerRates, WarmupLinearDecay, WordRate
-from bert_tf.training.optimizers import AdamConfig, make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.scoring import Scorer, Scoring
+from bert_tf.training.settings import AdamConfig
 from bert_tf.training.step import StepConfig, TrainStep
 
 FLAGS = flags.FLAGS

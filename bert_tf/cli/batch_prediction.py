@@ -2,8 +2,9 @@
 
 from absl import logging
 
-from bert_tf.cli.common_flags import BEAM, DIALECT
-from bert_tf.utils.settings import Flag
+from bert_tf.data.dialect import Dialect
+from bert_tf.utils.beam_settings import BeamSettings
+from bert_tf.utils.settings import Flag, flags_of
 
 BATCH_PREDICTION = (
     Flag(
@@ -19,7 +20,7 @@ BATCH_PREDICTION = (
         "list",
     ),
     Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool"),
-    *DIALECT,
+    *flags_of(Dialect),
     Flag(
         "num_shards", None,
         "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",
@@ -43,7 +44,7 @@ BATCH_PREDICTION = (
         "=, +, -, @, a tab or a line break and is not a number. Turn this off for programs that read the file.",
         "bool",
     ),
-    *BEAM,
+    *flags_of(BeamSettings),
 )  # fmt: skip
 
 

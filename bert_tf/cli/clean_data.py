@@ -12,10 +12,10 @@ import os
 
 from absl import logging
 
-from bert_tf.tasks import options
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.names import CLEANING_KINDS, number_of
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, flags_of
 
 _COLUMNS = ("header", "separator", "encoding", "text_column", "label_column")  # as the classifier has them
 FLAGS = (
@@ -38,7 +38,7 @@ FLAGS = (
         "which an empty cell means no labels.",
         "list", choices=CLEANING_KINDS,
     ),
-    *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),
+    *(flag for flag in flags_of(ClassificationOptions) if flag.name in _COLUMNS),
     Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
     Flag("json", False, "Print the report as JSON.", "bool"),
 )

@@ -12,15 +12,16 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import BEAM, CORPUS, MASKING
+from bert_tf.pretraining.settings import CorpusSettings, MaskingSettings
 from bert_tf.utils import names
+from bert_tf.utils.beam_settings import BeamSettings
 from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
-from bert_tf.utils.settings import Flag, options_of
+from bert_tf.utils.settings import Flag, flags_of, options_of
 
 # Google's flags come first.
 FLAGS = (
-    *CORPUS,
-    *MASKING,
+    *flags_of(CorpusSettings),
+    *flags_of(MaskingSettings),
     Flag(
         "output_file", None,
         "Output file of the records, compressed if it ends in .gz. Records are distributed over several files that "
@@ -74,7 +75,7 @@ FLAGS = (
         "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
         "records. An interrupted run leaves them there. Default: the output directory.",
     ),
-    *BEAM,
+    *flags_of(BeamSettings),
 )
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",

@@ -3,18 +3,12 @@
 import dataclasses
 import inspect
 
-from bert_tf.cli.common_flags import FINE_TUNING, STOPPING, TEACHER
 from bert_tf.cli.fine_tuning_command import fine_tune
+from bert_tf.runs.settings import FineTuningSettings, fine_tuning_settings
 from bert_tf.tasks.base import FineTuningTask
-from bert_tf.tasks.options import flags_of
+from bert_tf.tasks.options import ACTIONS, RunOptions, SelectionOptions, TeacherOptions
 from bert_tf.tasks.registry import load_custom_task
-from bert_tf.utils.settings import Flag
-
-_FILES = (  # where the task's options do not describe them
-    Flag("train_file", None, "Training examples."),
-    Flag("eval_file", None, "Evaluation examples."),
-    Flag("predict_file", None, "Examples to predict for."),
-)
+from bert_tf.utils.settings import flags_of
 
 
 class CustomTaskCommand:
@@ -29,20 +23,19 @@ class CustomTaskCommand:
 
     def __init__(self, name: str):
         self._kind = load_custom_task(name)
-        teacher = self._kind.distillation_losses is not FineTuningTask.distillation_losses
-        shared = (*FINE_TUNING, *STOPPING, *(TEACHER if teacher else ()))
         options = type(self._kind.options)
-        own = flags_of(options)
-        files = (flag for flag in _FILES if flag.name not in {each.name for each in own})
-        self.FLAGS = (*shared, *files, *own)
-        names = [flag.name for flag in self.FLAGS]
-        fields = {field.name for field in dataclasses.fields(options) if "has_no_flag" not in field.metadata}
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        teaches = self._kind.distillation_losses is not FineTuningTask.distillation_losses
+        more = (SelectionOptions, TeacherOptions) if teaches else (SelectionOptions,)
+        self.FLAGS = flags_of(fine_tuning_settings(options, *more))
+        names = {flag.name for flag in self.FLAGS}
+        shared = {field.name for kind in (FineTuningSettings, RunOptions) for field in dataclasses.fields(kind)}
+        if twice := sorted(_own_options(options) & shared):
             raise ValueError(
                 f"Options of the task {name!r} have names of flags that all tasks have: {', '.join(twice)}. Rename "
                 "them, or declare them as plain fields, which take the values of these flags."
             )
-        if without := sorted({field.removeprefix("given_") for field in fields} - {*names}):
+        fields = {field.name for field in dataclasses.fields(options) if "has_no_flag" not in field.metadata}
+        if without := sorted({field.removeprefix("given_") for field in fields} - names):
             raise ValueError(
                 f"Options of the task {name!r} have no flag: {', '.join(without)}. Declare them with `option`."
             )
@@ -51,3 +44,14 @@ class CustomTaskCommand:
     def main(self, settings):
         """Trains, evaluates, predicts and exports, as the flags say."""
         fine_tune(self._kind, settings)
+
+
+def _own_options(options):
+    """Returns the names of the options that a task's class declares itself, apart from its files."""
+    files = {f"{action}_file" for action in ACTIONS.values()}
+    shared = [*map(id, RunOptions.__dataclass_fields__.values())]
+    return {
+        field.name
+        for field in dataclasses.fields(options)
+        if "flag" in field.metadata and field.name not in files and id(field) not in shared
+    }

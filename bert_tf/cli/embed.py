@@ -13,9 +13,9 @@ import os
 from absl import logging
 
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
-from bert_tf.cli.common_flags import PROMPT
+from bert_tf.inference.settings import PromptSettings
 from bert_tf.utils import names
-from bert_tf.utils.settings import Flag, options_of, with_attributes
+from bert_tf.utils.settings import Flag, flags_of, options_of, with_attributes
 
 FLAGS = (
     Flag(
@@ -76,7 +76,7 @@ FLAGS = (
         "dimension, 1/32 of the size. Both approximately preserve cosine similarities.",
         choices=names.VECTOR_DTYPES,
     ),
-    *PROMPT,
+    *flags_of(PromptSettings),
     Flag(
         "max_seq_length", None,
         "Maximum text length in tokens, including special tokens. Default: as set in the model directory, otherwise "

@@ -10,8 +10,8 @@ embeddings. The second command writes bert_hub/preprocessor and
 bert_hub/encoder.
 """
 
-from bert_tf.cli.common_flags import CALIBRATION_FILE, EXPORT_EXPLANATIONS, EXPORT_FORM
-from bert_tf.utils.settings import Flag
+from bert_tf.export.settings import ExportSettings
+from bert_tf.utils.settings import Flag, flags_of
 
 FLAGS = (
     Flag(
@@ -25,9 +25,7 @@ FLAGS = (
         "Model directory as a server expects it; the export becomes its next version.",
         required=True,
     ),
-    *EXPORT_FORM,
-    CALIBRATION_FILE,
-    EXPORT_EXPLANATIONS,
+    *flags_of(ExportSettings),
     Flag(
         "hub", False,
         "Export a preprocessor and an encoder that can be trained further, for TF Hub's API, into two subdirectories "

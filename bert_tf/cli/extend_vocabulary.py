@@ -11,12 +11,12 @@ former tokens; all other weights stay unchanged.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS
+from bert_tf.pretraining.settings import CorpusSettings
 from bert_tf.utils.files import check_free
-from bert_tf.utils.settings import Flag, options_of, with_attributes
+from bert_tf.utils.settings import Flag, flags_of, options_of, with_attributes
 
 FLAGS = (
-    *with_attributes(CORPUS, "input_file", required=False),
+    *with_attributes(flags_of(CorpusSettings), "input_file", required=False),
     Flag(
         "model", None,
         "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "

@@ -10,9 +10,10 @@ predictions.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import EXPORT_FORM, TOKENIZER
+from bert_tf.export.settings import ExportFormSettings
+from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, flags_of
 
 FLAGS = (
     Flag(
@@ -21,7 +22,7 @@ FLAGS = (
         "prefix of a TF1 checkpoint.",
         required=True,
     ),
-    *TOKENIZER,
+    *flags_of(TokenizerSettings),
     Flag(
         "input_file", None,
         "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",
@@ -33,7 +34,7 @@ FLAGS = (
         "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
         "version.",
     ),
-    *EXPORT_FORM,
+    *flags_of(ExportFormSettings),
 )  # fmt: skip
 TAKES_TEXTS = True
 

@@ -15,9 +15,9 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import APPROXIMATE, PROMPT
-from bert_tf.tasks import options
-from bert_tf.utils.settings import Flag
+from bert_tf.inference.settings import ApproximateSettings, PromptSettings
+from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.utils.settings import Flag, flags_of
 
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
 FLAGS = (
@@ -39,7 +39,7 @@ FLAGS = (
         "Relevance judgments in TREC or BEIR format for --queries_file. The positives of a query are its relevant "
         "documents; their ids must be those in the index (`bert-tf embed --id_column`).",
     ),
-    *(flag for flag in options.EMBEDDING_FLAGS if flag.name in _COLUMNS),
+    *(flag for flag in flags_of(EmbeddingOptions) if flag.name in _COLUMNS),
     Flag(
         "text_column", ["text_a", "text_b"],
         "Columns of the query and of a matching text, by name or by number from 0.",
@@ -51,8 +51,8 @@ FLAGS = (
         required=True,
     ),
     Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
-    *APPROXIMATE,
-    *PROMPT,
+    *flags_of(ApproximateSettings),
+    *flags_of(PromptSettings),
     Flag(
         "rerank", None,
         "Exported or trained reranker, or CrossEncoder directory, that scores the positives and the texts found. Its "

@@ -8,14 +8,14 @@ the result with run_classifier or another command. Run the same command again to
 resume.
 """
 
-from bert_tf.cli.common_flags import CORPUS
+from bert_tf.pretraining.settings import CorpusSettings
 from bert_tf.runs import pretraining_recipes
 from bert_tf.runs.pretraining_recipes import SMALL_VOCABULARY
 from bert_tf.utils import names
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, flags_of
 from bert_tf.utils.subprocesses import resumable
 
-_TEXT = tuple(flag for flag in CORPUS if flag.name != "drop_junk_lines")
+_TEXT = tuple(flag for flag in flags_of(CorpusSettings) if flag.name != "drop_junk_lines")
 
 FLAGS = (
     *_TEXT,

@@ -16,9 +16,9 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import DIALECT
+from bert_tf.data.dialect import Dialect
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, flags_of
 
 _FILE = "tagged words, as run_tagger reads them, or with --unit=text labeled texts, as run_classifier reads them"
 
@@ -50,7 +50,7 @@ FLAGS = (
     Flag("tag_column", -1, "Tag column, by number from 0; a negative number counts from the end.", "integer"),
     Flag("label_column", "label", "With --unit=text: label column, by name or by number from 0."),
     Flag("header", True, "With --unit=text: read column names from line 1 of a .tsv or .csv file.", "bool"),
-    *DIALECT,
+    *flags_of(Dialect),
     Flag(
         "max_train_examples", 20_000,
         "Maximum number of words, or texts, to train on, sampled with --seed.",

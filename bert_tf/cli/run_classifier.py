@@ -9,10 +9,11 @@ number per example. --do_train, --do_eval, --do_predict and --do_export choose
 what is done. Run the same command again to resume an interrupted run.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT, TEACHER
-from bert_tf.tasks import options
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.utils.settings import flags_of
 
-FLAGS = (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.CLASSIFICATION_FLAGS)
+FLAGS = flags_of(fine_tuning_settings(ClassificationOptions))
 
 
 def main(settings):

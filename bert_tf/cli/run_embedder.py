@@ -8,10 +8,11 @@ Texts that belong together get similar embeddings; evaluates by rank correlation
 or retrieval. Run the same command again to resume an interrupted run.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, STOPPING
-from bert_tf.tasks import options
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.utils.settings import flags_of
 
-FLAGS = (*FINE_TUNING, *STOPPING, *options.EMBEDDING_FLAGS)
+FLAGS = flags_of(fine_tuning_settings(EmbeddingOptions))
 
 
 def main(settings):

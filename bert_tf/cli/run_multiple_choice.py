@@ -8,10 +8,11 @@ Picks the best of several continuations for a context. Run the same command
 again to resume an interrupted run.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, STOPPING, TEACHER
-from bert_tf.tasks import options
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import MultipleChoiceOptions
+from bert_tf.utils.settings import flags_of
 
-FLAGS = (*FINE_TUNING, *STOPPING, *RECURRENT, *TEACHER, *options.MULTIPLE_CHOICE_FLAGS)
+FLAGS = flags_of(fine_tuning_settings(MultipleChoiceOptions))
 
 
 def main(settings):

@@ -8,10 +8,11 @@ Ranks the documents of each query; evaluates by MRR@10, nDCG@10 and MAP. Run the
 same command again to resume an interrupted run.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, STOPPING, TEACHER
-from bert_tf.tasks import options
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import RerankingOptions
+from bert_tf.utils.settings import flags_of
 
-FLAGS = (*FINE_TUNING, *STOPPING, *TEACHER, *options.RERANKING_FLAGS)
+FLAGS = flags_of(fine_tuning_settings(RerankingOptions))
 
 
 def main(settings):

@@ -8,11 +8,11 @@ Finds the span of a context that answers a question. Run the same command again
 to resume an interrupted run.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, TEACHER
-from bert_tf.tasks import options
-from bert_tf.utils.settings import with_default
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import SquadOptions
+from bert_tf.utils.settings import flags_of
 
-FLAGS = with_default((*FINE_TUNING, *RECURRENT, *TEACHER, *options.SQUAD_FLAGS), max_seq_length=384)
+FLAGS = flags_of(fine_tuning_settings(SquadOptions))
 
 
 def main(settings):

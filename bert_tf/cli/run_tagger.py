@@ -8,16 +8,11 @@ Evaluates with entity-level precision, recall and F1, as conlleval computes
 them. Run the same command again to resume an interrupted run.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT, TEACHER
-from bert_tf.tasks import options
-from bert_tf.utils.settings import with_attributes
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import TaggingOptions
+from bert_tf.utils.settings import flags_of
 
-FLAGS = with_attributes(
-    (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.TAGGING_FLAGS),
-    "lstm_units",
-    help="Units per direction of the BiLSTM. With --features: of its two layers, 256 by default. Without: of a single "
-    "layer between encoder and head, which is absent by default.",
-)
+FLAGS = flags_of(fine_tuning_settings(TaggingOptions))
 
 
 def main(settings):

@@ -12,10 +12,10 @@ log-likelihoods and perplexity.
 from absl import logging
 
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
-from bert_tf.cli.common_flags import TOKENIZER
+from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Flag, with_attributes, with_default
+from bert_tf.utils.settings import Flag, flags_of, with_attributes, with_default
 
 _ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens is read 20 times
 
@@ -29,7 +29,7 @@ FLAGS = (
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
     Flag("pieces", False, "Also report the log-probability of each token.", "bool"),
     Flag("json", False, "Print JSON for texts that are arguments, one object per line.", "bool"),
-    *TOKENIZER,
+    *flags_of(TokenizerSettings),
 )
 TAKES_TEXTS = True
 

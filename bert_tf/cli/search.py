@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from bert_tf.cli.common_flags import APPROXIMATE, PROMPT
+from bert_tf.inference.settings import ApproximateSettings, PromptSettings
 from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, flags_of
 
 FLAGS = (
     Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
@@ -38,8 +38,8 @@ FLAGS = (
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
     ),
-    *APPROXIMATE,
-    *PROMPT,
+    *flags_of(ApproximateSettings),
+    *flags_of(PromptSettings),
     Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
     Flag(
         "rerank_top_k", 50,

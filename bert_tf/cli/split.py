@@ -12,9 +12,9 @@ import os
 
 from absl import logging
 
-from bert_tf.tasks import options
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils.names import percent
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, flags_of
 
 # As the classifier has them.
 _COLUMNS = ("header", "separator", "encoding", "text_column", "label_column", "problem_type", "label_separator")
@@ -40,7 +40,7 @@ FLAGS = (
         "Column, by name or by number from 0, whose equal values stay together, such as a user.",
     ),
     Flag("seed", 0, "Random seed of the split.", "integer", low=0),
-    *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),
+    *(flag for flag in flags_of(ClassificationOptions) if flag.name in _COLUMNS),
 )
 
 _SHOWN = 20  # labels in the table

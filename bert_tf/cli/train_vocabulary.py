@@ -10,11 +10,11 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS
-from bert_tf.utils.settings import Flag, options_of
+from bert_tf.pretraining.settings import CorpusSettings
+from bert_tf.utils.settings import Flag, flags_of, options_of
 
 FLAGS = (
-    *CORPUS,
+    *flags_of(CorpusSettings),
     Flag("output_file", "vocab.txt", "Output file of the vocabulary; a report is written next to it."),
     Flag("vocab_size", 30522, "Number of tokens, including special tokens.", "integer", low=1),
     Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),

@@ -4,34 +4,29 @@ import dataclasses
 import os
 import re
 
+from bert_tf.utils.settings import option
+
 TAB = "\t"
 SEPARATORS = {".tsv": TAB, ".csv": ","}
 SEPARATOR_NAMES = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
-# What the settings of a `Dialect` are, for the flags of commands and the options of tasks.
-SEPARATOR_HELP = (
-    "Column separator of .csv and .tsv files: a character, such as ';' or '|', or the word tab. Default: a comma in "
-    ".csv, a tab in .tsv."
-)
-ENCODING_HELP = (
-    "Encoding of the input text files, such as cp1252, latin-1 or utf-16. Default: UTF-8, in which invalid bytes are "
-    "dropped and counted."
-)
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in a shell
 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """How a text table is written, where it differs from what its extension says.
+    """How a text table is written, where it differs from what its extension says."""
 
-    Attributes:
-        separator: the character between two columns of a .tsv or .csv file; "tab" and "\\t" are a tab. If None, a tab
-            in .tsv and a comma in .csv.
-        encoding: as in `files.read_text`.
-    """
-
-    separator: str | None = None
-    encoding: str | None = None
+    separator: str | None = option(
+        None,
+        "Column separator of .csv and .tsv files: a character, such as ';' or '|', or the word tab. Default: a comma "
+        "in .csv, a tab in .tsv.",
+    )
+    encoding: str | None = option(
+        None,
+        "Encoding of the input text files, such as cp1252, latin-1 or utf-16. Default: UTF-8, in which invalid bytes "
+        "are dropped and counted.",
+    )
 
     def separator_of(self, extension: str) -> str:
         """Returns the character between two columns of a ".tsv" or ".csv" file.

@@ -51,7 +51,8 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
 
 
 def _adam_config(settings, optimizer):
-    from bert_tf.training.optimizers import AdamConfig, always_corrects
+    from bert_tf.training.optimizers import always_corrects
+    from bert_tf.training.settings import AdamConfig
 
     config = options_of(AdamConfig, settings)
     if always_corrects(optimizer):

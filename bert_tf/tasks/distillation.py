@@ -1,6 +1,5 @@
 """Knowledge distillation in fine-tuning (Hinton et al. 2015): training on labels and a teacher's outputs."""
 
-import dataclasses
 import hashlib
 import math
 import os
@@ -18,6 +17,7 @@ from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import FineTuningTask, Outputs, Tensors, TrainableTask
 from bert_tf.tasks.losses import sum_losses
+from bert_tf.tasks.options import TeacherOptions
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
 
@@ -193,19 +193,6 @@ def check_temperature(temperature: float):
 
 # === Fine tuning ===
 # The teacher of a fine-tuning task: a model fine-tuned for the same task and labels.
-
-
-@dataclasses.dataclass(frozen=True)
-class TeacherOptions:
-    """The teacher and the distillation settings; defaults for commands without these flags."""
-
-    teacher: str | None = None
-    distillation_temperature: float = 2.0
-    distillation_weight: float = 0.5
-    given_distillation_temperature: float | None = None
-    given_distillation_weight: float | None = None
-    do_train: bool = False
-    max_seq_length: int = 128
 
 
 def check_teacher(options: TeacherOptions):

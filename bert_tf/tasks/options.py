@@ -5,45 +5,16 @@ that programs share. A field `given_x` holds the value of flag `x` where the use
 """
 
 import dataclasses
-import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING
 
-from bert_tf.data.dialect import ENCODING_HELP, SEPARATOR_HELP, Dialect
+from bert_tf.data.dialect import Dialect
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS, WORD_BOUNDARIES
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import option, option_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in `typing` from Python 3.11 on
-
-_FLAG_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
-
-
-def option(default: Any, help_text: str, **of_flag: Any) -> Any:
-    """Returns a field of an options class that becomes a flag; `of_flag`: `choices`, `low` and `high` of `Flag`."""
-    metadata = {"flag": {"help": help_text, **of_flag}}
-    if isinstance(default, list):
-        return dataclasses.field(default_factory=default.copy, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def flags_of(kind: type) -> tuple[Flag, ...]:
-    """Returns the flags of an options class, one for each field that `option` made."""
-    defaults, annotations = vars(kind()), get_type_hints(kind)
-    return tuple(
-        Flag(field.name, defaults[field.name], kind=_flag_kind(annotations[field.name]), **field.metadata["flag"])
-        for field in dataclasses.fields(kind)
-        if "flag" in field.metadata
-    )
-
-
-def _flag_kind(annotation):
-    alternatives = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    (kind,) = (each for each in alternatives if each is not types.NoneType)
-    if kind not in _FLAG_KINDS:
-        raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]. Received: {kind}.")
-    return _FLAG_KINDS[kind]
 
 
 # === Runs ===
@@ -63,17 +34,30 @@ class RunOptions:
         skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.
     """
 
-    train_file: str | None = None
-    eval_file: str | None = None
-    predict_file: str | None = None
-    test_file: str | None = None
-    output_dir: str | None = None
-    init_checkpoint: str | None = None
-    do_train: bool = False
-    do_eval: bool = False
-    do_predict: bool = False
-    max_seq_length: int = 128
-    rematerialize: bool = False
+    train_file: str | None = option(None, "Training examples.")
+    eval_file: str | None = option(None, "Evaluation examples.")
+    predict_file: str | None = option(None, "Examples to predict for.")
+    test_file: str | None = option(
+        None,
+        "With --do_eval: labeled examples in the format of --eval_file, on which the final model is evaluated too. "
+        "They are not used to select or fit anything. The names of the output files include that of the test file.",
+    )
+    output_dir: str | None = option(None, "Directory for checkpoints, metrics and predictions.", required=True)
+    init_checkpoint: str | None = option(
+        None,
+        "Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
+        "checkpoint (.../bert_model.ckpt).",
+    )
+    do_train: bool = option(False, "Train the model.")
+    do_eval: bool = option(False, "Evaluate on held-out examples.")
+    do_predict: bool = option(False, "Predict for examples without labels.")
+    max_seq_length: int = option(
+        128,
+        "Maximum sequence length in tokens, including special tokens. Without --do_train, a trained model keeps its "
+        "own by default, and so do published embedders and rerankers.",
+        low=3,
+    )
+    rematerialize: bool = option(False, "Recompute activations in the backward pass, to save memory.")
     skip_bad_rows: bool = dataclasses.field(default=False, metadata={"has_no_flag": True})
     given_max_seq_length: int | None = None
 
@@ -106,7 +90,7 @@ _SEVERAL = "Several files, or a quoted glob pattern, are separated by commas."
 class TextFileOptions(RunOptions):
     """Options of tasks whose examples are in text files."""
 
-    encoding: str | None = option(None, ENCODING_HELP)
+    encoding: str | None = option_as(Dialect, "encoding")
 
     @property
     def dialect(self) -> Dialect:
@@ -118,7 +102,7 @@ class TextFileOptions(RunOptions):
 class TableOptions(TextFileOptions):
     """Options of tasks whose examples are in tables."""
 
-    separator: str | None = option(None, SEPARATOR_HELP)
+    separator: str | None = option_as(Dialect, "separator")
 
     @property
     def dialect(self) -> Dialect:
@@ -141,8 +125,74 @@ class RankingFileOptions(TableOptions):
 class RecurrentOptions(RunOptions):
     """Options of tasks that may have a BiLSTM between encoder and head."""
 
-    lstm_units: int | None = None
+    lstm_units: int | None = option(
+        None,
+        "Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right "
+        "encoder. Default: no BiLSTM.",
+        low=1,
+    )
     lora_rank: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectionOptions(RunOptions):
+    """Options of tasks of which a metric selects the best checkpoint."""
+
+    keep_best: str | None = option(
+        None,
+        "Metric by which every checkpoint is evaluated on --eval_file and the best one kept: accuracy, f1, "
+        "matthews, loss, ...",
+    )
+    early_stopping: int = option(
+        0,
+        "With --keep_best: number of consecutive checkpoints without improvement after which training stops. 0 "
+        "turns it off.",
+        low=0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelOptions(SelectionOptions):
+    """Options of tasks whose examples, or words, have labels."""
+
+    class_weights: Sequence[str] | None = option(
+        None,
+        "Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of "
+        "labels and weights. Other labels have weight 1.",
+    )
+    label_smoothing: float = option(
+        0.0,
+        "Share of the target distribution that is spread over all labels.",
+        low=0, high=1,
+    )
+    rename_labels: Sequence[str] = option(
+        [],
+        "With a trained model as --init_checkpoint: old:new pairs of a label of the model and its name in "
+        "--train_file. Renamed labels keep their weights in the head, like labels with unchanged names.",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherOptions(RunOptions):
+    """The teacher and the distillation settings; defaults for tasks without these options."""
+
+    teacher: str | None = option(
+        None,
+        "Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge "
+        "distillation).",
+    )
+    distillation_temperature: float = option(
+        2.0,
+        "Temperature that divides the teacher's and the student's logits before they are compared.",
+        low=0,
+    )
+    distillation_weight: float = option(
+        0.5,
+        "Weight of the distillation loss against --teacher; the loss on the labels has the rest.",
+        low=0, high=1,
+    )
+    given_distillation_temperature: float | None = None
+    given_distillation_weight: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +220,7 @@ _DROP_EMPTY = option(
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
+class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, AbstentionOptions, TableOptions):
     """Which texts are classified, what a label is, and how long texts are read."""
 
     train_file: str | None = option(None, f"Training examples: {_TABLE}")
@@ -227,8 +277,6 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
         low=1,
     )
     max_windows: int = option(32, "Maximum number of windows per text; the rest is cut off.", low=1)
-    class_weights: Sequence[str] | None = None
-    label_smoothing: float = 0.0
     given_problem_type: str | None = None
     given_label_column: str | None = None
     given_label_separator: str | None = None
@@ -236,8 +284,6 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions, TableOptions):
     given_doc_stride: int | None = None
     given_max_windows: int | None = None
 
-
-CLASSIFICATION_FLAGS = flags_of(ClassificationOptions)
 
 
 # === Embedding ===
@@ -248,7 +294,7 @@ EVALUATIONS = ("auto", "spearman", "retrieval", "ranking")
 
 
 @dataclasses.dataclass(frozen=True)
-class EmbeddingOptions(RankingFileOptions):
+class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
     train_file: str | None = option(
@@ -339,8 +385,6 @@ class EmbeddingOptions(RankingFileOptions):
     given_margin: float | None = None
 
 
-EMBEDDING_FLAGS = flags_of(EmbeddingOptions)
-
 
 # === Multiple choice ===
 
@@ -349,15 +393,13 @@ _CHOICES = f"SWAG's .csv, or .jsonl or .parquet with context, choices and label;
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoiceOptions(AbstentionOptions, RecurrentOptions, TableOptions):
+class MultipleChoiceOptions(SelectionOptions, RecurrentOptions, TeacherOptions, AbstentionOptions, TableOptions):
     """Which questions are answered."""
 
     train_file: str | None = option(None, f"Training questions: {_CHOICES}")
     eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}")
     predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES} Labels are ignored.")
 
-
-MULTIPLE_CHOICE_FLAGS = flags_of(MultipleChoiceOptions)
 
 
 # === Reranking ===
@@ -372,7 +414,7 @@ _QUERIES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class RerankingOptions(RankingFileOptions):
+class RerankingOptions(SelectionOptions, TeacherOptions, RankingFileOptions):
     """Which documents are ranked for which queries, and what training aims at."""
 
     train_file: str | None = option(None, f"Training queries: {_QUERIES}")
@@ -387,8 +429,6 @@ class RerankingOptions(RankingFileOptions):
     )
 
 
-RERANKING_FLAGS = flags_of(RerankingOptions)
-
 
 # === Question answering ===
 # google-research/bert's, except --eval_file.
@@ -398,7 +438,7 @@ _QUESTIONS = "a file in SQuAD format, 1.1 or 2.0; may be gzipped (.json.gz)"
 
 
 @dataclasses.dataclass(frozen=True)
-class SquadOptions(RecurrentOptions):
+class SquadOptions(RecurrentOptions, TeacherOptions):
     """Which questions are answered, and how contexts are read and spans chosen."""
 
     train_file: str | None = option(None, f"Training questions: {_QUESTIONS}.")
@@ -425,8 +465,6 @@ class SquadOptions(RecurrentOptions):
     verbose_logging: bool = option(False, "Log every question of --do_predict with its answer and scores.")
 
 
-SQUAD_FLAGS = flags_of(SquadOptions)
-
 
 # === Tagging ===
 
@@ -438,7 +476,7 @@ _SENTENCES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggingOptions(RecurrentOptions, TextFileOptions):
+class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOptions):
     """Which sentences are tagged, what a tag is, and whether the encoder is trained."""
 
     train_file: str | None = option(None, f"Training sentences: {_SENTENCES}")
@@ -457,6 +495,11 @@ class TaggingOptions(RecurrentOptions, TextFileOptions):
         "Tagging scheme, which marks where entities begin and end. auto: detected from the tags.",
         choices=("auto", "iob1", "iob2", "bioes"),
     )
+    lstm_units: int | None = option_as(
+        RecurrentOptions, "lstm_units",
+        help="Units per direction of the BiLSTM. With --features: of its two layers, 256 by default. Without: of a "
+        "single layer between encoder and head, which is absent by default.",
+    )
     word_boundaries: str | None = option(
         None,
         "Where the words of a text end; each word has one tag. whitespace: at spaces; punctuation: also around "
@@ -471,12 +514,8 @@ class TaggingOptions(RecurrentOptions, TextFileOptions):
         "next. Default: half of --max_seq_length.",
         low=1,
     )
-    class_weights: Sequence[str] | None = None
-    label_smoothing: float = 0.0
     freeze_layers: str = "0"
     layerwise_lr_decay: float = 1.0
     unfreeze_epochs: float = 0.0
     reinit_layers: int = 0
 
-
-TAGGING_FLAGS = flags_of(TaggingOptions)

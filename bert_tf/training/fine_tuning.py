@@ -19,30 +19,11 @@ from bert_tf.training import history
 from bert_tf.training.distribution import is_chief, total
 from bert_tf.training.learning_rate import ExponentialRise, RangeTest, layer_rates
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.settings import FineTuningConfig
 from bert_tf.training.state import RunConfig, first_state
 from bert_tf.utils.progress import Countdown
 
 NUM_STEPS = 80  # of a range test
-
-
-@dataclasses.dataclass(frozen=True)
-class FineTuningConfig:
-    """Length of fine-tuning, and which layers train how fast. Each field is also the flag of that name.
-
-    Attributes:
-        num_train_epochs: passes over the examples.
-        warmup_proportion: share of the steps used for warmup.
-        freeze_layers, layerwise_lr_decay: as in `LayerRates`; the number may be a string.
-        unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0: all train from the start.
-        reinit_layers: as in `RunConfig`.
-    """
-
-    num_train_epochs: float = 3.0
-    warmup_proportion: float = 0.1
-    freeze_layers: int | str = 0
-    layerwise_lr_decay: float = 1.0
-    unfreeze_epochs: float = 0.0
-    reinit_layers: int = 0
 
 
 def fine_tuning_config(

@@ -1,12 +1,13 @@
 """AdamW and LAMB, the optimizers by name, and the running mean of weights."""
 
 import contextlib
-import dataclasses
 import math
 import re
 
 import keras
 import tensorflow as tf
+
+from bert_tf.training.settings import AdamConfig
 
 # === Optimizer ===
 # BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer).
@@ -278,42 +279,6 @@ def _trust_ratio(variable, update):
 
 # Name on the command line -> class, constructed from a learning rate or schedule and the fields of `AdamConfig`.
 OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}
-
-
-@dataclasses.dataclass(frozen=True)
-class AdamConfig:
-    """Hyperparameters of AdamW and LAMB. Each is also the flag of that name.
-
-    Attributes:
-        weight_decay_rate: decoupled from the gradient; not for LayerNorm and biases.
-        adam_beta1, adam_beta2: decay rates of the two moments.
-        adam_epsilon: keeps the square root of the second moment from 0.
-        bias_correction: whether the moments are corrected for starting at 0; LAMB always does so.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
-
-    weight_decay_rate: float = 0.01
-    adam_beta1: float = 0.9
-    adam_beta2: float = 0.999
-    adam_epsilon: float = 1e-6
-    bias_correction: bool = False
-
-    def __post_init__(self):
-        for name in ("adam_beta1", "adam_beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 0 and below 1; got {getattr(self, name)}. At 1, the weights would "
-                    "never change."
-                )
-        if not self.adam_epsilon > 0:
-            raise ValueError(
-                f"`adam_epsilon` must be above 0; got {self.adam_epsilon}. A weight without a gradient would "
-                "become 0 / 0."
-            )
-        if not self.weight_decay_rate >= 0:
-            raise ValueError(f"`weight_decay_rate` must not be negative; got {self.weight_decay_rate}.")
 
 
 def make_optimizer(name: str, rate, config: AdamConfig, layer_rules=()) -> AdamW:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from bert_tf.utils import text_files
+from bert_tf.utils.settings import option
 from bert_tf.utils.text_files import MAX_LINE_BYTES
 
 # === Batches of strings ===
@@ -215,21 +216,20 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
 class TextOptions:
     """Rules for splitting text into documents and sentences.
 
-    Attributes:
-        text_column: the field of a JSON object that holds its text.
-        document_start: a regular expression, searched in each line of prose without surrounding white space; a line
-            that matches begins a new document. If None, each file is one document.
-        language: ISO 639 code for the sentence splitter; English for codes that sentencex does not support.
-        drop_junk_lines: whether to drop sentences for which is_junk is true.
+    `document_start` is searched in each line of prose without surrounding white space. For a `language` that
+    sentencex does not support, sentences end as in English.
 
     Raises:
         ValueError: `document_start` or `language` is invalid.
     """
 
-    text_column: str = "text"
-    document_start: str | None = None
-    language: str = "en"
-    drop_junk_lines: bool = False
+    text_column: str = option("text", "Key of the text in the objects of .jsonl files.")
+    document_start: str | None = option(
+        None,
+        "Regular expression for lines of prose that start a document. Default: each file is one document.",
+    )
+    language: str = option("en", "Language of prose, as an ISO 639 code; decides where sentences end.")
+    drop_junk_lines: bool = option(False, "Skip lines that are hardly language: tables, addresses, markup.")
 
     def __post_init__(self):
         if not _LANGUAGE.fullmatch(self.language):

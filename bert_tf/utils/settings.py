@@ -1,8 +1,9 @@
-"""A command's flags as data, and their values as `Settings`."""
+"""Settings: a field of a dataclass says one, once; flags follow from fields, and `Settings` holds their values."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, get_args, get_type_hints
 
 Options = TypeVar("Options")
 
@@ -38,6 +39,56 @@ class Flag:
     def has_effect(self) -> bool:
         """Whether the program reads the flag; --help leaves out what it does not."""
         return not self.help.startswith(NO_EFFECT)
+
+
+def option(default: Any, help_text: str, **of_flag: Any) -> Any:
+    """Returns a field that says a setting: its default, its help, and what else a `Flag` has, such as `choices`."""
+    metadata = {"flag": {"help": help_text, **of_flag}}
+    if isinstance(default, list):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def option_as(kind: type, name: str, default: Any = dataclasses.MISSING, **of_flag: Any) -> Any:
+    """Returns a field that says the setting `name` of another class, with another default or other attributes."""
+    field = next(field for field in dataclasses.fields(kind) if field.name == name)
+    if default is dataclasses.MISSING:
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    said = {**field.metadata["flag"], **of_flag}
+    return option(default, said.pop("help"), **said)
+
+
+_KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
+
+
+def flags_of(kind: type) -> tuple[Flag, ...]:
+    """Returns the flags of a settings class: one for each field that `option` made, in it or in a class below.
+
+    A plain field changes the default of the option that a class below says.
+    """
+    defaults, annotations = vars(kind()), get_type_hints(kind)
+    said = {name: _said(kind, name) for name in defaults}
+    return tuple(
+        Flag(name, default, kind=_kind_of(annotations[name]), **said[name])
+        for name, default in defaults.items()
+        if said[name]
+    )
+
+
+def _said(kind, name):
+    """Returns what `option` said of a field, or None."""
+    fields = (each.__dict__.get("__dataclass_fields__", {}).get(name) for each in kind.__mro__)
+    return next((field.metadata["flag"] for field in fields if field and "flag" in field.metadata), None)
+
+
+def _kind_of(annotation):
+    alternatives = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    kinds = [each for each in alternatives if each is not types.NoneType]
+    if len(kinds) == 2 and str in kinds:  # a number, or one of its `words`
+        kinds.remove(str)
+    if len(kinds) != 1 or kinds[0] not in _KINDS:
+        raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]. Received: {kinds[0]}.")
+    return _KINDS[kinds[0]]
 
 
 def with_attributes(flags: Iterable[Flag], name: str, **attributes) -> tuple[Flag, ...]:

@@ -3,10 +3,10 @@
 import pytest
 from absl import flags
 
-from bert_tf.cli import common_flags, program
+from bert_tf.cli import program, run_classifier
 from bert_tf.runs.fine_tuning_plan import check_stopping
-from bert_tf.training.fine_tuning import FineTuningConfig
 from bert_tf.training.learning_rate import LayerRates, layer_rates
+from bert_tf.training.settings import FineTuningConfig
 from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings
 
@@ -65,7 +65,7 @@ def test_early_stopping_is_by_a_metric():
     "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
 )
 def test_without_training_they_are_refused(given):
-    mine, table = flags.FlagValues(), (*common_flags.TRAINING, *common_flags.LAYERS, *common_flags.STOPPING)
+    mine, table = flags.FlagValues(), run_classifier.FLAGS
     program.define(mine, table)
     names = [flag.name for flag in table]
     mine(["program", "--output_dir=out", "--do_eval"])

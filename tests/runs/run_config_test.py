@@ -1,22 +1,22 @@
 """What the settings say of a run's optimizer, and what a run that is continued must have alike."""
 
-import dataclasses
 
 import pytest
 
-from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
 from bert_tf.runs.devices import compiles
 from bert_tf.runs.fine_tuning_plan import batch_settings, plan_training
 from bert_tf.runs.run_config import make_run_config
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import RunOptions
 from bert_tf.training import distribution
-from bert_tf.training.fine_tuning import FineTuningConfig
-from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer
+from bert_tf.training.optimizers import OPTIMIZERS, Lamb, make_optimizer
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.settings import AdamConfig
 from bert_tf.training.state import RunConfig
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, flags_of
 from tests import tiny
 
-DEFAULTS = {flag.name: flag.default for flag in (*MODEL, *RUN, *LAYERS)} | {"output_dir": "out"}
+DEFAULTS = {flag.name: flag.default for flag in flags_of(fine_tuning_settings(RunOptions))} | {"output_dir": "out"}
 # The identity of a run that gives nothing of it.
 PLAIN = {
     "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "optimizer": "adamw",
@@ -83,13 +83,7 @@ def test_numbers_out_of_range(given, message):
         _config(**given)
 
 
-def test_flags_and_configurations_have_the_same_defaults():
-    adam = AdamConfig()
-    for name in (*NUMBERS, "bias_correction"):
-        assert DEFAULTS[name] == getattr(adam, name), name
-    assert FineTuningConfig(**{f.name: DEFAULTS[f.name] for f in dataclasses.fields(FineTuningConfig)}) == (
-        FineTuningConfig(freeze_layers="0")
-    )
+def test_settings_and_configurations_have_the_same_defaults():
     assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
     assert DEFAULTS["bucket_batches"] is BatchSettings(16).pool_batches is None
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import Description
-from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.data.windowed import Windowing
 from bert_tf.runs.fine_tuning_start import with_trained_options
+from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
@@ -19,7 +19,7 @@ from bert_tf.tasks.sequences import at_least_one
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import Settings, flags_of, options_of
 from tests import tiny
 from tests.sentence_folders import write
 from tests.tasks.support import PROGRAMS
@@ -91,7 +91,7 @@ def test_what_was_scored_is_written_by_tasks_that_say_how(tmp_path):
 
 def test_the_length_is_the_trained_model_s_unless_another_is_given():
     trained = TrainedTask(_kind()(), ("text",), 96)
-    values = {flag.name: flag.default for flag in FINE_TUNING}
+    values = {flag.name: flag.default for flag in flags_of(fine_tuning_settings(RunOptions))}
     values |= {"train_file": None, "eval_file": None, "predict_file": None, "other": 1}
     settings = with_trained_options(_kind(), Settings(values), trained, None)
     assert settings.to_dict() == dict(sorted((values | {"max_seq_length": 96}).items()))

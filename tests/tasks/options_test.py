@@ -4,10 +4,9 @@ import dataclasses
 
 import pytest
 
-from bert_tf.tasks.distillation import TeacherOptions
-from bert_tf.tasks.options import ClassificationOptions, RunOptions, flags_of, option
+from bert_tf.tasks.options import ClassificationOptions, RunOptions, TeacherOptions
 from bert_tf.tasks.registry import TASKS
-from bert_tf.utils.settings import Flag, Settings, options_of
+from bert_tf.utils.settings import Settings, options_of
 from tests.tasks.support import PROGRAMS, options
 
 
@@ -41,17 +40,6 @@ def test_a_misspelled_option_is_refused_when_the_options_are_made():
 
     with pytest.raises(AttributeError, match="there is no setting 'long_txt'"):
         options_of(Misspelled, Settings({field.name: None for field in dataclasses.fields(RunOptions)}))
-
-
-def test_flags_are_made_of_fields():
-    @dataclasses.dataclass(frozen=True)
-    class Counting(RunOptions):
-        train_file: str | None = option(None, "Texts.")
-        most: int = option(3, "The greatest.", low=1)
-        names: list = dataclasses.field(default_factory=list)  # no flag of this class's
-
-    made = Flag("train_file", None, "Texts."), Flag("most", 3, "The greatest.", "integer", low=1)
-    assert flags_of(Counting) == made
 
 
 def test_a_file_that_was_not_given_is_asked_for():

@@ -27,10 +27,10 @@ from bert_tf.training.learning_rate import LayerRates  # noqa: E402
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
 from bert_tf.training.optimizers import (  # noqa: E402
     OPTIMIZERS,
-    AdamConfig,
     WeightAverage,  # noqa: E402
 )
 from bert_tf.training.scoring import BatchSettings  # noqa: E402
+from bert_tf.training.settings import AdamConfig  # noqa: E402
 from bert_tf.training.state import RunConfig  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from bert_tf.training.trainer import Trainer  # noqa: E402

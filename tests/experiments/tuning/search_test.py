@@ -2,13 +2,15 @@
 
 import pytest
 
-from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.experiments.tuning import trials
 from bert_tf.experiments.tuning.trials import Axis
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import RunOptions
+from bert_tf.utils.settings import flags_of
 
 
 def _parse(text):
-    return trials.parse_axes(text, FINE_TUNING)
+    return trials.parse_axes(text, flags_of(fine_tuning_settings(RunOptions)))
 
 
 def test_values_and_ranges():

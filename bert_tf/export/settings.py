@@ -1,0 +1,51 @@
+"""Settings of exports. Imports no TensorFlow, so that `--help` is quick."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bert_tf.utils import names
+from bert_tf.utils.settings import option
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportFormSettings:
+    """In which form a model is exported, as `ExportOptions`."""
+
+    export_dtype: str = option(
+        "float32",
+        "Data type of weights and computation in the export. int8: quantized matrix products of the encoder, for "
+        "CPUs. float16: for --export_for=gpu. With --export_for=litert, float16 and int8 apply to the weights.",
+        choices=names.EXPORT_DTYPES,
+    )
+    export_for: str = option(
+        "portable",
+        "Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains "
+        "most, the weights become constants of the graph and load more slowly. gpu: requests are computed in few "
+        "shapes, so that XLA can compile them. litert: a .tflite file for phones and small devices instead of a "
+        "SavedModel.",
+        choices=names.EXPORTS_FOR,
+    )
+    export_threads: int = option(
+        2,
+        "With --export_for=cpu: number of threads that compute each encoder layer; as many as the server has cores "
+        "per request.",
+        low=1, high=64,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportSettings(ExportFormSettings):
+    """In which form a model that reads texts is exported."""
+
+    calibration_file: str | None = option(
+        None,
+        "With --export_dtype=int8 and --export_for=cpu: texts that calibrate static quantization ranges, which is "
+        "faster than computing the ranges for each request. One example per line, its texts separated by tabs; at "
+        "most 512 are read.",
+    )
+    export_explanations: Sequence[str] = option(
+        [],
+        "Explanations that the export offers as signatures. attention: attention weights of each token; "
+        "attributions: contribution of each token to a prediction.",
+        choices=names.EXPLANATIONS,
+    )

@@ -1,0 +1,216 @@
+"""Settings of fine-tuning and of pretraining. Imports no TensorFlow, so that `--help` is quick.
+
+The class of a task's fine-tuning has `FineTuningSettings` and the task's options as its bases: `fine_tuning_settings`.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bert_tf.export.settings import ExportSettings
+from bert_tf.pretraining.settings import MaskingSettings
+from bert_tf.runs.pretraining_recipes import RECIPES
+from bert_tf.tasks.options import RunOptions, TeacherOptions
+from bert_tf.training.settings import BatchingSettings, FineTuningConfig, TrainingSettings
+from bert_tf.utils import names
+from bert_tf.utils.settings import option, option_as
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSettings:
+    """Which model a run starts from."""
+
+    bert_config_file: str | None = option(
+        None,
+        "Model configuration (JSON). Default: the one next to --init_checkpoint.",
+    )
+    vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to --init_checkpoint.")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+
+
+@dataclasses.dataclass(frozen=True)
+class LoraSettings:
+    """Low-rank adapters, as `Lora`."""
+
+    lora_rank: int = option(
+        0,
+        "Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA "
+        "off.",
+        low=0,
+    )
+    lora_alpha: float | None = option(
+        None,
+        "LoRA scaling: adapters are multiplied by this value divided by --lora_rank. Default: the value of "
+        "--lora_rank.",
+        low=0,
+    )
+    lora_targets: Sequence[str] = option(
+        ["query", "value"],
+        "Attention projections that get an adapter: query, key, value, output.",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuningSettings(
+    ModelSettings, TrainingSettings, FineTuningConfig, BatchingSettings, LoraSettings, ExportSettings
+):
+    """Settings of fine-tuning, whatever the task, besides `RunOptions`."""
+
+    predict_batch_size: int = option(8, "Batch size of prediction.", low=1)
+    do_export: bool = option(False, "Export the trained model for TensorFlow Serving.")
+    export_dir: str | None = option(
+        None,
+        "Model directory as a server expects it; the export becomes its next version. Default: export in "
+        "--output_dir, or litert there with --export_for=litert.",
+    )
+    int8_tolerance: float = option(
+        0.01,
+        "With --export_dtype=int8 and --do_eval: maximum relative drop of a metric in int8; nothing is exported if "
+        "one drops further.",
+        low=0.0, high=1.0,
+    )
+    strict_data: bool = option(False, "Treat data-check warnings as errors: nothing is trained or written.")
+    dry_run: bool = option(
+        False,
+        "Check the data and report the memory and time that training would take; nothing is written.",
+    )
+    sort_predictions: str = option(
+        "file",
+        "With --do_eval: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most "
+        "confident ones at the top.",
+        choices=names.PREDICTION_ORDERS,
+    )
+    output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
+    learning_rate: float | str = option_as(
+        TrainingSettings, "learning_rate", words=(names.AUTO,),
+        help="Peak learning rate, or auto: chosen with a short range test before the first step.",
+    )
+
+
+def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -> type:
+    """Returns the settings class of fine-tuning a task.
+
+    Args:
+        options: of the task.
+        others: further options that it follows.
+    """
+    bases = (FineTuningSettings, *(each for each in others if not issubclass(options, each)), options)
+    return dataclasses.make_dataclass(f"FineTuning{options.__name__}", [], bases=bases, frozen=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
+    """Settings of pretraining on records."""
+
+    output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
+    init_checkpoint: str | None = option_as(RunOptions, "init_checkpoint")
+    do_train: bool = option_as(RunOptions, "do_train")
+    do_eval: bool = option_as(RunOptions, "do_eval")
+    max_seq_length: int = option_as(RunOptions, "max_seq_length")
+    rematerialize: bool = option_as(RunOptions, "rematerialize")
+    vocab_file: str | None = option_as(
+        ModelSettings, "vocab_file",
+        help="Vocabulary file. Default: the one next to --init_checkpoint, otherwise the one next to the records.",
+    )
+    max_predictions_per_seq: int = option_as(
+        MaskingSettings, "max_predictions_per_seq",
+        help="Maximum number of masked tokens per sequence: that of the records, or for records without masks "
+        "(create_pretraining_data --dynamic_masking) the number to draw.",
+    )
+    distillation_temperature: float = option_as(TeacherOptions, "distillation_temperature")
+    dry_run: bool = option(
+        False,
+        "Report whether training fits, without training: parameters, memory, tokens per step.",
+    )
+    teacher: str | None = option(
+        None,
+        "With --objective=distillation: teacher model, with the vocabulary of the records.",
+    )
+    input_file: Sequence[str] | None = option(
+        None,
+        "Training records made with create_pretraining_data: files, directories or patterns.",
+    )
+    eval_file: Sequence[str] | None = option(
+        None,
+        "Held-out records, evaluated at each checkpoint and with --do_eval. Default: none at checkpoints, "
+        "--input_file with --do_eval.",
+    )
+    phases: str | None = option(
+        None,
+        "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of "
+        "--num_train_steps, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the "
+        "files of --input_file whose sequences have its length.",
+    )
+    recipe: str | None = option(
+        None,
+        "Recipe by name: sets the flags that are not given, and logs their values.",
+        choices=tuple(RECIPES),
+    )
+    num_train_steps: int = option(100000, "Total number of training steps.", low=1)
+    num_warmup_steps: int = option(10000, "Number of steps during which the learning rate warms up.", low=0)
+    max_eval_steps: int = option(100, "Maximum number of batches per evaluation.", low=1)
+    optimizer: str = option(
+        "adamw",
+        "Optimizer: BERT's Adam (adamw), or LAMB for batches of thousands.",
+        choices=names.OPTIMIZERS,
+    )
+    start_embeddings: str = option(
+        "random",
+        "Initial word embeddings of a new model. random; neighbours: made from the co-occurrence of tokens in the "
+        "records.",
+        choices=names.START_EMBEDDINGS,
+    )
+    start_positions: str = option(
+        "random",
+        "Initial position embeddings of a new model. random; sinusoidal: sines and cosines.",
+        choices=names.START_POSITIONS,
+    )
+    embedding_lr_factor: float = option(
+        1.0,
+        "Learning rate of the word embeddings, relative to that of all other weights. 0 freezes them, which makes "
+        "steps faster.",
+        low=0, high=1,
+    )
+    average_weights: float = option(
+        0.0,
+        "Weight averaging: the result is a moving average of the weights, as old as their mean over this share of "
+        "the steps so far, such as 0.1; training continues from the weights themselves. 0 turns it off.",
+        low=0, high=1,
+    )
+    objective: str = option(
+        "masked_lm",
+        "Pretraining objective. masked_lm: masked language modeling, also with the masks and sentences of albert, "
+        "roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a "
+        "small generator; distillation: matching the representations of --teacher.",
+        choices=names.OBJECTIVES,
+    )
+    generator_size: float = option(
+        0.25,
+        "With --objective=electra: width, heads and feed-forward width of the generator, as a share of the model's.",
+    )
+    dropout_prob: float | None = option(
+        None,
+        "Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. "
+        "Default: the rate of the configuration.",
+        low=0, high=0.99,
+    )
+    skip_bad_steps: bool = option(
+        True,
+        "Skip and count a step whose loss is not finite or spikes, and go back to a checkpoint after 20 in a row.",
+    )
+    distillation_losses: Sequence[str] = option(
+        ["query_relations", "key_relations", "value_relations"],
+        "Distillation losses, each with a weight after a colon if it is not 1: soft_targets, masked_lm, hidden, "
+        "attention, query_relations, key_relations, value_relations.",
+    )
+    teacher_layer: int | None = option(
+        None,
+        "Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last "
+        "layer.",
+        low=1,
+    )
+    relation_heads: int | None = option(
+        None,
+        "Number of relation heads that queries, keys and values are split into to be compared with each other. "
+        "Default: the number of the teacher's attention heads.",
+        low=1,
+    )

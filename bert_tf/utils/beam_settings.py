@@ -1,0 +1,17 @@
+"""Settings of Apache Beam pipelines."""
+
+import dataclasses
+
+from bert_tf.utils.settings import option
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamSettings:
+    """Where a pipeline runs."""
+
+    runner: str | None = option(
+        None,
+        "Runner for an Apache Beam pipeline, such as DirectRunner, FlinkRunner, SparkRunner or DataflowRunner. "
+        "Default: no Beam.",
+    )
+    beam_options: str = option("", "Further options of the pipeline, as on Beam's command line.")
