@@ -34,14 +34,23 @@ def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
     return _traced(path, _load(path, pairs))[0]
 
 
+def check_has_model(path: str, parameter: str = "path"):
+    """Raises ValueError if there is no trained model in the directory that `parameter` names, which has no export."""
+    if any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        return
+    check_not_adapters(path)
+    is_folder = os.path.isdir(path)
+    found = explain_no_versions(path) or "which has none of these" if is_folder else "which is not a directory"
+    raise ValueError(
+        f"`{parameter}` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
+        f"({' or '.join(CONFIG_FILES)}); got {path}, {found}."
+    )
+
+
 def _load(path, pairs) -> ServingModule:
     check_not_gliner(path)
-    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
-        check_not_adapters(path)
-        raise ValueError(
-            f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
-            f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
-        )
+    if os.path.isdir(path):
+        check_has_model(path)
     trained = stated_task(path, load_description([path]))
     if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
         trained = dataclasses.replace(trained, text_inputs=PAIR)
