@@ -51,6 +51,7 @@ def main(settings, texts):
     form = make_export_options(settings) if exports else DEFAULT
     if exports:
         form.check_folder(settings.export_dir)  # before the model is read
+        form.check_processor()
     filler = Filler(settings.model, settings.top_k, *tokenizing, form.variable_dtype)
     if exports:
         logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, form))
