@@ -195,6 +195,7 @@ def export(
     export_dir = os.path.abspath(os.fspath(export_dir))
     for_servers = served.options.export_for != "litert"
     served.options.check_folder(export_dir)
+    served.options.check_processor()
     logging.info("Exporting to %s", export_dir)
     try:
         os.makedirs(export_dir, exist_ok=True)
