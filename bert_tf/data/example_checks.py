@@ -13,7 +13,7 @@ from bert_tf.data.list_cells import as_list, parse_list
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
-from bert_tf.utils.token_counts import LARGE_SHARE, TokenCounts
+from bert_tf.utils.token_counts import TokenCounts
 
 # === Truncation ===
 
@@ -240,7 +240,7 @@ def check_truncation(
 
 
 def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str, TokenCounts]) -> list[DataFinding]:
-    """Returns the findings about tokens that are not in the vocabulary: a warning above 10%, otherwise a note.
+    """Returns the findings about tokens that are not in the vocabulary: a warning if `counts` has many, or a note.
 
     Args:
         samples: as in `check_samples`.
@@ -252,9 +252,17 @@ def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str,
             "unknown_tokens",
             sample.path,
             each.unknown,
-            f"{format_share(each.unknown, each.tokens, 'tokens', ('is', 'are'))} not in the vocabulary of the model",
+            f"{format_share(each.unknown, each.tokens, 'tokens', ('is', 'are'))} not in the vocabulary of the model"
+            f"{_share_of_texts(each)}",
             "check the language and the encoding of the texts, and `do_lower_case`",
-            is_warning=each.unknown_share > LARGE_SHARE,
+            is_warning=not each.large().isdisjoint({"unknown", "unknown_texts"}),
         )
         for sample, each in several
     ]
+
+
+def _share_of_texts(counts):
+    if not counts.unknown_texts:
+        return ""
+    share = format_share(counts.unknown_texts, counts.texts, "texts", ("consists", "consist"))
+    return f"; {share} mostly of such tokens"

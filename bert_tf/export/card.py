@@ -16,7 +16,7 @@ from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.utils.files import file_names
 from bert_tf.utils.names import percent
-from bert_tf.utils.token_counts import LARGE_SHARE
+from bert_tf.utils.token_counts import LARGE_SHARE, LARGE_SHARE_OF_TEXTS
 
 FILE = "MODEL_CARD.md"
 
@@ -26,7 +26,11 @@ _INTRODUCTION = (
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
-_SHARES = {"truncated": "of the texts are truncated", "unknown": "of the tokens are unknown"}
+_SHARES = {  # what they are, and from which on they are a limit of the model
+    "truncated": ("of the texts are truncated", LARGE_SHARE),
+    "unknown": ("of the tokens are unknown", LARGE_SHARE),
+    "unknown_texts": ("of the texts consist mostly of unknown tokens", LARGE_SHARE_OF_TEXTS),
+}
 _RETRAINED = {
     "labels": "labels of that model",
     "kept": "labels kept from it",
@@ -81,8 +85,8 @@ def _list_limits(served, facts):
 def _list_large_shares(data):
     """Yields which files have many texts or tokens that the model does not read."""
     for each in data:
-        for name, words in _SHARES.items():
-            if each.get(name, 0) > LARGE_SHARE:
+        for name, (words, large) in _SHARES.items():
+            if each.get(name, 0) > large:
                 yield f"In {file_names(each['file'])}, {percent(each[name])} {words}."
 
 
@@ -138,7 +142,7 @@ def _list_kept_labels(retrained_from):
 
 
 def _format_examples(each):
-    shares = ((name, words) for name, words in _SHARES.items() if name in each)
+    shares = ((name, words) for name, (words, _) in _SHARES.items() if name in each)
     return ", ".join([f"{file_names(each['file'])}, {each['rows']:,} rows",
                       *(f"{percent(each[name])} {words}" for name, words in shares)])  # fmt: skip
 

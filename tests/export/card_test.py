@@ -20,7 +20,8 @@ from tests import tiny
 START = {
     "kind": "start", "step": 0, "time": "2026-01-01T00:00:00+00:00", "from": "/home/me/models/minilm/model.safetensors",
     "flags": {"learning_rate": "3e-05", "train_file": "/data/train.tsv"}, "versions": {"python": "3.12.1"},
-    "data": {"train": {"file": "/data/train.tsv", "rows": 6920, "truncated": 0.125, "unknown": 0.004},
+    "data": {"train": {"file": "/data/train.tsv", "rows": 6920, "truncated": 0.125, "unknown": 0.004,
+                       "unknown_texts": 0.02},
              "dev": {"file": "/data/dev.tsv", "rows": 872}},
 }  # fmt: skip
 TRAIN = [{"kind": "train", "step": step, "time": f"2026-01-01T00:0{step}:00+00:00", "loss": 1.0} for step in (1, 2, 3)]
@@ -93,8 +94,10 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| exported for | cpu |",
         "- no\\|t\n- &lt;b>good&lt;/b>",
         "| started from | minilm/model.safetensors |",
-        "train | train.tsv, 6,920 rows, 12.5 % of the texts are truncated, 0.4 % of the tokens are unknown |",
+        "train | train.tsv, 6,920 rows, 12.5 % of the texts are truncated, 0.4 % of the tokens are unknown, "
+        "2.0 % of the texts consist mostly of unknown tokens |",
         "- In train.tsv, 12.5 % of the texts are truncated.\n",
+        "- In train.tsv, 2.0 % of the texts consist mostly of unknown tokens.\n",
         "--learning_rate=3e-05\n--train_file=/data/train.tsv",
         "| eval_accuracy | 0.9375 |",
         "## Scores\n\n### dev.tsv, 872 rows\n\n",
