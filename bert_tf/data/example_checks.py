@@ -69,7 +69,10 @@ def _unreadable(sample, noun, bad, nothing, parameter):
     (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
     if empty:
         row = word_for(len(empty), "it in or remove the row", "them in or remove the rows")
-        yield _finding(sample, kind, empty, what, f"fill {row}")
+        remedy = f"fill {row}"
+        if noun == "label" and sample.has_several_labels:  # null may also mean that nobody has looked
+            remedy = f"write an empty list or field where a text has none of the labels; otherwise, {remedy}"
+        yield _finding(sample, kind, empty, what, remedy)
     if other := {line: value for line, value in bad.items() if line not in empty}:
         what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"
         them = word_for(len(other), "it", "them")

@@ -61,7 +61,7 @@ def model_card(
         format_list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
         format_table("Training", _list_training(facts)),
         _format_flags(facts.flags),
-        format_scores(facts, served.options.dtype),
+        format_scores(facts, served.options.dtype, served.task.metrics_note),
         _format_signatures(signatures),
         format_table("Versions", _list_versions(facts)),
         format_list("Known limits", [*_list_limits(served, facts)]),
@@ -71,7 +71,7 @@ def model_card(
 
 def _list_limits(served, facts):
     yield from served.task.card_limitations(served.max_seq_length)
-    yield from facts.gaps()
+    yield from facts.gaps(served.task.has_several_labels)
     yield from _list_large_shares(facts.data.values())
     if served.is_calibrated:
         yield "It requires TensorFlow 2.17 or later: earlier versions lack its int8 operations."
@@ -93,7 +93,9 @@ def _list_large_shares(data):
 def _list_model(served, task_options, facts):
     config, tokenizer = served.task.config, served.tokenizer
     yield "task", served.task.name
-    yield from _list_task_options(task_options, facts)
+    of_task = served.task.card_facts()
+    yield from _list_task_options({name: each for name, each in task_options.items() if name not in of_task}, facts)
+    yield from of_task.items()
     yield "texts per example", ", ".join(served.text_inputs)
     yield "longest sequence", f"{served.max_seq_length} tokens"
     yield "encoder", config.model_type

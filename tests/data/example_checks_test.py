@@ -339,3 +339,14 @@ def test_texts_of_unknown_tokens_are_warned_of_where_such_tokens_are_few():
         "60 of 100,000 tokens (0.06 %) are not in the vocabulary of the model; 12 of 1,000 texts (1.2 %) consist "
         "mostly of such tokens"
     )
+
+
+def test_a_text_may_have_none_of_several_labels(tmp_path):
+    one = dataclasses.replace(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS])), bad_labels={7: None})
+    several = dataclasses.replace(one, labels=[(name,) for name in one.labels])
+    (of_one,), (of_several,) = (check_samples({"dev": each}) for each in (one, several))
+    assert (of_one.kind, of_one.remedy) == ("empty_labels", "fill it in or remove the row")
+    assert (of_several.kind, of_several.remedy) == (
+        "empty_labels",
+        "write an empty list or field where a text has none of the labels; otherwise, fill it in or remove the row",
+    )
