@@ -372,7 +372,7 @@ def export_trained(
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)
-    for gap in facts.gaps():
+    for gap in facts.gaps(task.has_several_labels):
         logging.warning("%s", gap)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
