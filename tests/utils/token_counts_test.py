@@ -58,7 +58,7 @@ def test_a_few_unreadable_texts_among_many_long_ones(caplog):
      "larger `max_seq_length` when it is loaded or exported, or shorter texts."),
 ])  # fmt: skip
 def test_each_unreadable_text_of_a_file_is_warned_of(counts, level, advice, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     log_counts("in.txt", counts)
     (record,) = caplog.records
     assert record.levelname == level and record.getMessage().endswith(advice)
