@@ -101,7 +101,7 @@ def _dtypes():
 
     if gpus():
         return ["float32", "bfloat16"]
-    return ["float32", *["bfloat16"] * resources.computes_bfloat16(), *["int8"] * resources.has_onednn()]
+    return ["float32", *["bfloat16"] * resources.computes_bfloat16(), *["int8"] * resources.uses_onednn()]
 
 
 def _peers(python):

@@ -54,6 +54,7 @@ class Extractor:
             model's maximum.
         unpooled: number of tokens at the start of each sequence that are not pooled, such as those of a prompt.
         finish: applied to the pooled vectors, float32 [n, D], before normalization, in the graph.
+        name: of the model, in warnings.
 
     Attributes:
         token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.
@@ -73,6 +74,7 @@ class Extractor:
         max_seq_length=None,
         unpooled: int = 0,
         finish: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        name: str = "The model",
     ):
         config = encoder.config
         check_layers(layers, config.num_hidden_layers)
@@ -84,7 +86,7 @@ class Extractor:
                 f"model's maximum sequence length. Received: {max_seq_length}."
             )
         self.tokenizer = tokenizer
-        self.token_counts = TokenCountLog(tokenizer.vocab_file or "The model", self.max_seq_length)
+        self.token_counts = TokenCountLog(name, self.max_seq_length)
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
         self._unpooled, self._finish = unpooled, finish or tf.identity
 
@@ -95,7 +97,8 @@ class Extractor:
             ValueError: the inputs are not texts or pairs; see `text_lists.text_list`. Or vectors are not finite.
         """
         texts = text_list(texts, pairs=True)
-        parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
+        with self.token_counts.together():
+            parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros([0, self.width], np.float32)
 
     @property

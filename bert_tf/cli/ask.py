@@ -22,7 +22,7 @@ import re
 import sys
 
 from bert_tf.cli.serving_flags import ASK, tls_of
-from bert_tf.utils.json_files import json_text
+from bert_tf.utils.json_files import printable_json
 
 FLAGS = ASK
 TAKES_TEXTS = True
@@ -48,7 +48,7 @@ def main(settings, texts):
             for batch in chunks(items, _BATCH):
                 for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
                     line = dict(zip(names, item, strict=True)) | answer
-                    text = json_text(line, ensure_ascii=False)
+                    text = printable_json(line)
                     print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
     except BrokenPipeError:  # the reader of our lines has seen enough
         sys.stderr.close()

@@ -12,7 +12,7 @@ import dataclasses
 import re
 
 from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_reranker, run_squad, run_tagger
-from bert_tf.utils.json_files import json_text
+from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.settings import Flag, Settings
 
 # Task -> the program that trains it, whose flags say what its files are.
@@ -89,7 +89,7 @@ def main(settings):
     from bert_tf.runs.data_overview import look_at_files
 
     overview = look_at_files(settings.task, of_program(settings))
-    text = json_text(overview.to_dict(), ensure_ascii=False, indent=2) if settings.json else str(overview)
+    text = printable_json(overview.to_dict(), indent=2) if settings.json else str(overview)
     print(in_flags(text, settings.to_dict()))
     refuse_warnings(overview.findings, settings)
 

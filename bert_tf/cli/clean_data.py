@@ -13,7 +13,7 @@ import os
 from absl import logging
 
 from bert_tf.tasks.options import ClassificationOptions
-from bert_tf.utils.json_files import json_text
+from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.names import CLEANING_KINDS, number_of
 from bert_tf.utils.settings import Flag, flags_of
 
@@ -56,7 +56,7 @@ def main(settings):
     )  # fmt: skip
     if settings.json:
         values = {"input_file": settings.input_file, "output_file": settings.output_file, **dataclasses.asdict(report)}
-        print(json_text(values, ensure_ascii=False, indent=2))
+        print(printable_json(values, indent=2))
     else:
         for line in _lines(settings.input_file, report, bool(settings.output_file)):
             print(line)

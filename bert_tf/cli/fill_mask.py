@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.export.settings import ExportFormSettings
 from bert_tf.tokenization.settings import TokenizerSettings
-from bert_tf.utils.json_files import json_text
+from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.settings import Flag, flags_of
 
 FLAGS = (
@@ -52,10 +52,11 @@ def main(settings, texts):
     form = make_export_options(settings) if exports else DEFAULT
     if exports:
         form.check_folder(settings.export_dir)  # before the model is read
+        form.check_processor()
     filler = Filler(settings.model, settings.top_k, *tokenizing, form.variable_dtype)
     if exports:
         logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, form))
         return
     mask = filler.reader.mask
     for answer in filler(read_masked_texts(texts, settings.input_file, mask)):
-        print(json_text(answer, ensure_ascii=False) if settings.json else format_answer(answer, mask), flush=True)
+        print(printable_json(answer) if settings.json else format_answer(answer, mask), flush=True)

@@ -7,6 +7,8 @@ import glob
 import os
 import tempfile
 
+from absl import logging
+
 from bert_tf.utils.files import check_exists, find_files
 from bert_tf.utils.settings import Settings
 
@@ -47,23 +49,43 @@ _WRITTEN_FOLDERS = ("output_dir", "export_dir", "to", "demo_dir", "work_dir")
 
 
 def check_output_paths(settings: Settings):
-    """Raises ValueError where a flag names an output that cannot be written.
+    """Raises ValueError where a flag names an output that cannot be written; a dry run, which writes none, only warns.
 
     The missing directories above a file are created, as writing it does not.
     """
     if settings.get("runner"):
         return  # Beam's workers write, who may see other file systems
+    if not settings.get("dry_run"):
+        for folder, name in _check_outputs(settings):
+            _create(folder, name)
+        return
+    try:
+        _check_outputs(settings)
+    except ValueError as error:
+        logging.warning("Without `dry_run`, this command would fail: %s", error)
+
+
+def _check_outputs(settings):
+    """Returns (directory, flag) for each output file; raises ValueError where a file or directory cannot be written."""
     folders = _WRITTEN_FOLDERS + (("index_dir",) if "update" in settings else ())
     for name in folders:
         for path in _local_paths(settings.get(name)):
             _check_folder(path, path, name)
+    of_files = []
     for name in _WRITTEN_FILES:
         for path in _local_paths(settings.get(name)):
             if os.path.isdir(path):
                 raise ValueError(f"`{name}` must be a file, but {path} is a directory. Name a file in it.")
             folder = os.path.dirname(os.path.realpath(path))
             _check_folder(folder, path, name)
-            os.makedirs(folder, exist_ok=True)
+            of_files.append((folder, name))
+    return of_files
+
+
+def _create(folder, name):
+    if not os.path.isdir(folder):
+        os.makedirs(folder, exist_ok=True)
+        logging.info("Created the directory %s for `%s`.", folder, name)
 
 
 def _local_paths(value):
@@ -79,6 +101,10 @@ def _check_folder(folder, path, name):
     try:
         with tempfile.TemporaryFile(dir=there):  # permissions alone do not tell: the file system may be read-only
             pass
+    except FileNotFoundError as error:  # what such file systems, as that of /proc, say of a directory that is there
+        raise ValueError(
+            f"Cannot write to `{name}` {path}: no files can be created in {there}. Choose another location."
+        ) from error
     except OSError as error:
         raise ValueError(
             f"Cannot write to `{name}` {path}: {there}: {error.strerror}. Make it writable, or choose another location."

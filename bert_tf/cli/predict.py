@@ -11,7 +11,6 @@ source with `bert-tf verify MODEL --inspect` first.
 """
 
 import logging as standard_logging
-import os
 
 from absl import logging
 
@@ -100,15 +99,10 @@ def _find_model(settings):
 
 def _find_trained(settings, path, size):
     # Imported here, because an export needs none of these modules.
-    from bert_tf.inference.batch_prediction.exported_model import find_model
-    from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters
+    from bert_tf.inference.trained_text_model import check_has_model, find_trained_model
     from bert_tf.serving.client.requests import PAIR
 
-    if not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
-        check_not_adapters(path)
-        return find_model(path, settings.signature, size)  # which says what is missing
+    check_has_model(path, "model")
     if "signature" in settings.given:
         raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
-    from bert_tf.inference.trained_text_model import find_trained_model
-
     return find_trained_model(path, len(settings.text_column or ()) == len(PAIR), size)

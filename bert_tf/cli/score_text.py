@@ -14,7 +14,7 @@ from absl import logging
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.files import decode_argument
-from bert_tf.utils.json_files import json_text
+from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.settings import Flag, flags_of, with_attributes, with_default
 
 _ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens is read 20 times
@@ -62,7 +62,7 @@ def _print_scores(settings, texts):
     lists = {name: to_json_values(values) for name, values in table.items()}
     for row in zip(*lists.values(), strict=True):
         answer = dict(zip(lists, row, strict=True))
-        print(json_text(answer, ensure_ascii=False) if settings.json else _as_text(answer, scorer.measure), flush=True)
+        print(printable_json(answer) if settings.json else _as_text(answer, scorer.measure), flush=True)
     total, tokens = sum(score.total for score in scores), sum(len(score.tokens) for score in scores)
     _tell(scorer.measure, perplexity(total, tokens), tokens, len(texts))
 

@@ -17,7 +17,7 @@ from absl import logging
 
 from bert_tf.inference.settings import ApproximateSettings, PromptSettings
 from bert_tf.utils.files import decode_argument
-from bert_tf.utils.json_files import json_text
+from bert_tf.utils.json_files import json_text, printable_json
 from bert_tf.utils.settings import Flag, flags_of
 
 FLAGS = (
@@ -120,7 +120,7 @@ def _print_hits(settings, queries, hits, answers):
         if settings.json:
             of_reader = {} if read is None else {"answers": [each._asdict() for each in read]}
             results = [hit._asdict() for hit in found]
-            print(json_text({"query": query, **of_reader, "results": results}, ensure_ascii=False), flush=True)
+            print(printable_json({"query": query, **of_reader, "results": results}), flush=True)
             continue
         print(query)
         for each in found if read is None else read:

@@ -13,7 +13,7 @@ from bert_tf.data.list_cells import as_list, parse_list
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
-from bert_tf.utils.token_counts import LARGE_SHARE, TokenCounts
+from bert_tf.utils.token_counts import TokenCounts
 
 # === Truncation ===
 
@@ -69,7 +69,10 @@ def _unreadable(sample, noun, bad, nothing, parameter):
     (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
     if empty:
         row = word_for(len(empty), "it in or remove the row", "them in or remove the rows")
-        yield _finding(sample, kind, empty, what, f"fill {row}")
+        remedy = f"fill {row}"
+        if noun == "label" and sample.has_several_labels:  # null may also mean that nobody has looked
+            remedy = f"write an empty list or field where a text has none of the labels; otherwise, {remedy}"
+        yield _finding(sample, kind, empty, what, remedy)
     if other := {line: value for line, value in bad.items() if line not in empty}:
         what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"
         them = word_for(len(other), "it", "them")
@@ -240,7 +243,7 @@ def check_truncation(
 
 
 def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str, TokenCounts]) -> list[DataFinding]:
-    """Returns the findings about tokens that are not in the vocabulary: a warning above 10%, otherwise a note.
+    """Returns the findings about tokens that are not in the vocabulary: a warning if `counts` has many, or a note.
 
     Args:
         samples: as in `check_samples`.
@@ -252,9 +255,17 @@ def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str,
             "unknown_tokens",
             sample.path,
             each.unknown,
-            f"{format_share(each.unknown, each.tokens, 'tokens', ('is', 'are'))} not in the vocabulary of the model",
+            f"{format_share(each.unknown, each.tokens, 'tokens', ('is', 'are'))} not in the vocabulary of the model"
+            f"{_share_of_texts(each)}",
             "check the language and the encoding of the texts, and `do_lower_case`",
-            is_warning=each.unknown_share > LARGE_SHARE,
+            is_warning=not each.large().isdisjoint({"unknown", "unknown_texts"}),
         )
         for sample, each in several
     ]
+
+
+def _share_of_texts(counts):
+    if not counts.unknown_texts:
+        return ""
+    share = format_share(counts.unknown_texts, counts.texts, "texts", ("consists", "consist"))
+    return f"; {share} mostly of such tokens"

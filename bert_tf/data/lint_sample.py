@@ -154,6 +154,11 @@ class LintSample:
         is_warning = len(indices) >= warn_from * len(self)
         return DataFinding(kind, self.path, len(indices), what, remedy, self.positions(indices), is_warning)
 
+    @property
+    def has_several_labels(self) -> bool:
+        """Whether an example may have any number of labels."""
+        return bool(self.labels) and not isinstance(self.labels[0], str)
+
     def names(self, index: int) -> Sequence[str]:
         """Returns the names of an example's labels."""
         labels = self.labels[index]

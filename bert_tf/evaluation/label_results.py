@@ -60,6 +60,21 @@ def describe_unpredicted(results: Mapping[str, LabelResult], file: str) -> list[
     return [f"{file} has examples of {number_of(len(never), 'label')} that {are} never predicted: {shown}."]
 
 
+def describe_always_predicted(results: Mapping[str, LabelResult], file: str, count: int) -> list[str]:
+    """Returns a sentence on the labels that are predicted for every example although some do not have them, or [].
+
+    Args:
+        results, file: as above; of a model that predicts any number of labels for an example.
+        count: number of examples in the file.
+    """
+    always = {label: each.examples for label, each in results.items() if each.examples < each.predicted == count}
+    if not always:
+        return []
+    shown = _list(f"{label!r} ({always[label]:,} of {count:,})" for label in sorted(always, key=always.get))
+    labels, are = number_of(len(always), "label"), word_for(len(always), "is", "are")
+    return [f"{labels} {are} predicted for every example of {file}, although not all have {_them(always)}: {shown}."]
+
+
 def describe_missing(results: Mapping[str, LabelResult], file: str) -> list[str]:
     """Returns a sentence on the labels that the file has no examples of, or []; arguments as above."""
     missing = [label for label, each in results.items() if not each.examples]
@@ -67,6 +82,10 @@ def describe_missing(results: Mapping[str, LabelResult], file: str) -> list[str]
         return []
     labels, their = number_of(len(missing), "label"), word_for(len(missing), "its", "their")
     return [f"{file} has no examples of {labels}, so {their} quality is not measured: {_list(map(repr, missing))}."]
+
+
+def _them(labels):
+    return word_for(len(labels), "it", "them")
 
 
 def _list(names):

@@ -16,7 +16,7 @@ from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.utils.files import file_names
 from bert_tf.utils.names import percent
-from bert_tf.utils.token_counts import LARGE_SHARE
+from bert_tf.utils.token_counts import LARGE_SHARE, LARGE_SHARE_OF_TEXTS
 
 FILE = "MODEL_CARD.md"
 
@@ -26,7 +26,11 @@ _INTRODUCTION = (
 )
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 _MOST_LABELS = 1000
-_SHARES = {"truncated": "of the texts are truncated", "unknown": "of the tokens are unknown"}
+_SHARES = {  # what they are, and from which on they are a limit of the model
+    "truncated": ("of the texts are truncated", LARGE_SHARE),
+    "unknown": ("of the tokens are unknown", LARGE_SHARE),
+    "unknown_texts": ("of the texts consist mostly of unknown tokens", LARGE_SHARE_OF_TEXTS),
+}
 _RETRAINED = {
     "labels": "labels of that model",
     "kept": "labels kept from it",
@@ -57,7 +61,7 @@ def model_card(
         format_list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
         format_table("Training", _list_training(facts)),
         _format_flags(facts.flags),
-        format_scores(facts, served.options.dtype),
+        format_scores(facts, served.options.dtype, served.task.metrics_note),
         _format_signatures(signatures),
         format_table("Versions", _list_versions(facts)),
         format_list("Known limits", [*_list_limits(served, facts)]),
@@ -67,7 +71,7 @@ def model_card(
 
 def _list_limits(served, facts):
     yield from served.task.card_limitations(served.max_seq_length)
-    yield from facts.gaps()
+    yield from facts.gaps(served.task.has_several_labels)
     yield from _list_large_shares(facts.data.values())
     if served.is_calibrated:
         yield "It requires TensorFlow 2.17 or later: earlier versions lack its int8 operations."
@@ -81,15 +85,17 @@ def _list_limits(served, facts):
 def _list_large_shares(data):
     """Yields which files have many texts or tokens that the model does not read."""
     for each in data:
-        for name, words in _SHARES.items():
-            if each.get(name, 0) > LARGE_SHARE:
+        for name, (words, large) in _SHARES.items():
+            if each.get(name, 0) > large:
                 yield f"In {file_names(each['file'])}, {percent(each[name])} {words}."
 
 
 def _list_model(served, task_options, facts):
     config, tokenizer = served.task.config, served.tokenizer
     yield "task", served.task.name
-    yield from _list_task_options(task_options, facts)
+    of_task = served.task.card_facts()
+    yield from _list_task_options({name: each for name, each in task_options.items() if name not in of_task}, facts)
+    yield from of_task.items()
     yield "texts per example", ", ".join(served.text_inputs)
     yield "longest sequence", f"{served.max_seq_length} tokens"
     yield "encoder", config.model_type
@@ -138,7 +144,7 @@ def _list_kept_labels(retrained_from):
 
 
 def _format_examples(each):
-    shares = ((name, words) for name, words in _SHARES.items() if name in each)
+    shares = ((name, words) for name, (words, _) in _SHARES.items() if name in each)
     return ", ".join([f"{file_names(each['file'])}, {each['rows']:,} rows",
                       *(f"{percent(each[name])} {words}" for name, words in shares)])  # fmt: skip
 

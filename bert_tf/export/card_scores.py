@@ -9,14 +9,16 @@ _MOST_LABELS = 1000
 _BY_LABEL = ("label", "examples", "predicted", "precision", "recall", "F1")
 
 
-def format_scores(facts: RunFacts, dtype: str) -> str:
+def format_scores(facts: RunFacts, dtype: str, note: str = "") -> str:
     """Returns the section, with a table and notes for each evaluated file; "" if nothing was evaluated.
 
     Args:
         facts: about the run.
         dtype: of the export.
+        note: what the metrics mean.
     """
-    files = [_format_file(each, facts, dtype) for each in facts.evaluations]
+    files = [note] * bool(note and facts.evaluations)
+    files += [_format_file(each, facts, dtype) for each in facts.evaluations]
     return format_section("Scores", "\n\n".join(files)) if files else ""
 
 

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from bert_tf.utils import names
-from bert_tf.utils.resources import has_onednn, uses_onednn
+from bert_tf.utils.resources import uses_onednn, why_without_onednn
 
 _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
 
@@ -40,11 +40,6 @@ class ExportOptions:
             raise ValueError(
                 "`export_dtype=int8` cannot be combined with `export_for=gpu`: int8 products are for CPUs. "
                 "Use bfloat16 or float16 on a GPU."
-            )
-        if self.has_int8_products and not has_onednn():
-            raise ValueError(
-                "`export_dtype=int8` requires oneDNN, which the environment turns off with "
-                f"TF_ENABLE_ONEDNN_OPTS={os.environ['TF_ENABLE_ONEDNN_OPTS']}. Unset that variable."
             )
         if self.explanations and self.dtype == "int8":
             raise ValueError(
@@ -101,9 +96,8 @@ class ExportOptions:
         """Raises ValueError if this machine cannot compute what the export contains, such as its sample requests."""
         if self.has_int8_products and not uses_onednn():
             raise ValueError(
-                "`export_dtype=int8` requires oneDNN, which TensorFlow does not use on this CPU by default, because it "
-                "has no instructions for int8. Set TF_ENABLE_ONEDNN_OPTS=1 in the environment (results are then less "
-                "exact), use float32, or export on another machine."
+                f"`export_dtype=int8` requires oneDNN, {why_without_onednn()}, use float32, or export on another "
+                "machine."
             )
 
     def check_folder(self, export_dir: str | os.PathLike):

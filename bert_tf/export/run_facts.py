@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.evaluation.label_results import describe_missing, describe_unpredicted
+from bert_tf.evaluation.label_results import describe_always_predicted, describe_missing, describe_unpredicted
 from bert_tf.training.history import HISTORY_FILE, RETRAINED_FROM, first_start, read_history
 from bert_tf.training.scored_files import FileScores, read_file_scores
 
@@ -55,12 +55,21 @@ class RunFacts:
         own = {each["file"] for each in evaluation.evaluated.data.values()}
         return "keep_best" in self.flags and bool(files & own)
 
-    def gaps(self) -> list[str]:
-        """Returns a sentence on the labels that this model never predicts, and that its files lack, of each file."""
-        several = ((each, suffix, labels) for each in self.evaluations if each.step == self.step
-                   for suffix, labels in each.evaluated.labels.items())  # fmt: skip
-        return [gap for each, suffix, labels in several for describe in (describe_unpredicted, describe_missing)
-                for gap in describe(labels, each.file_of(suffix))]  # fmt: skip
+    def gaps(self, has_several_labels: bool = False) -> list[str]:
+        """Returns a sentence on the labels that this model never predicts, and that its files lack, of each file.
+
+        Args:
+            has_several_labels: whether it may predict any number of labels, so that one may be predicted always.
+        """
+        gaps = []
+        for each in self.evaluations:
+            for suffix, labels in each.evaluated.labels.items() if each.step == self.step else ():
+                file = each.file_of(suffix)
+                gaps += describe_unpredicted(labels, file)
+                if has_several_labels:
+                    gaps += describe_always_predicted(labels, file, each.rows_of(suffix))
+                gaps += describe_missing(labels, file)
+        return gaps
 
 
 def is_computed_in(precision: str | None, dtype: str) -> bool:

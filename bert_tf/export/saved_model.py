@@ -195,6 +195,7 @@ def export(
     export_dir = os.path.abspath(os.fspath(export_dir))
     for_servers = served.options.export_for != "litert"
     served.options.check_folder(export_dir)
+    served.options.check_processor()
     logging.info("Exporting to %s", export_dir)
     try:
         os.makedirs(export_dir, exist_ok=True)
@@ -371,7 +372,7 @@ def export_trained(
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
     facts = read_run(directory, found.path)
-    for gap in facts.gaps():
+    for gap in facts.gaps(task.has_several_labels):
         logging.warning("%s", gap)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None

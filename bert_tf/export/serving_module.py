@@ -194,7 +194,7 @@ class ServingModule(tf.Module):
     def signatures(self, only: str | None = None) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first; `only` one of them if it has a name.
 
-        Those of texts return `names.TOKEN_COUNTS` too, int64 [4] in the order of `TokenCounts`, which exports hide.
+        Those of texts return `names.TOKEN_COUNTS` too, int64 in the order of `TokenCounts`, which exports hide.
         """
         named = {"serving_default": (self._from_text, self._text_specs), "ids": (self.answer_ids, self.ids_specs)}
         if self.task.example_method:

@@ -31,6 +31,7 @@ class Embedder:
     vector_dtype: str = "float32"
 
     joins_texts: ClassVar[bool] = True
+    verb: ClassVar[str] = "Embedding"
     kind_of_texts: ClassVar[str | None] = None
 
     def __post_init__(self):

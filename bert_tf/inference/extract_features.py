@@ -4,7 +4,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class FeatureMaker:
     config_file: str | None = None
     vocab_file: str | None = None
     do_lower_case: bool | None = None
+
+    verb: ClassVar[str] = "Extracting"
 
     def __post_init__(self):
         if self.unit not in UNITS:

@@ -24,7 +24,7 @@ from bert_tf.utils import names
 from bert_tf.utils.files import decode_argument, read_text
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_lists import text_list
-from bert_tf.utils.token_counts import TokenCountLog
+from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 
 # === Masked lm ===
 # Opening a pretrained model with its masked-LM head.
@@ -134,8 +134,9 @@ class Filler:
         counter = TokenCounter(self.reader)
         ids = counter.tokenize(texts)
         masks, sequences = self._count(ids), counter.pack(ids, max_seq_length=self.max_seq_length)
-        texts_and_cut = counter.counts().numpy()[:2]
-        self.token_counts.add((*texts_and_cut, 0, 0))  # unknown tokens are warned of below, from the first one on
+        counts = TokenCounts(*counter.counts().numpy())
+        # Unknown tokens are warned of below, from the first one on.
+        self.token_counts.add(TokenCounts(texts=counts.texts, truncated=counts.truncated))
         self._check(texts, masks, sequences["input_ids"])
         for start in range(0, len(texts), _BATCH):
             features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})

@@ -139,12 +139,13 @@ class Predictor:
 
     def _predict(self, columns, ids, batch_size):
         answers = [None] * len(ids)
-        for chosen in self._model.batches(columns, batch_size):
-            outputs = self._model.run(columns, chosen, ids)
-            check_finite_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
-            found = split_answer(outputs, len(chosen))
-            for row, answer in zip(chosen, found, strict=True):
-                answers[row] = answer
+        with self.token_counts.together():
+            for chosen in self._model.batches(columns, batch_size):
+                outputs = self._model.run(columns, chosen, ids)
+                check_finite_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
+                found = split_answer(outputs, len(chosen))
+                for row, answer in zip(chosen, found, strict=True):
+                    answers[row] = answer
         return answers
 
     def _predict_rows(self, examples: Iterable[tuple], batch_size: int):

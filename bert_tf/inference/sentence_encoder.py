@@ -106,6 +106,7 @@ class SentenceEncoder:
             longest,
             unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
             finish=make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
+            name=os.fspath(path),
         )
         if options.dim is not None:
             pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)

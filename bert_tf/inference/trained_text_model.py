@@ -1,11 +1,10 @@
 """A trained model that computes from texts what its export would, without an export."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -35,14 +34,23 @@ def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
     return _traced(path, _load(path, pairs))[0]
 
 
+def check_has_model(path: str, parameter: str = "path"):
+    """Raises ValueError if there is no trained model in the directory that `parameter` names, which has no export."""
+    if any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
+        return
+    check_not_adapters(path)
+    is_folder = os.path.isdir(path)
+    found = explain_no_versions(path) or "which has none of these" if is_folder else "which is not a directory"
+    raise ValueError(
+        f"`{parameter}` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
+        f"({' or '.join(CONFIG_FILES)}); got {path}, {found}."
+    )
+
+
 def _load(path, pairs) -> ServingModule:
     check_not_gliner(path)
-    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in CONFIG_FILES):
-        check_not_adapters(path)
-        raise ValueError(
-            f"`path` must be a directory with {SAVED_MODEL}, with numbered versions of it, or with a trained model "
-            f"({' or '.join(CONFIG_FILES)}); got {path}, {explain_no_versions(path) or 'which has none of these'}."
-        )
+    if os.path.isdir(path):
+        check_has_model(path)
     trained = stated_task(path, load_description([path]))
     if trained and pairs and task_in(path) is None and trained.task.takes_pairs:
         trained = dataclasses.replace(trained, text_inputs=PAIR)
@@ -107,8 +115,18 @@ class TrainedModelMaker:
     signature = DEFAULT
 
     def load(self) -> TextModel:
-        """Loads the model, once in a process."""
-        return _load_once(self.path, self.pairs)[0]
+        """Loads the model, unless this process did last; raises ValueError if it is no longer the one described."""
+        for loaded in _kept:
+            if self._describes(loaded):
+                return loaded.model
+        loaded = _load_and_keep(self.path, self.pairs)
+        if not self._describes(loaded):
+            raise ValueError(f"{self.path} has changed since this run began. Run the same command again.")
+        return loaded.model
+
+    def _describes(self, loaded):
+        known = {name: self.identity[name] for name in loaded.identity}
+        return (known, self.pairs) == (loaded.identity, loaded.pairs)
 
     def __call__(self):
         return TablePredictor(self)
@@ -116,18 +134,33 @@ class TrainedModelMaker:
 
 def find_trained_model(path: str, pairs: bool = False, batch_size: int = 64) -> TrainedModelMaker:
     """Loads the trained model in a directory and describes it; arguments and errors as in `load_trained_text_model`."""
-    model, shapes, digest, options = _load_once(path, pairs)
-    identity = {"model": os.path.realpath(path), "weights": digest, "task": options, "batch_size": batch_size}
-    problem = options.get("problem")
-    return TrainedModelMaker(path, model.inputs, tuple(sorted(shapes)), identity, problem, pairs, batch_size)
+    loaded = _load_and_keep(path, pairs)
+    inputs, outputs, problem = loaded.model.inputs, tuple(sorted(loaded.shapes)), loaded.identity["task"].get("problem")
+    identity = {"model": os.path.realpath(path), **loaded.identity, "batch_size": batch_size}
+    return TrainedModelMaker(path, inputs, outputs, identity, problem, pairs, batch_size)
 
 
-@functools.lru_cache(maxsize=1)
-def _load_once(path, pairs):
-    """Returns the model, {output: shape}, a hash of its weights and tokenizer, and its task's options."""
+class _Loaded(NamedTuple):
+    """A model, {output: shape}, what its answers depend on, and `pairs`, which it was loaded with."""
+
+    model: TextModel
+    shapes: dict[str, tf.TensorShape]
+    identity: dict[str, Any]
+    pairs: bool
+
+
+# The model that was loaded last, for makers in the same process. It is known by its weights, not by its path: other
+# files may be there now, of another training.
+_kept: list[_Loaded] = []
+
+
+def _load_and_keep(path, pairs):
+    _kept.clear()  # memory may not suffice for two
     served = _load(path, pairs)
     digest = hashlib.sha256(load_description([path]).digest().encode())
     for weight in served.weights:
         digest.update(tf.io.serialize_tensor(weight).numpy())
-    options = getattr(served.task, "to_dict", dict)()
-    return *_traced(path, served), digest.hexdigest(), json.loads(json.dumps(options))
+    task = json.loads(json.dumps(getattr(served.task, "to_dict", dict)()))
+    loaded = _Loaded(*_traced(path, served), {"weights": digest.hexdigest(), "task": task}, pairs)
+    _kept[:] = [loaded]
+    return loaded

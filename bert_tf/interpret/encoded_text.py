@@ -249,7 +249,6 @@ def _encode_rows(tokenizer, columns, config, masks):
         return []
     tokenizer = TokenCounter(tokenizer)
     parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, ends of each column
-    TokenCountLog(tokenizer.vocab_file or "The model").add(tokenizer.counts().numpy())
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 
@@ -258,6 +257,7 @@ def _encode_rows(tokenizer, columns, config, masks):
         return pack_texts(*both, longest, tokenizer.template, lambda token: special)["input_ids"]
 
     packed = tokenizer.pack(*(ids for ids, *_ in parts), max_seq_length=longest)
+    TokenCountLog("The texts").add(tokenizer.counts().numpy())
     numbers = [packed["input_ids"], packed["segment_ids"]]
     numbers += [pack_numbers([each[k] for each in parts]) for k in (1, 2)] + [pack_numbers(of_text, -1)]
     rows, vocab = [], tokenizer.vocab

@@ -129,6 +129,7 @@ def _make_history(settings, task, model, data, counts, config, range_test):
     read = describe_splits(data, data.examples)
     for split, each in counts.items():
         read[split] |= {"truncated": each.truncated_share, "unknown": each.unknown_share}
+        read[split] |= {"unknown_texts": each.unknown_texts_share}
     files = {split: find_files(each["file"]) for split, each in read.items()}
     values, flags = settings.to_dict(), settings.given_values()
     record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())

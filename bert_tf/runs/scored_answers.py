@@ -13,7 +13,7 @@ from bert_tf.evaluation.error_reports.common import (
     render_overview,
     write_table,
 )
-from bert_tf.evaluation.label_results import describe_missing, describe_unpredicted
+from bert_tf.evaluation.label_results import describe_always_predicted, describe_missing, describe_unpredicted
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.training.report_page import HEADLINE, OVERVIEW
@@ -23,6 +23,8 @@ from bert_tf.utils.html_report import Page
 from bert_tf.utils.settings import Settings
 
 _REMEDY = "Train for more steps or with `class_weights=balanced`, or add examples."
+_REMEDY_OF_ALWAYS = "Train for more steps, use `fit_thresholds`, or add examples without such a label."
+_REMEDY_OF_ALWAYS = "Train for more steps, use `fit_thresholds`, or add examples without such a label."
 
 
 def check_showing(settings: Settings):
@@ -107,6 +109,12 @@ def _warn(judged, with_missing=True):
     for each in judged.values():
         path, results = file_names(each.examples.path), each.label_results()
         gaps = [f"{gap} {_REMEDY}" for gap in describe_unpredicted(results, path)]
+        if each.has_several_labels:
+            always = describe_always_predicted(results, path, len(each.examples))
+            gaps += [f"{gap} {_REMEDY_OF_ALWAYS}" for gap in always]
+        if each.has_several_labels:
+            always = describe_always_predicted(results, path, len(each.examples))
+            gaps += [f"{gap} {_REMEDY_OF_ALWAYS}" for gap in always]
         gaps += describe_missing(results, path) if with_missing else []
         for warning in [each.warning] if each.warning else gaps:
             logging.warning("%s", warning)

@@ -16,7 +16,7 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.client_core import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
-from bert_tf.serving.client.results import RANKING
+from bert_tf.serving.client.results import PREDICTED, RANKING
 from bert_tf.serving.limits import GRPC_BYTES, ServingError
 from bert_tf.serving.messages import check_missing
 from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
@@ -173,7 +173,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
         expected: the expected response.
         got: the actual response.
         tolerance: allowed difference of numbers, multiplied by the expected number if that is over 1. A reranker's
-            documents may change places if their scores differ by less than it does.
+            documents may change places if their scores differ by less than it does, and one of several labels may be
+            predicted or not if its probability moved that way.
 
     Returns:
         the largest difference of a number, in the same measure, infinite if there is no number to compare; and the
@@ -184,6 +185,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
         return float("inf"), f"the outputs are {names[0]} in place of {names[1]}"
     if set(RANKING) <= set(expected) and _is_order_of(got["order"], expected, tolerance):
         expected = {**expected, "order": got["order"]}
+    if {"probabilities", PREDICTED} <= set(expected) and _are_marks_of(got, expected):
+        expected = {**expected, PREDICTED: got[PREDICTED]}
     largest, problem = 0.0, ""
     for name in sorted(expected):
         distance, what = _distance(expected[name], got[name])
@@ -201,6 +204,15 @@ def _is_order_of(order, expected, tolerance):
     ranked = np.where(order < 0, -1e30, np.take_along_axis(scores.astype(np.float64), np.maximum(order, 0), -1))
     highest = ranked[:, :-1] + 2 * tolerance * np.maximum(1.0, np.abs(ranked[:, :-1]))
     return bool((ranked[:, 1:] <= highest).all())
+
+
+def _are_marks_of(got, expected):
+    """Returns whether labels are newly predicted only where probabilities rose, and no longer only where they fell."""
+    arrays = [(each["probabilities"], each[PREDICTED]) for each in (expected, got)]
+    if len({array.shape for pair in arrays for array in pair}) > 1:
+        return False
+    (before, was), (after, is_) = arrays
+    return bool(np.where(is_ & ~was, after > before, True).all() and np.where(was & ~is_, after < before, True).all())
 
 
 def _distance(expected, got):

@@ -120,6 +120,8 @@ class ServableTask(BaseTask, Protocol):
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
         reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
         takes_pairs: whether an example may be a pair of texts instead of one.
+        has_several_labels: whether any number of the labels may be predicted for an example.
+        metrics_note: a sentence for the model card on what the metrics mean, if their names do not say it.
     """
 
     name: ClassVar[str]
@@ -128,6 +130,8 @@ class ServableTask(BaseTask, Protocol):
     list_inputs: tuple[str, ...] = ()
     reads_whole_texts: bool = True
     takes_pairs: bool = False
+    has_several_labels: bool = False
+    metrics_note: str = ""
 
     def for_serving(self, model: keras.Model) -> keras.Model:
         """Returns the served part of a model from `build_model`: by default, all of it."""
@@ -138,6 +142,10 @@ class ServableTask(BaseTask, Protocol):
         return [
             f"Only the first {max_seq_length} tokens of an example, including special tokens, are read."
         ]
+
+    def card_facts(self) -> dict[str, str]:
+        """Returns what the model card says of the served model, {name: text}, in place of options of these names."""
+        return {}
 
     @abc.abstractmethod
     def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:

@@ -48,7 +48,8 @@ class ClassificationTask(Abstaining):
         config: configuration of the encoder.
         num_labels: width of the head; 1 for regression.
         problem: "single_label", "multi_label" or "regression". With multiple labels, those with a probability above
-            their thresholds are predicted; all probabilities are served, and the most probable label as `label`.
+            their thresholds are predicted; which ones is served as `predicted`, beside all probabilities, and the most
+            probable label as `label`.
         labels: names of the outputs, for predictions; by default "0", "1", ...
         metric_names: metrics to report; by default those of the problem. "ece" is always added for labels.
         rematerialize: as in `Encoder`.
@@ -66,7 +67,7 @@ class ClassificationTask(Abstaining):
             a prediction is confident. With multiple labels, the least confident one counts. If None, predictions are
             not marked.
         thresholds: float per label, for multiple labels: the probability above which it is predicted. If None, it is
-            0.5 for all. If given, predictions also say which labels are `predicted`.
+            0.5 for all.
 
     Weights and smoothing only affect training: `example_losses`, and thus the `loss` of an evaluation, ignores them, so
     that runs can be compared.
@@ -281,6 +282,17 @@ class ClassificationTask(Abstaining):
         most = self.windows.max_windows
         return [f"A text is read in at most {most} windows of {max_seq_length} tokens; the rest is ignored."]
 
+    def card_facts(self):
+        return self.problem.card_facts(self.outputs)
+
+    @property
+    def has_several_labels(self):
+        return self.problem.has_several_labels
+
+    @property
+    def metrics_note(self):
+        return self.problem.metrics_note
+
     @property
     def reads_whole_texts(self):
         return self.windows is not None
@@ -301,7 +313,7 @@ class ClassificationTask(Abstaining):
         return self.problem.confidence(answers).numpy(), self.problem.right(answers, target)
 
     def _judged(self, probabilities):
-        """Returns what is served beside the probabilities, tensors or arrays, by the fitted thresholds."""
+        """Returns what is served beside the probabilities, tensors or arrays, by the thresholds."""
         confident = self.confident(self.problem.confidence(probabilities)) if self.abstention else {}
         return self.problem.predicted(probabilities) | confident
 

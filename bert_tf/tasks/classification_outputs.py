@@ -36,6 +36,7 @@ class Problem(abc.ABC):
             value.
         has_several_labels: whether an example may have any number of labels.
         fitted_thresholds: the probability above which each of several labels is predicted. If None, none were fitted.
+        metrics_note: what the model card says of the metrics.
     """
 
     target = "label_ids"
@@ -44,6 +45,7 @@ class Problem(abc.ABC):
     has_labels = True
     has_several_labels = False
     fitted_thresholds: Sequence[float] | None = None
+    metrics_note = ""
 
     def metrics_of(self, num_labels: int) -> tuple[str, ...]:
         """Returns the metrics that are reported by default; `num_labels`: of the model."""
@@ -81,9 +83,12 @@ class Problem(abc.ABC):
     def error_report(self, examples: Shown, target, answers, labels: Sequence[str], separator: str) -> ErrorReport:
         """Returns the report of targets and predictions; `separator` separates several labels."""
 
-
     def predicted(self, probabilities: tf.Tensor | np.ndarray) -> dict:
-        """Returns {"predicted": bool [n, L]}, which labels are predicted; {} if the probabilities alone say it."""
+        """Returns {"predicted": bool [n, L]}, which of several labels are predicted; {} where there is only one."""
+        return {}
+
+    def card_facts(self, labels: Sequence[str]) -> dict[str, str]:
+        """Returns what the model card says of the outputs; `labels`: their names."""
         return {}
 
 
@@ -180,6 +185,10 @@ class MultiLabel(LabelProblem):
 
     default_metrics = ("accuracy", "f1", "weighted_f1", "precision", "recall")
     has_several_labels = True
+    metrics_note = (
+        "The metrics pool the decisions on all labels: accuracy is the share of right decisions between yes and no; "
+        "f1, precision and recall are micro averages, of all yeses, whatever their label."
+    )
 
     def losses(self, logits, target, weights, smoothing):
         """Computes the mean of the labels' binary cross-entropies.
@@ -218,7 +227,13 @@ class MultiLabel(LabelProblem):
         return [tuple(np.asarray(labels, object)[row]) for row in answers > self.thresholds]
 
     def predicted(self, probabilities):
-        return {"predicted": probabilities > self.thresholds} if self.fitted_thresholds else {}
+        return {"predicted": probabilities > self.thresholds}
+
+    def card_facts(self, labels):
+        if not self.fitted_thresholds:
+            return {"thresholds": "0.5 for every label"}
+        pairs = zip(labels, self.fitted_thresholds, strict=True)
+        return {"thresholds": ", ".join(f"{label} {threshold:.4f}" for label, threshold in pairs)}
 
     def confidence(self, probabilities):
         """Returns the confidence of a set of labels: that of its least confident label."""

@@ -140,6 +140,11 @@ class FileScores:
                if not split_suffix or split.partition("_")[2] == split_suffix[1:]]  # fmt: skip
         return ", ".join(map(file_names, own))
 
+    def rows_of(self, split_suffix: str) -> int:
+        """Returns the number of rows in the file of a split, or in all of them; 0 if it is unknown."""
+        return sum(each["rows"] for split, each in self.evaluated.data.items()
+                   if not split_suffix or split.partition("_")[2] == split_suffix[1:])  # fmt: skip
+
 
 def read_file_scores(directory: str | os.PathLike) -> list[FileScores]:
     """Returns the scores of all evaluations of a model, in the order in which they were first made.

@@ -1,8 +1,10 @@
 """Reads JSON files, within limits for untrusted model files, and writes strictly valid JSON."""
 
+import codecs
 import json
 import math
 import os
+import sys
 
 from bert_tf.utils.files import read_text
 
@@ -25,6 +27,15 @@ def json_text(value, **options) -> str:
         return json.dumps(value, allow_nan=False, **options)
     except ValueError:  # json looks for such numbers faster than we could
         return json.dumps(_with_nulls(value), allow_nan=False, **options)
+
+
+def printable_json(value, **options) -> str:
+    """Returns a value as `json_text` does, for standard output: in ASCII, unless that is UTF-8.
+
+    In another encoding some characters would be bytes of it and the others escapes, which no reader expects.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # None: in memory
+    return json_text(value, ensure_ascii=codecs.lookup(encoding).name != "utf-8", **options)
 
 
 def _with_nulls(value):

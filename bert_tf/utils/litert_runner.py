@@ -1,10 +1,12 @@
-"""Runs .tflite files exported by bert_tf with LiteRT, TensorFlow's runtime for small devices."""
+"""Runs .tflite files exported by bert_tf with LiteRT, TensorFlow's runtime for small devices.
+
+TensorFlow is imported only where it is needed: with the package ai-edge-litert, the interpreter does without.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 WHOLE = "ids"  # the signature of the longest sequences; for shorter ones their length is appended, as in ids_16
 
@@ -14,6 +16,8 @@ def interpreter_class() -> Callable:
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError:
+        import tensorflow as tf
+
         # It warns each time that it is deprecated; the results are the same.
         warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter is deprecated")
         return tf.lite.Interpreter
@@ -98,6 +102,8 @@ def length_for(lengths: Sequence[int], width: int) -> int:
 
 def _specs(details):
     """Returns {name: tf.TensorSpec}: the batch axis and axes that differ between lengths have no size."""
+    import tensorflow as tf
+
     specs = {}
     for name, first in details[0].items():
         sizes = zip(*(each[name]["shape"].tolist() for each in details), strict=True)

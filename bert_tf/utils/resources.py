@@ -73,6 +73,7 @@ CPU_INFO = "/proc/cpuinfo"
 # Instructions that multiply and add in so few bits, as Linux calls them on x86 and on ARM.
 BFLOAT16_SETS = ("amx_bf16", "avx512_bf16")
 INT8_SETS = ("amx_int8", "avx512_vnni", "avx_vnni", "i8mm", "asimddp")
+_ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # the variable that turns it on or off
 # Instructions of x86 with which TensorFlow uses oneDNN by default.
 _WITH_ONEDNN = ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16")
 # What ONEDNN_MAX_CPU_ISA may say so that oneDNN still takes the first of them.
@@ -103,11 +104,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def has_onednn(environment: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether TensorFlow may use oneDNN, which it does by default if its wheel includes it."""
-    return environment.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
-
-
 def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
     """Returns whether TensorFlow uses oneDNN here; without TF_ENABLE_ONEDNN_OPTS, the instruction sets of x86 decide.
 
@@ -116,10 +112,25 @@ def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, s
     Args:
         sets, environment: as in `computes_bfloat16`.
     """
-    if "TF_ENABLE_ONEDNN_OPTS" in environment or not _is_x86():
-        return has_onednn(environment)
+    if _ONEDNN in environment or not _is_x86():
+        return environment.get(_ONEDNN, "1").lower() not in ("0", "false")
     sets = instruction_sets() if sets is None else sets
     return any(each in sets for each in _WITH_ONEDNN)
+
+
+def why_without_onednn(environment: Mapping[str, str] = os.environ) -> str:
+    """Returns why TensorFlow does not use oneDNN where `uses_onednn` is false, and how it does.
+
+    Args:
+        environment: as in `computes_bfloat16`.
+    """
+    reason = "by default, because it has no instructions for int8"
+    if _ONEDNN in environment:
+        reason = f"because of {_ONEDNN}={environment[_ONEDNN]} in the environment"
+    return (
+        f"which TensorFlow does not use on this CPU {reason}. Set {_ONEDNN}=1 in the environment (results are less "
+        "exact on CPUs without instructions for int8)"
+    )
 
 
 def _is_x86():
@@ -137,7 +148,7 @@ def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[
         sets: from `instruction_sets`. If None, those of this machine.
         environment: environment with TF_ENABLE_ONEDNN_OPTS and ONEDNN_MAX_CPU_ISA.
     """
-    if not has_onednn(environment):
+    if not uses_onednn(sets, environment):
         return False
     most = environment.get("ONEDNN_MAX_CPU_ISA", "all").lower()
     sets = instruction_sets() if sets is None else sets

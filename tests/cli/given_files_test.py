@@ -48,23 +48,39 @@ def test_every_program_says_so_before_tensorflow_is_imported(tmp_path):
     assert done.stderr.count("no-such-file") >= len(found)
     assert not os.listdir(tmp_path)
 
+# To root the kernel says that /proc does not exist, to others that it is not writable.
+NONE_IN_PROC = r": (no files can be created in /proc\. Choose|/proc: Permission denied\. Make)"
 
-def test_outputs_are_tried_without_a_trace(tmp_path):
+
+def test_outputs_are_tried_without_a_trace(tmp_path, caplog):
     """Permissions do not tell everything: /proc, which nobody can write to, has them."""
+    caplog.set_level("INFO")
     values = {"output_dir": str(tmp_path / "a/b"), "output_file": str(tmp_path / "c/d.txt"), "export_file": None}
-    check_output_paths(Settings(values))
+    for _ in range(2):
+        check_output_paths(Settings(values))
     assert os.listdir(tmp_path) == ["c"] and not os.listdir(tmp_path / "c")
+    assert [each.getMessage() for each in caplog.records] == [f"Created the directory {tmp_path}/c for `output_file`."]
     (tmp_path / "file").touch()
     for name, path, why in (
-        ("output_dir", "/proc/none/x", ": /proc: "), ("output_dir", tmp_path / "file", "file: Not a directory. Make"),
+        ("output_dir", "/proc/none/x", NONE_IN_PROC), ("output_dir", tmp_path / "file", "file: Not a directory. Make"),
         ("output_file", tmp_path / "file/x", "file: Not a directory"), ("output_file", tmp_path, "is a directory. N"),
-        ("to", "/proc/x", ": /proc: "),
+        ("to", "/proc/x", NONE_IN_PROC),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"`{name}` .*{re.escape(str(path))}.*{why}"):
             check_output_paths(Settings({name: str(path)}))
     for values in ({"output_file": ["gs://bucket/records"]}, {"output_file": "/proc/x", "runner": "FlinkRunner"},
                    {"index_dir": "/proc/x"}):  # fmt: skip
         check_output_paths(Settings(values))
+
+
+@pytest.mark.parametrize("name", ["output_dir", "output_file"])
+def test_a_dry_run_warns_of_an_output_that_cannot_be_written_and_creates_nothing(tmp_path, caplog, name):
+    (tmp_path / "file").touch()
+    for path in ("file/x", "new/x"):
+        check_output_paths(Settings({name: str(tmp_path / path), "dry_run": True}))
+    assert os.listdir(tmp_path) == ["file"]
+    (warning,) = (each.getMessage() for each in caplog.records)
+    assert warning.startswith(f"Without `dry_run`, this command would fail: Cannot write to `{name}` {tmp_path}/file/x")
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,15 @@ def test_a_program_goes_on_where_the_output_cannot_be_encoded():
     assert done.stderr.count("The encoding of standard output") == 1
 
 
+def test_json_is_ascii_where_the_output_cannot_be_encoded(tmp_path):
+    (tmp_path / "é中.tsv").write_text("text\tlabel\n", encoding="utf-8")
+    command = [sys.executable, "-m", "bert_tf", "clean_data", f"--input_file={tmp_path}/é中.tsv", "--json"]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert b"/\\u00e9\\u4e2d.tsv" in done.stdout and done.stdout.isascii()
+    assert b"The encoding of standard output" not in done.stderr
+
+
 @pytest.mark.parametrize("error", ["BrokenPipeError(32, 'of a socket')", "KeyError('x')"])
 def test_other_errors_are_told_although_nobody_reads_the_output(error):
     code = (

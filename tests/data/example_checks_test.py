@@ -10,8 +10,9 @@ import pytest
 from bert_tf.data import table_checks, tables
 from bert_tf.data.columns import NAME, number
 from bert_tf.data.dialect import Dialect
-from bert_tf.data.example_checks import check_samples
+from bert_tf.data.example_checks import check_samples, check_unknown_tokens
 from bert_tf.data.lint_sample import LintSample, TableLayout
+from bert_tf.utils.token_counts import TokenCounts
 
 NAMES = ("balance", "card", "refund", "limit")
 # Sentences that all differ, and say nothing.
@@ -327,3 +328,25 @@ def test_the_findings_do_not_hang_on_how_large_files_are(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
     assert (found.kind, found.count, found.places[0]) == ("duplicates", 3000, f"line {9002}")
     assert len(found.places) == 1000 and os.fspath(tmp_path) not in found.text
+
+
+def test_texts_of_unknown_tokens_are_warned_of_where_such_tokens_are_few():
+    samples = {"train": LintSample("a.tsv", str, {"text": ["a"] * 1000})}
+    few, some = ({"train": TokenCounts(1000, 0, 100_000, 60, texts)} for texts in (9, 12))
+    (note,), (warning,) = check_unknown_tokens(samples, few), check_unknown_tokens(samples, some)
+    assert not note.is_warning and warning.is_warning
+    assert warning.what == (
+        "60 of 100,000 tokens (0.06 %) are not in the vocabulary of the model; 12 of 1,000 texts (1.2 %) consist "
+        "mostly of such tokens"
+    )
+
+
+def test_a_text_may_have_none_of_several_labels(tmp_path):
+    one = dataclasses.replace(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS])), bad_labels={7: None})
+    several = dataclasses.replace(one, labels=[(name,) for name in one.labels])
+    (of_one,), (of_several,) = (check_samples({"dev": each}) for each in (one, several))
+    assert (of_one.kind, of_one.remedy) == ("empty_labels", "fill it in or remove the row")
+    assert (of_several.kind, of_several.remedy) == (
+        "empty_labels",
+        "write an empty list or field where a text has none of the labels; otherwise, fill it in or remove the row",
+    )

@@ -20,7 +20,8 @@ from tests import tiny
 START = {
     "kind": "start", "step": 0, "time": "2026-01-01T00:00:00+00:00", "from": "/home/me/models/minilm/model.safetensors",
     "flags": {"learning_rate": "3e-05", "train_file": "/data/train.tsv"}, "versions": {"python": "3.12.1"},
-    "data": {"train": {"file": "/data/train.tsv", "rows": 6920, "truncated": 0.125, "unknown": 0.004},
+    "data": {"train": {"file": "/data/train.tsv", "rows": 6920, "truncated": 0.125, "unknown": 0.004,
+                       "unknown_texts": 0.02},
              "dev": {"file": "/data/dev.tsv", "rows": 872}},
 }  # fmt: skip
 TRAIN = [{"kind": "train", "step": step, "time": f"2026-01-01T00:0{step}:00+00:00", "loss": 1.0} for step in (1, 2, 3)]
@@ -66,20 +67,24 @@ def test_a_broken_file_does_not_stop_an_export(tmp_path, caplog):
 
 @pytest.fixture(scope="module")
 def card(tmp_path_factory):
-    """card(facts) -> the card of a tiny classifier."""
+    """card(facts) -> the card of a tiny classifier; card(facts, task): of another task."""
     folder = tmp_path_factory.mktemp("card")
     Tokenizer(tiny.VOCAB).save(folder)
-    task = ClassificationTask(tiny.config(), 2, labels=["no|t", "<b>good</b>"])
+    usual = ClassificationTask(tiny.config(), 2, labels=["no|t", "<b>good</b>"])
     weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
     served = types.SimpleNamespace(
-        task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
+        tokenizer=Tokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
         text_inputs=("text",), max_seq_length=16, is_calibrated=False, options=ExportOptions(export_for="cpu"),
     )  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()
     signature.inputs["text"].dtype = tf.string.as_datatype_enum
     signature.inputs["text"].tensor_shape.dim.add(size=-1)
     signatures = {"serving_default": signature, "__saved_model_init_op": meta_graph_pb2.SignatureDef()}
-    return lambda facts: model_card(served, signatures, task.to_dict(), facts)
+
+    def write(facts, task=usual):
+        return model_card(types.SimpleNamespace(task=task, **vars(served)), signatures, task.to_dict(), facts)
+
+    return write
 
 
 def test_a_card_says_what_is_known(card, tmp_path):
@@ -93,8 +98,10 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| exported for | cpu |",
         "- no\\|t\n- &lt;b>good&lt;/b>",
         "| started from | minilm/model.safetensors |",
-        "train | train.tsv, 6,920 rows, 12.5 % of the texts are truncated, 0.4 % of the tokens are unknown |",
+        "train | train.tsv, 6,920 rows, 12.5 % of the texts are truncated, 0.4 % of the tokens are unknown, "
+        "2.0 % of the texts consist mostly of unknown tokens |",
         "- In train.tsv, 12.5 % of the texts are truncated.\n",
+        "- In train.tsv, 2.0 % of the texts consist mostly of unknown tokens.\n",
         "--learning_rate=3e-05\n--train_file=/data/train.tsv",
         "| eval_accuracy | 0.9375 |",
         "## Scores\n\n### dev.tsv, 872 rows\n\n",
@@ -172,3 +179,18 @@ def test_the_precision_of_the_scores_is_said(card):
         evaluations = (_scored({"eval_accuracy": 0.5}, precision=precision),)
         assert words in card(RunFacts("model.ckpt-9", 9, evaluations=evaluations))
     assert "precision" not in card(RunFacts("model.ckpt-9", 9))
+
+
+def test_a_card_of_several_labels_states_thresholds_averages_and_labels_that_are_always_predicted(card):
+    labels = {"": {"film": LabelResult(2, 7, 2), "good": LabelResult(7, 7, 7)}}
+    data = {"dev": {"file": "/data/dev.tsv", "rows": 7}}
+    facts = RunFacts("model.ckpt-9", 9, evaluations=(_scored({"eval_f1": 0.5}, data=data, labels=labels),))
+    several = ClassificationTask(tiny.config(), 2, "multi_label", ["film", "good"])
+    text = card(facts, several)
+    assert "| thresholds | 0.5 for every label |" in text
+    assert "f1, precision and recall are micro averages, of all yeses, whatever their label." in text
+    assert "- 1 label is predicted for every example of dev.tsv, although not all have it: 'film' (2 of 7).\n" in text
+    fitted = ClassificationTask(tiny.config(), 2, "multi_label", ["film", "good"], thresholds=[0.75, 0.15])
+    assert "| thresholds | film 0.7500, good 0.1500 |" in card(facts, fitted)
+    of_one = card(facts)
+    assert "thresholds" not in of_one and "micro" not in of_one and "predicted for every example" not in of_one

@@ -144,6 +144,19 @@ def test_numbers_may_differ_by_the_tolerance():
     assert found == (np.inf, "x is 4 in place of 3 in row 0")
 
 
+def test_a_label_may_be_predicted_or_not_where_its_probability_moved_that_way():
+    expected = {"probabilities": np.float32([[0.4999, 0.7]]), "predicted": np.array([[False, True]])}
+
+    def problem(probabilities, predicted):
+        got = {"probabilities": np.float32([probabilities]), "predicted": np.array([predicted])}
+        return verification.difference(expected, got, 0.001)[1]
+
+    assert problem([0.5001, 0.7], [True, True]) == "" == problem([0.4999, 0.6995], [False, False])
+    assert problem([0.4998, 0.7], [True, True]) == problem([0.4999, 0.7], [True, True]) != ""
+    assert problem([0.4999, 0.7005], [False, False]) == "predicted is False in place of True in row 0"
+    assert problem([0.6, 0.7], [True, True]).startswith("probabilities is 0.6 ")
+
+
 def _verify(words):
     return run_cases.run_here("verify", words)
 

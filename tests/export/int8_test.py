@@ -1,7 +1,9 @@
 """Integers from the flag to the model card: what they score is measured, and too little is not exported."""
 
 import logging
+import os
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.cpu import products
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.saved_model import export, export_trained
 from bert_tf.runs.finetune import run_task
 from bert_tf.serving.verification import open_export, verify
 from bert_tf.tasks.classification import ClassificationTask
@@ -104,7 +106,8 @@ def test_too_low_a_score_is_not_exported(flags, tmp_path, monkeypatch):
     assert not (tmp_path / "export").exists()
 
 
-def test_without_onednn_it_is_refused(monkeypatch):
+def test_without_onednn_every_export_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    with pytest.raises(ValueError, match="requires oneDNN.*TF_ENABLE_ONEDNN_OPTS=0"):
-        ExportOptions("int8")
+    with pytest.raises(ValueError, match="requires oneDNN.* because of TF_ENABLE_ONEDNN_OPTS=0 in the .*machine.$"):
+        export(types.SimpleNamespace(options=ExportOptions("int8")), str(tmp_path / "export"))
+    assert not os.listdir(tmp_path)

@@ -38,10 +38,10 @@ def sequences(count, width, seed=0):
 
 
 def forked(data):
-    """Returns the exit status of a trial in a fork, which has imported TensorFlow already."""
+    """Returns the exit status of a trial in a fork, which has imported TensorFlow already, and no errors."""
     process = processes.start(litert_trial.run_all_signatures, data)
     process.join(processes.LIMIT_S)
-    return process.exitcode
+    return process.exitcode, ""
 
 
 @pytest.fixture(autouse=True)
@@ -145,11 +145,28 @@ def test_a_file_that_ends_the_process_is_tried_in_another(ids_only, tmp_path):
     assert "the file is damaged: a trial run in a child process ended with SIGSEGV" in said
 
 
+def test_a_file_that_cannot_be_tried_is_not_loaded(ids_only, monkeypatch):
+    monkeypatch.setattr(litert_trial, "_passed", set())
+    monkeypatch.setattr(litert_trial, "_run_in_child", lambda data: (-9, ""))
+    with pytest.raises(OSError, match="model.tflite is not loaded, because it could not be tried: .*SIGKILL") as said:
+        TfliteModel(ids_only)
+    assert "export it again" not in str(said.value)
+
+
+def test_integers_of_8_bits_are_tried_too():
+    @tf.function(input_signature=[tf.TensorSpec([1, 1], tf.int8, "x")])
+    def half(x):
+        return tf.cast(x, tf.float32) / 2
+
+    data = tf.lite.TFLiteConverter.from_concrete_functions([half.get_concrete_function()]).convert()
+    assert forked(data) == (0, "")
+
+
 @pytest.mark.slow
 def test_the_trial_of_a_server(ids_only, tmp_path):
     assert "ended with SIGSEGV" in refusal(ids_only, tmp_path, "ADD, no_first_input")
     with open(os.path.join(ids_only, TFLITE_MODEL), "rb") as file:
-        assert litert_trial._run_in_child(file.read()) == 0
+        assert litert_trial._run_in_child(file.read())[0] == 0
 
 
 def test_many_sequences_are_computed_in_parts_and_come_back_in_order(ids_only):

@@ -75,22 +75,23 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
     folder = os.path.join(exported("classification"), "1")
     predictor = bert_tf.Predictor(folder)
     predictor([FILM] * 9)
-    assert predictor.token_counts.total == (9, 0, 45, 0) and not caplog.records
-    predictor(["film " * 100, "filme zebra"])
-    assert predictor.token_counts.total == (11, 1, 147, 2) and not caplog.records  # a tenth is not exceeded
+    assert predictor.token_counts.total == (9, 0, 45, 0, 0) and not caplog.records
+    predictor(["film " * 100, "zebra film"])
+    assert predictor.token_counts.total == (11, 1, 147, 1, 0) and not caplog.records  # a tenth is not exceeded
     predictor(["film " * 100, "film"])
-    predictor(["film " * 100, "zebra " * 200])
-    assert [record.getMessage().partition(": ")[2].partition(";")[0] for record in caplog.records] == [
-        "2 of 13 texts (15.4 %) are truncated", "202 of 548 tokens (36.9 %) are not in the vocabulary, so results are "
-        "unreliable. Check the language of the texts, their encoding, and `do_lower_case`.",
+    predictor(["film " * 100, "zebra " * 200], batch_size=1)
+    assert [record.getMessage().partition(": ")[2].partition(". ")[0] for record in caplog.records] == [
+        "2 of 13 texts (15.4 %) are truncated; 1 of 248 tokens (0.4 %) are unknown", "4 of 15 texts (26.7 %) are "
+        "truncated; 201 of 548 tokens (36.7 %) are unknown; 1 of 15 texts (6.7 %) consists mostly of unknown tokens",
     ]  # fmt: skip
     version = types.SimpleNamespace(name="counted", model=SavedModel(folder), batched=None, scheduler=Scheduler())
     version.compute = direct(version.model, version.scheduler)
     serve = functools.partial(run_predict, version, version.model.signatures["serving_default"])
     serve({"text": np.array([b"zebra"], object)})  # a request of the server itself, such as a warm-up
-    serve({"text": np.array([FILM.encode(), b"film zebra", b"film " * 100], object)}, call=Call())
+    serve({"text": np.array([FILM.encode(), b"film zebra", b"film " * 100, b"zebra"], object)}, call=Call())
     page = prometheus_text().decode()
-    for name, count in (("text", 3), ("truncated_text", 1), ("token", 107), ("unknown_token", 1)):
+    counts = {"text": 4, "truncated_text": 1, "token": 108, "unknown_token": 2, "unknown_text": 1}
+    for name, count in counts.items():
         assert f':bert_tf:serving:{name}_count{{model_name="counted"}} {count}.0' in page
     version.model.close()
 

@@ -5,10 +5,11 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.evaluation.error_reports.labels import MultiLabelReport
 from bert_tf.runs.scored_answers import check_showing, error_reports, show_answers, show_scored, warn_of_teacher
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.utils.settings import Settings
-from tests.evaluation.error_reports.support import choices
+from tests.evaluation.error_reports.support import choices, shown
 
 
 def test_a_table_that_is_not_written_cannot_be_sorted():
@@ -65,6 +66,22 @@ def test_labels_that_are_never_predicted_or_never_tested_are_warned_of(tmp_path,
         settings = Settings({"output_dir": str(tmp_path), "do_train": do_train})
         show_scored(task, [], judged, {"eval_accuracy": 0.5}, job, settings)
         assert [record.getMessage() for record in caplog.records] == expected
+
+
+def test_labels_that_are_always_predicted_are_warned_of(tmp_path, caplog):
+    """Of several labels: of one label, it is the model that always gives one answer."""
+    gold = np.array([[1, 0], [0, 1], [0, 0]], bool)
+    chances = np.array([[0.9, 0.8], [0.6, 0.1], [0.7, 0.2]])
+    of_texts = {"examples": shown(["a", "b", "c"]), "labels": ["film", "good"]}
+    judged = MultiLabelReport(**of_texts, gold=gold, probabilities=chances)
+    task = types.SimpleNamespace(extra_report_sections=lambda *_: None)
+    job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
+    settings = Settings({"output_dir": str(tmp_path), "do_train": True})
+    show_scored(task, [], {"dev": judged}, {"eval_f1": 0.5}, job, settings)
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 label is predicted for every example of dev.tsv, although not all have it: 'film' (1 of 3). Train for more "
+        "steps, use `fit_thresholds`, or add examples without such a label."
+    ]
 
 
 def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):

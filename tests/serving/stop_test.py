@@ -222,5 +222,6 @@ def test_two_signals_within_milliseconds_under_load_are_one_orderly_stop(film_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_signal_is_an_orderly_stop(film_path, tmp_path, number):
-    with _served_and_stopped(film_path, tmp_path / "log", lambda process: process.send_signal(number)):
-        pass
+    with _served_and_stopped(film_path, tmp_path / "log", lambda process: process.send_signal(number)) as server:
+        assert server.process.poll() is None
+    assert f"Stopping ({number.name}): " in server.log()

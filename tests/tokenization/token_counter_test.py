@@ -22,11 +22,18 @@ def test_what_is_counted():
     assert TokenCounts(*_count(TEXTS, TEXTS, 7).numpy()) == TokenCounts(texts=4, truncated=1, tokens=18, unknown=2)
 
 
+def test_texts_and_pairs_of_which_more_than_half_is_unknown():
+    texts = ["zebra zebra", "zebra", "zebra film", "film", ""]
+    assert TokenCounts(*_count(texts).numpy()) == TokenCounts(5, 0, 6, 4, unknown_texts=2)
+    pairs = _count(texts, ["film film", "film", "zebra", "the film", "zebra"], 9)
+    assert TokenCounts(*pairs.numpy()) == TokenCounts(5, 0, 13, 6, unknown_texts=2)  # the third and the last
+
+
 def test_a_graph_counts_the_same():
     for texts in (TEXTS, []):
         counts = tf.function(_count, [tf.TensorSpec([None], tf.string)], autograph=False)(tf.constant(texts, tf.string))
         assert counts.numpy().tolist() == _count(tf.constant(texts, tf.string)).numpy().tolist()
-    assert counts.numpy().tolist() == [0, 0, 0, 0]
+    assert TokenCounts(*counts.numpy()) == TokenCounts()
 
 
 def test_everything_else_is_the_tokenizers():
@@ -34,4 +41,4 @@ def test_everything_else_is_the_tokenizers():
     counter = TokenCounter(tokenizer)
     for one, other in zip(counter.tokenize_with_offsets(TEXTS), tokenizer.tokenize_with_offsets(TEXTS), strict=True):
         assert one.to_list() == other.to_list()
-    assert counter.counts().numpy().tolist() == [0, 0, 9, 1] and counter.vocab == tokenizer.vocab
+    assert TokenCounts(*counter.counts().numpy()) == (0, 0, 9, 1, 0) and counter.vocab == tokenizer.vocab

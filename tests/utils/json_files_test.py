@@ -1,8 +1,10 @@
 """Promises of bert_tf.utils.json_files: what is read from anywhere is within limits."""
 
 import ast
+import io
 import json
 import pathlib
+import sys
 
 import numpy as np
 import pytest
@@ -45,6 +47,16 @@ def test_what_is_written_is_json_and_null_stands_for_what_is_no_number():
     assert json_files.json_text({"ö": 0.1}, ensure_ascii=False) == '{"ö": 0.1}'
     with pytest.raises(TypeError):
         json_files.json_text({"a": object()})
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("utf-8", '["é中"]'), ("UTF8", '["é中"]'), (None, '["é中"]'),
+     ("latin-1", r'["\u00e9\u4e2d"]'), ("ascii", r'["\u00e9\u4e2d"]')],
+)  # fmt: skip
+def test_what_is_printed_has_either_characters_or_escapes(monkeypatch, encoding, text):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding) if encoding else io.StringIO())
+    assert json_files.printable_json(["é中"]) == text
 
 
 # Rooms that write answers, scores and other numbers that a model or a run gave.

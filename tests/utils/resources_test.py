@@ -79,6 +79,17 @@ def test_who_uses_onednn(machine, sets, environment, answer, monkeypatch):
     assert resources.uses_onednn(sets, environment) is answer
 
 
+@pytest.mark.parametrize(
+    ("environment", "why"),
+    [
+        ({}, "on this CPU by default, because it has no instructions for int8"),
+        ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "on this CPU because of TF_ENABLE_ONEDNN_OPTS=0 in the environment"),
+    ],
+)
+def test_why_there_is_no_onednn(environment, why):
+    assert f"{why}. Set TF_ENABLE_ONEDNN_OPTS=1 in" in resources.why_without_onednn(environment)
+
+
 def test_the_best_precision(monkeypatch):
     monkeypatch.setattr(resources, "computes_bfloat16", lambda: True)
     assert resources.best_precision() == "mixed_bfloat16"

@@ -102,6 +102,7 @@ class ErrorReport(abc.ABC):
         task_name: the task, as a page's heading.
         main_metrics: names of metrics; the first that was computed is the page's main one.
         overview_name: the heading of `show_overview`.
+        has_several_labels: whether any number of the labels may be predicted for an example.
     """
 
     examples: Shown
@@ -109,6 +110,7 @@ class ErrorReport(abc.ABC):
     task_name: ClassVar[str] = "Evaluation"
     main_metrics: ClassVar[tuple[str, ...]] = ()
     overview_name: ClassVar[str] = ""
+    has_several_labels: ClassVar[bool] = False
 
     @property
     def warning(self) -> str:

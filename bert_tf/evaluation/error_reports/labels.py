@@ -163,6 +163,7 @@ class MultiLabelReport(ErrorReport):
     task_name = "Multi-label text classification"
     main_metrics = ("f1", "accuracy")
     overview_name = "F1 by label"
+    has_several_labels = True
 
     @property
     def given(self) -> np.ndarray:

@@ -18,7 +18,7 @@ from bert_tf.inference.batch_prediction.output_formats import EntityLists, Label
 from bert_tf.serving.client.results import CHOICE, CLASSES, PREDICTED
 from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 
-_THRESHOLD = 0.5  # of the labels of other multi-label models
+_THRESHOLD = 0.5  # of the labels of multi-label models whose exports lack PREDICTED
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,9 +72,16 @@ class PartWriter:
     output_format: Format
     folder: str
 
-    def ready(self) -> "PartWriter":
-        """Creates the prediction function, and returns itself."""
+    def ready(self, warns: bool = True) -> "PartWriter":
+        """Creates the prediction function, and returns itself.
+
+        Args:
+            warns: whether the function warns of texts that the model does not read; false if the caller reports the
+                counts of all parts.
+        """
         self._answer = self.maker()
+        if token_counts := getattr(self._answer, "token_counts", None):
+            token_counts.warns = warns
         return self
 
     def path(self, number: int) -> str:

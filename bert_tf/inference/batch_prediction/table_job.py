@@ -25,7 +25,7 @@ from bert_tf.utils import shards
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
-from bert_tf.utils.token_counts import TokenCounts
+from bert_tf.utils.token_counts import TokenCounts, log_counts
 from bert_tf.utils.workers import Workers
 
 Columns = Mapping[str, np.ndarray | list | Ragged | Labeled]  # name -> one value per row; lists hold JSON values
@@ -41,6 +41,7 @@ class Maker(Protocol):
         unique_ids: optional; whether no two rows may have the same id.
         for_index: optional; whether its predictions go into a search index rather than into a file of the user.
         joins_texts: optional; whether it joins the texts of a row with `join_texts`; a title may then be null.
+        verb: optional; what it does with the rows, in the progress: "Predicting" or another.
     """
 
     identity: Mapping[str, Any]
@@ -198,10 +199,10 @@ def _write_parts(job, writer, table, count):
     if not left:
         return
     threads, counts = max(1, cores() // job.num_workers), TokenCounts()
-    make = PartWriter.ready, (writer,), threads
-    with Workers(job.num_workers, *make) as workers, Countdown("Answering", "rows", left) as progress:
+    make, verb = (PartWriter.ready, (writer, False), threads), getattr(job.maker, "verb", "Predicting")
+    with Workers(job.num_workers, *make) as workers, Countdown(verb, "rows", left) as progress:
         for part in workers.map("write", tasks):
             progress.advance(part.rows)
             counts = counts.plus(part.counts)
     if counts.texts:
-        logging.info("%s: %s.", job.input_file, counts)
+        log_counts(job.input_file, counts)

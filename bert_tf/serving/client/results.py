@@ -16,7 +16,7 @@ from bert_tf.serving.client.requests import clean, join_names
 
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a classifier
-PREDICTED = "predicted"  # of a multi-label classifier with fitted thresholds, bool [n, k]
+PREDICTED = "predicted"  # of a multi-label classifier, bool [n, k]; exports of bert_tf 0.1 may lack it
 COUNT = "entity_count"
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of an NER model, [n, E] each
 CHOICE = ("choice", "probabilities")  # those of a multiple-choice model, [n] and [n, k]

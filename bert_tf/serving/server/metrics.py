@@ -51,6 +51,7 @@ _TOKENS = {
         ("truncated_text_count", "Texts that exceed the maximum length"),
         ("token_count", "Tokens of the texts"),
         ("unknown_token_count", "Tokens that are not in the vocabulary"),
+        ("unknown_text_count", "Texts that consist mostly of such tokens"),
     )
 }
 QUEUE_LENGTH = Gauge(":bert_tf:serving:queue_length", "Requests currently waiting.", ["model_name"], registry=_REGISTRY)

@@ -18,7 +18,7 @@ from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
-from bert_tf.utils.resources import uses_onednn
+from bert_tf.utils.resources import uses_onednn, why_without_onednn
 from bert_tf.utils.token_counts import TokenCountLog
 
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
@@ -215,9 +215,7 @@ def _check_processor(path, meta_graph):
     """Raises ServingError if this machine cannot compute in int8, which TensorFlow finds out only in requests."""
     if not uses_onednn() and _has_operation(meta_graph, _INT8):
         raise failed_precondition(
-            f"{path} computes in int8, which requires oneDNN, and TensorFlow does not use it on this CPU by default. "
-            "Set TF_ENABLE_ONEDNN_OPTS=1 in the environment (results are then less exact), or export the model in "
-            "float32"
+            f"{path} computes in int8, which requires oneDNN, {why_without_onednn()}, or export the model in float32"
         )
 
 

@@ -17,7 +17,7 @@ from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
-from bert_tf.utils.litert_trial import check_litert
+from bert_tf.utils.litert_trial import UntriedError, check_litert
 from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -37,7 +37,7 @@ class TfliteModel:
 
         Raises:
             ValueError: it is damaged, or has operations that LiteRT lacks.
-            OSError: it cannot be read.
+            OSError: it cannot be read, or not be tried first.
         """
         file = os.path.join(path, TFLITE_MODEL)
         check_regular(file)
@@ -51,6 +51,8 @@ class TfliteModel:
         try:
             check_litert(self._data)
             runners = self._make_runners(number)
+        except UntriedError as error:
+            raise UntriedError(f"{file} is not loaded, because it could not be tried: {_one_line(error)}") from error
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"LiteRT cannot read {file}: {_one_line(error)}; export it again") from error
         for runner in runners:

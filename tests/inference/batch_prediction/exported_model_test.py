@@ -187,8 +187,9 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
     for name, flags, words in [
         ("texts.txt", {"model": home / "lora"},
          "lora contains LoRA adapters without the model that they were trained on"),
-        ("texts.txt", {"model": home}, "--model must be a directory with saved_model.pb, or with numbered versions"),
-        ("texts.txt", {"model": home / "none"}, "none, which is not a directory; create one"),
+        ("texts.txt", {"model": home}, "--model must be a directory with saved_model.pb, with numbered versions of it, "
+         f"or with a trained model (bert_config.json or config.json); got {home}, which has one directory per model"),
+        ("texts.txt", {"model": home / "none"}, "none, which is not a directory."),
         ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb is not a readable SavedModel: "),
         ("texts.txt", {"model": home / "empty"}, "empty has no graph with the tag 'serve'"),
         ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),

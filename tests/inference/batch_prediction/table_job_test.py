@@ -17,9 +17,13 @@ import pytest
 from pyarrow import parquet
 
 from bert_tf.data.table_reader import Column, read_rows
+from bert_tf.inference.batch_prediction import table_job
+from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Partial, Slice, format_of
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
+from bert_tf.utils.progress import Countdown
+from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 from tests.conftest import ROOT
 from tests.inference.batch_prediction.fakes import FakeMaker, answers
 
@@ -137,6 +141,31 @@ def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
         assert n in _GAPS or row["label"] == expected["label"][n]
     assert "in.jsonl: 7 of 23 rows have no text (null), in lines 3, 6, 7, 8, 9, 10, 23; their" in caplog.text
     assert "7 of 23 rows have null predictions, because their text is missing." in caplog.messages[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class _CountingMaker(FakeMaker):
+    verb = "Embedding"
+
+    def __call__(self):
+        log = TokenCountLog("the model")
+
+        def answer(rows):
+            log.add(TokenCounts(len(rows.ids), 0, 90, 3, unknown_texts=int("0" in rows.ids)))
+            return answers(rows)
+
+        return CountedAnswers(answer, log)
+
+
+def test_texts_that_the_model_does_not_read_are_counted_once_for_the_file(home, caplog, monkeypatch):
+    caplog.set_level("INFO")
+    verbs = []
+    monkeypatch.setattr(table_job, "Countdown", lambda verb, *rest: verbs.append(verb) or Countdown(verb, *rest))
+    run_table_job(dataclasses.replace(job(home), maker=_CountingMaker(str(home / "log"))))
+    (record,) = [record for record in caplog.records if "unknown" in record.getMessage()]
+    assert record.levelname == "WARNING" and verbs == ["Embedding"]
+    assert f"{home}/in.txt: 0 of 23 texts (0.0 %) are truncated; 15 of 450 tokens (3.3 %) are" in record.getMessage()
+    assert "; 1 of 23 texts (4.3 %) consists mostly of unknown tokens. " in record.getMessage()
 
 
 def test_rows_without_a_text_are_skipped(home, caplog):

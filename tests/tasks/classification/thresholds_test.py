@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.evaluation.error_reports.common import write_table
+from bert_tf.serving.client.results import split_answer
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.options import ClassificationOptions
@@ -56,13 +57,18 @@ def test_thresholds_are_fitted_reported_and_kept(tmp_path, caplog):
 
 def test_what_is_served_and_written(tmp_path):
     task, plain = _task(thresholds=THRESHOLDS), _task()
-    served = task.answer(tf.constant(LOGITS))
-    assert served.pop("predicted").numpy().tolist() == MARKS.astype(bool).tolist()
-    assert set(served) == set(plain.answer(tf.constant(LOGITS))) == {"label", "probabilities", "labels"}
+    served, at_half = (each.answer(tf.constant(LOGITS)) for each in (task, plain))
+    assert served["predicted"].numpy().tolist() == MARKS.astype(bool).tolist()
+    assert set(served) == set(at_half) == {"label", "probabilities", "labels", "predicted"}
+    answers = split_answer({name: value.numpy() for name, value in at_half.items()}, 4)
+    assert [answer["predicted"] for answer in answers] == [["film"], ["film"], [], []]
     assert set(task.example_answer(tf.constant(LOGITS))) == {"scores", "classes"}
     task.write_answers(str(tmp_path), _outcome("test"), task.decode(_outcome("test")))
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert [line["predicted"] for line in lines] == MARKS.astype(bool).tolist()
+    plain.write_answers(str(tmp_path), _outcome("test"), plain.decode(_outcome("test")))
+    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    assert [line["predicted"] for line in lines] == [[True, False], [True, False], [False, False], [False, False]]
     assert task.problem.choose(PROBABILITIES, task.outputs) == [("film", "good"), ("good",), (), ()]
 
 

@@ -27,7 +27,7 @@ const VIEWS = [
 function labels({ label, labels, probabilities, predicted, confident }) {
   const rows = labels.map((name, i) => [name, probabilities[i]]);
   const best = rows.find(([name]) => name === label);
-  // A multi-label model with fitted thresholds says which labels it predicts: any number of them.
+  // A multi-label model says which labels it predicts: any number of them.
   const several = predicted && (labels.filter((_, i) => predicted[i]).join(", ") || "No label is predicted.");
   rows.sort((a, b) => b[1] - a[1]);
   const summary = (several ?? (best ? `${label}, ${percent(best[1])}` : label)) + doubt(confident);
