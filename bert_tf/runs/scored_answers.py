@@ -24,7 +24,6 @@ from bert_tf.utils.settings import Settings
 
 _REMEDY = "Train for more steps or with `class_weights=balanced`, or add examples."
 _REMEDY_OF_ALWAYS = "Train for more steps, use `fit_thresholds`, or add examples without such a label."
-_REMEDY_OF_ALWAYS = "Train for more steps, use `fit_thresholds`, or add examples without such a label."
 
 
 def check_showing(settings: Settings):
@@ -109,9 +108,6 @@ def _warn(judged, with_missing=True):
     for each in judged.values():
         path, results = file_names(each.examples.path), each.label_results()
         gaps = [f"{gap} {_REMEDY}" for gap in describe_unpredicted(results, path)]
-        if each.has_several_labels:
-            always = describe_always_predicted(results, path, len(each.examples))
-            gaps += [f"{gap} {_REMEDY_OF_ALWAYS}" for gap in always]
         if each.has_several_labels:
             always = describe_always_predicted(results, path, len(each.examples))
             gaps += [f"{gap} {_REMEDY_OF_ALWAYS}" for gap in always]
