@@ -9,7 +9,7 @@ from bert_tf.utils.settings import option
 
 @dataclasses.dataclass(frozen=True)
 class ExportFormSettings:
-    """In which form a model is exported, as `ExportOptions`."""
+    """The form of an export, as `ExportOptions` has it."""
 
     export_dtype: str = option(
         "float32",
@@ -35,7 +35,7 @@ class ExportFormSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ExportSettings(ExportFormSettings):
-    """In which form a model that reads texts is exported."""
+    """The form of the export of a model that reads texts."""
 
     calibration_file: str | None = option(
         None,
