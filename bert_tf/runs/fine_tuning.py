@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,9 +11,11 @@ import tensorflow as tf
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.checkpoints.tf1 import named
+from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
+from bert_tf.runs.callbacks import adapt_callbacks
 from bert_tf.runs.export_step import check_export_scores, choose_calibration
 from bert_tf.runs.fine_tuning_files import kind_of_split
 from bert_tf.runs.fine_tuning_plan import batch_settings
@@ -43,6 +45,8 @@ class FineTuning:
         strategy: in whose scope it runs.
         use_xla: the model is compiled.
         scores: {metric: score} of `eval_file`, once it is scored.
+        test_scores: likewise, of `test_file`.
+        reports: {split: error report} of `eval_file`, once it is scored.
         are_in_card: whether `scores` are those of eval_results.txt, which a model card shows.
     """
 
@@ -55,18 +59,21 @@ class FineTuning:
     strategy: tf.distribute.Strategy
     use_xla: bool
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
+    test_scores: dict[str, float] = dataclasses.field(default_factory=dict)
+    reports: dict[str, ErrorReport] = dataclasses.field(default_factory=dict)
     are_in_card: bool = True
 
     @property
     def task(self) -> FineTuningTask:
         return self.trained.task
 
-    def training(self) -> dict[str, Any]:
-        """Returns the arguments of `Trainer.fit`."""
+    def training(self, callbacks: Sequence[Callable] = ()) -> dict[str, Any]:
+        """Returns the arguments of `Trainer.fit`, with callbacks of the user, as in `adapt_callbacks`."""
         settings, batching, keep_best = self.settings, self._batching(), self.settings.get("keep_best")
         return {
             "batches": batching.training(self.rows["train"], self.trainer.run),
             "on_begin": self._begin,
+            "callbacks": adapt_callbacks(callbacks, self.trainer, settings.num_train_epochs),
             "held_out": batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None,
             "keep_best": keep_best,
             "early_stopping": settings.get("early_stopping", 0),
@@ -97,8 +104,8 @@ class FineTuning:
             description = task.to_dict()
             asked = task.options != task.options.without_fits()
             learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
-            scores, evaluated = self._score("dev", learner, files)
-            self.scores = scores
+            scores, evaluated, self.reports = self._score("dev", learner, files)
+            self.scores = dict(scores)
             self.are_in_card = not files.is_another
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
@@ -117,12 +124,17 @@ class FineTuning:
             self._write_scores(scores, evaluated, files)
             if "final" in self.rows:
                 test_files = self._scored_files("final")
-                self._write_scores(*self._score("final", self._as_fitted(), test_files), test_files)
+                self.test_scores, tested, _ = self._score("final", self._as_fitted(), test_files)
+                self._write_scores(self.test_scores, tested, test_files)
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
             self.trainer.history.concluded(self.trainer.global_step, {} if files.is_another else shown)
 
     def _score(self, kind, task, files):
-        """Evaluates a task on the files of a kind, writes and shows the answers, and returns scores, `Evaluated`."""
+        """Evaluates a task on the files of a kind, writes and shows the answers.
+
+        Returns:
+            scores, `Evaluated`, and {split: error report}.
+        """
         settings, outcomes = self.settings, self._outcomes(kind, self.settings.eval_batch_size)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
         judged = error_reports(self.task, outcomes)
@@ -131,7 +143,7 @@ class FineTuning:
         labels = {outcome.suffix: judged[outcome.split].label_results() for outcome in outcomes
                   if outcome.split in judged}  # fmt: skip
         fitted = frozenset(_with_prefix("eval_", dict.fromkeys(task.fitted_metrics()))) & scores.keys()
-        return scores, Evaluated(describe_splits(self.data, self._splits(kind)), labels, fitted)
+        return scores, Evaluated(describe_splits(self.data, self._splits(kind)), labels, fitted), judged
 
     def _as_fitted(self):
         """Returns a copy of the task that fits nothing to what it scores."""

@@ -1,136 +1,182 @@
-"""Fine-tuning, evaluation, prediction and export of any task: `run_task`. Independent of concrete tasks."""
+"""`finetune` and `evaluate`: training and evaluation of any task from Python."""
 
-import dataclasses
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from bert_tf.runs.data_checks import DataChecks
-from bert_tf.runs.devices import compiles, prepare_devices, with_precision
-from bert_tf.runs.export_step import check_export, check_tolerance, make_export_options
-from bert_tf.runs.fine_tuning import FineTuning, describe_splits
-from bert_tf.runs.fine_tuning_files import check_test_file, kind_of_split, splits_to_read, with_dry_run_defaults
-from bert_tf.runs.fine_tuning_plan import (
-    check_stopping,
-    count_examples,
-    describe_training_cost,
-    make_identity,
-    plan_training,
-    with_learning_rate,
-)
-from bert_tf.runs.fine_tuning_start import (
-    find_label_rows,
-    teacher_options,
-    warn_of_few_steps,
-    with_adapters,
-    with_trained_options,
-)
-from bert_tf.runs.save_formats import save_formats
-from bert_tf.runs.scored_answers import check_showing, warn_of_teacher
-from bert_tf.runs.start_model import describe_model, task_paths
-from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.distillation import check_teacher, with_teacher
-from bert_tf.tasks.registry import find_task
-from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.training.distribution import by_chief, is_chief
-from bert_tf.training.run_record import RunRecord
-from bert_tf.training.tracking import check_tracking, make_history, tracked
-from bert_tf.training.trainer import Trainer, prepare_directory
-from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings, options_of
-from bert_tf.utils.token_counts import TokenCounts
+import keras
+
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.runs.callbacks import check_callbacks
+from bert_tf.runs.custom_objectives import Loss, Metric, with_objectives
+from bert_tf.runs.finished_run import Run
+from bert_tf.runs.in_memory import as_files
+from bert_tf.runs.keywords import read_keywords
+from bert_tf.runs.process import run_in_process
+from bert_tf.runs.run_task import run_task
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.base import FineTuningTask
+from bert_tf.tasks.options import ACTIONS, SelectionOptions, TeacherOptions
+from bert_tf.tasks.registry import TASKS, load_custom_task, task_of
+from bert_tf.utils.settings import Flag, Settings, flags_of
+
+# Names for a task with one of its settings.
+_VARIANTS = {
+    "regression": ("classification", {"problem_type": "regression"}),
+    "multi_label": ("classification", {"problem_type": "multi_label"}),
+}
+# Argument -> the setting with its file.
+_FILES = {"train": "train_file", "eval": "eval_file", "test": "test_file", "predict": "predict_file"}
+_ACTIONS = tuple(f"do_{action}" for action in (*ACTIONS.values(), "export"))
+_ARGUMENTS = (*_FILES, "callbacks", "loss", "metrics", "verbose")
 
 
-def run_task(
-    kind: type[FineTuningTask], settings: Settings, show: Callable[[str], None] = print
-) -> FineTuning | None:
-    """Trains, evaluates, predicts and exports a task, as the settings ask: do_train, do_eval, do_predict, do_export.
+def finetune(
+    task: str | type[FineTuningTask],
+    train: Any = None,
+    eval: Any = None,  # noqa: A002  as the flag --eval_file
+    test: Any = None,
+    predict: Any = None,
+    *,
+    output_dir: str | os.PathLike | None = None,
+    callbacks: Sequence[Callable | keras.callbacks.Callback] = (),
+    loss: str | Loss | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    verbose: bool = True,
+    **settings: Any,
+) -> Run:
+    """Fine-tunes a model for a task, evaluates it and returns the run: metrics, model, predictions, report.
+
+        run = bert_tf.finetune("classification", train=frame, eval="dev.csv", init_checkpoint="minilm")
+        run.metrics["eval_accuracy"], run.predict("A warm, funny film.")
+
+    The same examples and settings give the same weights as the command, and the same files in `output_dir`, so that one
+    resumes a run that the other began.
 
     Args:
-        kind: the task.
-        settings: of fine-tuning, and the task's own.
-        show: prints what `dry_run` finds out.
+        task: "classification", "regression", "multi_label", "tagging", "question_answering", "multiple_choice",
+            "embedding", "reranking", the name of a task that another package provides, or its class.
+        train: examples to train on: a path, several paths, a pandas or Polars DataFrame, a pyarrow Table, a Hugging
+            Face Dataset, a list of dictionaries, or a dictionary of columns. None: nothing is trained.
+        eval: examples to evaluate on, likewise; `keep_best` and `early_stopping` select by them.
+        test: examples to evaluate the final model on, by which nothing is selected.
+        predict: examples to write predictions for.
+        output_dir: directory of the run; an interrupted run resumes from it. None: a temporary directory, which is
+            deleted together with the returned object.
+        callbacks: functions of (step, logs), which are called after every step, and Keras callbacks.
+        loss: function of (targets, outputs) that returns the loss of each example, float32 [B], in place of the task's
+            loss; or the name of one of the task's losses.
+        metrics: {name: function of (targets, outputs) that returns a number}, in addition to the task's metrics.
+        verbose: log the progress of the run.
+        settings: all other settings by the names of the command's flags, such as `init_checkpoint`, `learning_rate`,
+            `num_train_epochs`, `text_column`, `keep_best` or `export_dir`, which also exports; see docs/reference/cli.
 
     Returns:
-        the run; None after a dry run.
+        the run.
 
     Raises:
-        ValueError: settings, files or checkpoints are not as they must be.
+        TypeError: an argument is unknown or has the wrong type.
+        ValueError: a setting is out of range, settings contradict each other, or examples are not as they must be.
+        KeyboardInterrupt: Ctrl-C; a checkpoint was saved first, and the same call resumes from it.
     """
-    settings = with_precision(with_dry_run_defaults(settings))
-    _check_settings(settings)
-    strategy = prepare_devices(settings)
-    model = with_adapters(describe_model(settings), settings)
-    earlier = find_task(task_paths(settings), model.config, kind)
-    trained = None if settings.do_train else earlier
-    settings = with_trained_options(kind, settings, trained, model)
-    model.check_length(settings.max_seq_length)
-    options = options_of(type(kind.options), settings)
-    data = kind.read_data(options, splits_to_read(settings), trained)
-    checks = DataChecks(kind, data, options, settings)
-    use_xla = compiles(settings, count_examples(data.examples, settings))
-    task = kind.create(model, data, options, earlier, use_xla)
-    task.options = options
-    form = make_export_options(settings)
-    as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
-    as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
-    check_export(settings, form, as_trained)  # before the long work
-    label_rows = find_label_rows(task, model, settings)
-    rows, counts = _encode(task, model, data, settings)
-    checks.look_at_rows(rows, counts)
-    checks.refuse()
-    with strategy.scope():
-        trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
-        identity = make_identity(task, model, label_rows) | teacher_identity
-        config = plan_training(settings, model.config.num_hidden_layers, rows.get("train"), identity, use_xla)
-        config = dataclasses.replace(config, label_rows=label_rows)
-        warn_of_few_steps(label_rows, config.num_train_steps)
-        if settings.get("dry_run"):
-            by_chief(show, describe_training_cost(trainable, config, rows.get("train"), settings, use_xla))
-            return None
-        config, range_test = with_learning_rate(trainable, config, rows, settings, use_xla)
-        history = _make_history(settings, task, model, data, counts, config, range_test)
-        trainer = Trainer(trainable, config, history)
-        run = FineTuning(settings, model, data, rows, as_trained, trainer, strategy, use_xla)
-        with tracked(history):
-            if settings.do_train:
-                trainer.fit(**run.training())
-                run.write_adapters()
-            else:
-                trainer.restore()
-                by_chief(prepare_directory, settings.output_dir)
-            run.score_and_answer()
-    save_formats(settings, strategy)
-    if settings.do_export and is_chief(strategy):
-        run.export(form)
-    return run
+    kind, own = find_kind(task)
+    check_callbacks(callbacks)
+    data = {"train": train, "eval": eval, "test": test, "predict": predict}
+    settings = own | settings | ({"loss": loss} if isinstance(loss, str) else {})
+    folder = None if output_dir is not None else tempfile.TemporaryDirectory(prefix="bert_tf_run_")
+    settings["output_dir"] = folder.name if folder else output_dir
+    given = _read_settings(kind, data, settings)
+    function = None if isinstance(loss, str) else loss
+
+    def adapt(task):
+        return with_objectives(task, function, metrics or {})
+
+    with as_files(kind, **data) as files, run_in_process(verbose, files.name_arguments):
+        named = {file: files.paths[name] for name, file in _FILES.items() if files.paths[name] is not None}
+        given = Settings(given.to_dict() | named, [*given.given, *named])
+        finished = run_task(kind, given, callbacks=callbacks, adapt=adapt)
+    if finished is None:
+        raise ValueError("`dry_run` prints what training would cost, and gives no run. Use the command for it.")
+    return Run(finished, folder)
 
 
-def _check_settings(settings):
-    """Raises ValueError for flags that contradict each other, before the model and the examples are read."""
-    check_stopping(settings)
-    check_test_file(settings)
-    check_tracking(settings.tracking)
-    check_showing(settings)
-    check_tolerance(settings)
-    check_teacher(teacher_options(settings))
-    warn_of_teacher(settings)
+def evaluate(
+    model: str | os.PathLike | Run,
+    data: Any,
+    *,
+    task: str | type[FineTuningTask] | None = None,
+    output_dir: str | os.PathLike | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    verbose: bool = False,
+    **settings: Any,
+) -> dict[str, float]:
+    """Evaluates a trained model on examples with labels and returns {metric: score}, such as {"accuracy": 0.93}.
+
+    Args:
+        model: directory of a trained model, or a run of `finetune`.
+        data: the examples, as `eval` of `finetune`.
+        task: as in `finetune`; None: as the files of the model say.
+        output_dir: directory for eval_results.txt and the report. None: neither is kept.
+        metrics: further metrics, as in `finetune`.
+        verbose: log the progress.
+        settings: as in `finetune`.
+
+    Raises:
+        TypeError, ValueError: as in `finetune`; or the files of the model do not say what it predicts.
+    """
+    path = model.output_dir if isinstance(model, Run) else os.fspath(model)
+    task = task or type(task_of(path, load_description([path])).task)
+    with tempfile.TemporaryDirectory(prefix="bert_tf_run_") as folder:
+        run = finetune(
+            task, eval=data, output_dir=output_dir or folder, init_checkpoint=path, metrics=metrics, verbose=verbose,
+            **settings,
+        )  # fmt: skip
+    return {name.removeprefix("eval_"): score for name, score in run.metrics.items()}
 
 
-def _encode(task, model, data, settings):
-    """Returns {split: tokenized examples}, and {split: the counts of their tokens}."""
-    rows, counters = {}, {split: TokenCounter(model.tokenizer) for split in data.examples}
-    for split, examples in data.examples.items():
-        length = settings.max_seq_length
-        rows[split] = task.encode_examples(counters[split], examples, length, kind_of_split(split) != "test")
-    return rows, {split: TokenCounts().plus(counter.counts().numpy()) for split, counter in counters.items()}
+def find_kind(task: str | type[FineTuningTask]) -> tuple[type[FineTuningTask], dict[str, Any]]:
+    """Returns the class of a task, and the settings that its name implies.
+
+    Raises:
+        ValueError: there is no such task.
+    """
+    if isinstance(task, type) and issubclass(task, FineTuningTask):
+        return task, {}
+    name, implied = _VARIANTS.get(task, (task, {}))
+    kinds = {kind.name: kind for kind in TASKS}
+    if name in kinds:
+        return kinds[name], dict(implied)
+    try:
+        return load_custom_task(name), {}
+    except ValueError as error:
+        known = ", ".join([*kinds, *_VARIANTS])
+        raise ValueError(f"`task` must be one of {known}, or a custom task. {error}") from error
 
 
-def _make_history(settings, task, model, data, counts, config, range_test):
-    """Returns the history of the run, which begins with what it is: flags, files, model and versions."""
-    read = describe_splits(data, data.examples)
-    for split, each in counts.items():
-        read[split] |= {"truncated": each.truncated_share, "unknown": each.unknown_share}
-        read[split] |= {"unknown_texts": each.unknown_texts_share}
-    files = {split: find_files(each["file"]) for split, each in read.items()}
-    values, flags = settings.to_dict(), settings.given_values()
-    record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
-    return make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
+def flags_of_task(kind: type[FineTuningTask]) -> tuple[Flag, ...]:
+    """Returns the settings of fine-tuning a task, as flags."""
+    teaches = kind.distillation_losses is not FineTuningTask.distillation_losses
+    others = (SelectionOptions, TeacherOptions) if teaches else (SelectionOptions,)
+    return flags_of(fine_tuning_settings(type(kind.options), *(() if kind in TASKS else others)))
+
+
+def _read_settings(kind, data, settings):
+    """Returns the settings, with what the given examples imply: do_train and so on."""
+    for argument, file in _FILES.items():
+        if file in settings:
+            raise TypeError(f"finetune() has no argument `{file}`. Pass the file as `{argument}`.")
+    if set_action := next((name for name in _ACTIONS if name in settings), None):
+        raise TypeError(
+            f"finetune() has no argument `{set_action}`: it trains if there are `train` examples, evaluates if there "
+            "are `eval` examples, predicts for `predict`, and exports to `export_dir`."
+        )
+    names = ("train", "eval", "predict")
+    actions = {f"do_{name}": True for name in names if data[name] is not None}
+    actions |= {"do_export": True} if settings.get("export_dir") is not None else {}
+    if not actions:
+        raise ValueError("finetune() has nothing to do: pass `train`, `eval` or `predict` examples.")
+    flags = [flag for flag in flags_of_task(kind) if flag.name not in (*_FILES.values(), *_ACTIONS)]
+    said = read_keywords("finetune", flags, settings, _ARGUMENTS)
+    defaults = {flag.name: flag.default for flag in flags_of_task(kind)}
+    return Settings(defaults | said.to_dict() | actions, [*said.given, *actions])

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import json
 import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
@@ -294,6 +295,21 @@ class FineTuningTask(TrainableTask, ServableTask):
         Raises:
             ValueError: options contradict each other or the model, or a file is not as described.
         """
+
+    @classmethod
+    def write_rows(cls, path: str, rows: Sequence[Mapping[str, Any]]) -> str:
+        """Writes examples in memory as a file that `read_data` reads; by default, as JSON Lines.
+
+        Args:
+            path: of the file, without its extension.
+            rows: the examples; keys are names of columns, and values are JSON values.
+
+        Returns:
+            the path of the file.
+        """
+        with open(f"{path}.jsonl", "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        return file.name
 
     @classmethod
     @abc.abstractmethod

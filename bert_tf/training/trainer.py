@@ -186,6 +186,11 @@ class Trainer:
             return scores
         return self._scorer_of(self.model).scores(scoring)
 
+    def scores_at(self, step: int) -> dict[str, float]:
+        """Returns the metrics that were computed after this step of training; {} if none were."""
+        _, scored, scores = self._latest
+        return scores if scored == step else {}
+
     def outputs(self, scoring: Scoring):
         """Returns the model's outputs as the task reduces them, an array [n, ...] or a dict of arrays, in order."""
         return self.outputs_and_losses(scoring)[0]

@@ -54,10 +54,11 @@ class Stopwatch:
             self.paused += time.perf_counter() - begin
 
 
-def use_bars():
-    """Shows progress bars if the log goes to a terminal; each log line must then begin with `erased`."""
+def use_bars(in_notebook: bool = False):
+    """Shows progress bars if the log goes to a terminal or a notebook; each log line must then begin with `erased`."""
     global _on_terminal
-    _on_terminal = bool(sys.stderr and sys.stderr.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
+    is_terminal = bool(sys.stderr and sys.stderr.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
+    _on_terminal = is_terminal or in_notebook
     if _on_terminal:
         atexit.register(_erase)
 

@@ -1,0 +1,81 @@
+"""Losses and metrics of users, in place of those of a task or beside them."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.tasks.base import FineTuningTask
+
+Loss = Callable[[Any, Any], tf.Tensor]
+Metric = Callable[[Any, Any], float]
+
+
+def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[str, Metric]) -> FineTuningTask:
+    """Returns the task with another loss and further metrics.
+
+    Args:
+        task: the task.
+        loss: function of (targets, outputs) that returns the loss of each example, float32 [B]; it replaces the task's
+            loss in training and in evaluation. None: the task's own.
+        metrics: {name: function of (targets, outputs) that returns a number}, called with NumPy arrays of all examples.
+
+    `targets` is the array of the task's targets, such as label ids, or a dictionary of arrays if it has several;
+    `outputs` is what the model returns, such as logits [n, L].
+
+    Raises:
+        ValueError: the loss of the task cannot be replaced, or a metric has the name of one that the task has.
+    """
+    if loss is None and not metrics:
+        return task
+    if loss is not None and task.loss_of_batch:
+        raise ValueError(
+            f"`loss` cannot be a function for the task {task.name}, whose loss compares the examples of a batch. "
+            "Choose one of its losses by name."
+        )
+    if taken := sorted(metrics.keys() & {*task.metric_names, "loss"}):
+        raise ValueError(f"`metrics` has names that the task {task.name} uses itself: {', '.join(taken)}. Rename them.")
+    adapted = copy.copy(task)
+    adapted.__class__ = type(type(task).__name__, (_WithObjectives, type(task)), {"_loss": loss, "_metrics": metrics})
+    adapted.metric_names = (*task.metric_names, *metrics)
+    return adapted
+
+
+class _WithObjectives:
+    """The methods of a task that a user's loss and metrics change."""
+
+    def loss(self, outputs, batch, normalizers):
+        if self._loss is None:
+            return super().loss(outputs, batch, normalizers)
+        losses = type(self)._loss(_targets(self, batch), outputs)
+        return tf.reduce_sum(tf.cast(losses, tf.float32) * self._weights(batch)) / normalizers["examples"]
+
+    def loss_normalizers(self, batch):
+        if self._loss is None:
+            return super().loss_normalizers(batch)
+        return {"examples": tf.reduce_sum(self._weights(batch))}
+
+    def example_losses(self, outputs, batch):
+        if self._loss is None:
+            return super().example_losses(outputs, batch)
+        losses = tf.cast(type(self)._loss(_targets(self, batch), outputs), tf.float32)
+        return losses, tf.ones_like(losses)
+
+    def metrics(self, outputs, encoded):
+        scores = super().metrics(outputs, encoded)
+        targets = _targets(self, encoded.targets) if self._metrics else None
+        return scores | {name: float(np.asarray(each(targets, outputs))) for name, each in self._metrics.items()}
+
+    def identity(self):
+        own = super().identity()
+        return own if self._loss is None else own | {"loss": getattr(type(self)._loss, "__qualname__", "custom")}
+
+    def _weights(self, batch):
+        return self.example_weights(batch) * batch["is_real_example"]
+
+
+def _targets(task, values):
+    named = {name: values[name] for name in task.targets}
+    return next(iter(named.values())) if len(named) == 1 else named

@@ -1,0 +1,32 @@
+"""Export of a trained model, with settings as keywords."""
+
+import os
+from typing import Any
+
+from bert_tf.export.saved_model import export_trained
+from bert_tf.export.settings import ExportSettings
+from bert_tf.runs.export_step import make_export_options
+from bert_tf.runs.keywords import read_keywords
+from bert_tf.utils.settings import flags_of
+
+
+def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **settings: Any) -> str:
+    """Exports a trained model as a SavedModel that takes texts, or for LiteRT, like `bert-tf export`.
+
+    Args:
+        model: directory of a trained model: the `output_dir` of fine-tuning, a Hugging Face directory with a task head,
+            or a sentence-transformers directory.
+        export_dir: model directory as a server expects it; the export becomes its next version.
+        settings: `export_dtype`, `export_for`, `export_threads`, `calibration_file` and `export_explanations`, as in
+            docs/reference/cli/export.md.
+
+    Returns:
+        directory of the new version.
+
+    Raises:
+        TypeError: a keyword is unknown, or a value has the wrong type.
+        ValueError: there is no such model, or it cannot be exported with these settings.
+    """
+    given = read_keywords("export_model", flags_of(ExportSettings), settings, ("model", "export_dir"))
+    form = make_export_options(given)
+    return export_trained(os.fspath(model), os.fspath(export_dir), form, calibration=given.calibration_file)
