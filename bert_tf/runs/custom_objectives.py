@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.base import FineTuningTask
 
+_ENDS = ("_score", "_error", "_loss")
 Loss = Callable[[Any, Any], tf.Tensor]
 Metric = Callable[[Any, Any], float]
 
@@ -21,12 +22,13 @@ def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[st
         loss: function of (targets, outputs) that returns the loss of each example, float32 [B]; it replaces the task's
             loss in training and in evaluation. None: the task's own.
         metrics: {name: function of (targets, outputs) that returns a number}, called with NumPy arrays of all examples.
+            A name ends in `_score` if higher is better, in `_error` or `_loss` if lower is.
 
     `targets` is the array of the task's targets, such as label ids, or a dictionary of arrays if it has several;
     `outputs` is what the model returns, such as logits [n, L].
 
     Raises:
-        ValueError: the loss of the task cannot be replaced, or a metric has the name of one that the task has.
+        ValueError: the loss of the task cannot be replaced, or a name of a metric is taken or has another end.
     """
     if loss is None and not metrics:
         return task
@@ -37,8 +39,14 @@ def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[st
         )
     if taken := sorted(metrics.keys() & {*task.metric_names, "loss"}):
         raise ValueError(f"`metrics` has names that the task {task.name} uses itself: {', '.join(taken)}. Rename them.")
-    adapted = copy.copy(task)
-    adapted.__class__ = type(type(task).__name__, (_WithObjectives, type(task)), {"_loss": loss, "_metrics": metrics})
+    if others := [name for name in metrics if not name.endswith(_ENDS)]:
+        raise ValueError(
+            f"Names in `metrics` must end in _score if higher is better, in _error or _loss if lower is. Received: "
+            f"{', '.join(others)}."
+        )
+    own = {"_loss": loss, "_metrics": metrics}
+    adapted = object.__new__(type(type(task).__name__, (_WithObjectives, type(task)), own))
+    vars(adapted).update(vars(task))
     adapted.metric_names = (*task.metric_names, *metrics)
     return adapted
 
@@ -64,7 +72,9 @@ class _WithObjectives:
         return losses, tf.ones_like(losses)
 
     def metrics(self, outputs, encoded):
-        scores = super().metrics(outputs, encoded)
+        plain = copy.copy(self)
+        plain.metric_names = self.metric_names[: len(self.metric_names) - len(self._metrics)]
+        scores = super(_WithObjectives, plain).metrics(outputs, encoded)
         targets = _targets(self, encoded.targets) if self._metrics else None
         return scores | {name: float(np.asarray(each(targets, outputs))) for name, each in self._metrics.items()}
 

@@ -67,7 +67,8 @@ def finetune(
         callbacks: functions of (step, logs), which are called after every step, and Keras callbacks.
         loss: function of (targets, outputs) that returns the loss of each example, float32 [B], in place of the task's
             loss; or the name of one of the task's losses.
-        metrics: {name: function of (targets, outputs) that returns a number}, in addition to the task's metrics.
+        metrics: {name: function of (targets, outputs) that returns a number}, in addition to the task's metrics. A
+            name ends in `_score` if higher is better, in `_error` or `_loss` if lower is.
         verbose: log the progress of the run.
         settings: all other settings by the names of the command's flags, such as `init_checkpoint`, `learning_rate`,
             `num_train_epochs`, `text_column`, `keep_best` or `export_dir`, which also exports; see docs/reference/cli.

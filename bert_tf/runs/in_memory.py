@@ -7,9 +7,10 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bert_tf.tasks.base import FineTuningTask
+if TYPE_CHECKING:
+    from bert_tf.tasks.base import FineTuningTask
 
 _KINDS = (
     "a path, several paths, a pandas or Polars DataFrame, a pyarrow Table, a Hugging Face Dataset, a list of "
@@ -37,7 +38,7 @@ class DataFiles:
 
 
 @contextlib.contextmanager
-def as_files(kind: type[FineTuningTask], **data: Any) -> Iterator[DataFiles]:
+def as_files(kind: "type[FineTuningTask]", **data: Any) -> Iterator[DataFiles]:
     """Context in which examples in memory are files, which are removed afterwards.
 
     An error that names one of these files names the argument instead.

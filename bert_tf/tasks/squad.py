@@ -28,6 +28,7 @@ from bert_tf.tasks.squad_data import (
     merge_windows,
     read_squad,
     write_squad_predictions,
+    write_squad_rows,
 )
 from bert_tf.tokenization.packing import encode_questions
 
@@ -147,6 +148,10 @@ class QuestionAnsweringTask(FineTuningTask):
         lengths = {"max_query_length": cls.options.max_query_length, "doc_stride": cls.options.doc_stride}
         task = cls(model.config, **{name: min(value, longest // 3) for name, value in lengths.items()})
         return TrainedTask(task, ("question", "context"), longest)
+
+    @classmethod
+    def write_rows(cls, path, rows):
+        return write_squad_rows(path, rows)
 
     @classmethod
     def read_data(cls, options, kinds, trained):

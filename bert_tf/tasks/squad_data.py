@@ -1,10 +1,11 @@
 """Encodes SQuAD questions (Rajpurkar et al. 2016, 2018), and converts outputs to answers and files."""
 
 import dataclasses
+import json
 import os
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -91,6 +92,37 @@ def read_squad(path: str | os.PathLike, with_answers: bool) -> SquadExamples:
             golds[question.id] = None
     whole = None not in golds.values()
     return dataclasses.replace(examples, golds=Golds(golds, version_2, examples.path) if whole else None)
+
+
+def write_squad_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Writes questions in SQuAD's format and returns the path of the file, which has one article per row.
+
+    Args:
+        path: of the file, without its extension.
+        rows: with `question`, `context` and, if they have answers, `answers`: {"text": texts, "answer_start": offsets},
+            as in Hugging Face's datasets, or a list of {"text", "answer_start"}; no answers mark a question as
+            impossible. `id` may be missing.
+    """
+    articles = []
+    for number, row in enumerate(rows):
+        question = {name: value for name, value in row.items() if name not in ("context", "title")}
+        question["id"] = str(number) if row.get("id") is None else str(row["id"])
+        if "answers" in row:
+            question["answers"] = _listed(row["answers"])
+            if not question["answers"]:
+                question["is_impossible"] = True
+        articles.append({"title": str(number), "paragraphs": [{"context": row.get("context"), "qas": [question]}]})
+    with open(f"{path}.json", "w", encoding="utf-8") as file:
+        json.dump({"version": "", "data": articles}, file, ensure_ascii=False)
+    return file.name
+
+
+def _listed(answers):
+    """Returns the answers of a question as a list of objects."""
+    if not isinstance(answers, Mapping):
+        return answers or []
+    columns = answers.get("text", ()), answers.get("answer_start", ())
+    return [{"text": text, "answer_start": start} for text, start in zip(*columns, strict=True)]
 
 
 def _answers(question, context, is_impossible):
