@@ -1,5 +1,6 @@
 """Fine-tune, evaluate and serve BERT-family models on Keras 3 and TensorFlow.
 
+    run = bert_tf.finetune("classification", train=frame, init_checkpoint="bert-base-uncased")  # a model for your task
     label = bert_tf.Predictor("models/reviews")("A warm, funny film.")["label"]  # a trained or an exported model
     bert = bert_tf.load("bert-base-uncased")  # a directory: configuration, tokenizer, Keras encoder, head
     vectors = bert_tf.SentenceEncoder("all-MiniLM-L6-v2")(["A warm film.", "It rains."])  # float32 [2, 384]
@@ -12,7 +13,7 @@ from bert_tf.utils import keras_names
 __version__ = "0.2.0"
 __all__ = [
     "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
-    "inspect", "load", "save", "sklearn", "visualize",
+    "evaluate", "export_model", "finetune", "inspect", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
@@ -24,7 +25,11 @@ _HOMES = {
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
+    "evaluate": "bert_tf.runs.finetune",
+    "export_model": "bert_tf.runs.export_model",
+    "finetune": "bert_tf.runs.finetune",
     "load": "bert_tf.checkpoints.loading",
+    "pretrain": "bert_tf.runs.pretrain",
     "save": "bert_tf.export.conversion.convert",
     "visualize": "bert_tf.interpret.page",
 }

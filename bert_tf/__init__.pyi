@@ -11,11 +11,14 @@ from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.interpret.page import visualize
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
+from bert_tf.runs.export_model import export_model
+from bert_tf.runs.finetune import evaluate, finetune
+from bert_tf.runs.pretrain import pretrain
 from bert_tf.serving.client.client import Client
 from bert_tf.tokenization.wordpiece import Tokenizer
 
 __version__: str
 __all__ = [
     "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
-    "inspect", "load", "save", "sklearn", "visualize",
+    "evaluate", "export_model", "finetune", "inspect", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip

@@ -11,8 +11,8 @@ and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO
 import contextlib
 import difflib
 import errno
+import functools
 import itertools
-import logging as standard_logging
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from bert_tf.cli.main import is_output_closed
 from bert_tf.runs.devices import strategy_name
 from bert_tf.utils import requirements
 from bert_tf.utils.names import OF_TRAINING
-from bert_tf.utils.progress import erased, use_bars
+from bert_tf.utils.progress import LogFormatter, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
 from bert_tf.utils.signals import Terminated, orderly_end
 
@@ -189,17 +189,6 @@ def in_flags(text: str, names: Iterable[str]) -> str:
     return re.sub(r"`(\w+)(=[^`]*)?`", lambda m: f"--{m[0][1:-1]}" if m[1] in names else m[0], text)
 
 
-class _Formatter(standard_logging.Formatter):
-    """Puts the time before each message, and speaks of flags where the library names its parameters."""
-
-    def __init__(self, names):
-        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
-        self._names = frozenset(names)
-
-    def format(self, record):
-        return erased() + in_flags(super().format(record), self._names)
-
-
 @contextlib.contextmanager
 def defined_flags(program):
     """Has a program's flags defined as long as the context lasts."""
@@ -227,7 +216,7 @@ def run_program(program, argv: Sequence[str]):
     settings = read_settings(flags.FLAGS, names)
     logging.set_verbosity(logging.INFO)
     logging.use_absl_handler()
-    logging.get_absl_handler().setFormatter(_Formatter(names))
+    logging.get_absl_handler().setFormatter(LogFormatter(functools.partial(in_flags, names=frozenset(names))))
     use_bars()
     warn_of_ignored(settings, program.FLAGS)
     try:

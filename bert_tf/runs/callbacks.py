@@ -63,7 +63,7 @@ class KerasCallbacks:
         self._begin_epoch(0)
 
     def resume(self, step: int, state: TrainingState):
-        """Begins training, or goes on after a rollback."""
+        """Begins training, or continues after a rollback."""
         if self._list is None:
             params = {"epochs": -(-self._last // self._per_epoch), "steps": self._per_epoch, "verbose": 0}
             self._list = keras.callbacks.CallbackList(self._callbacks, model=state.model, **params)

@@ -1,4 +1,4 @@
-"""Losses and metrics of users, in place of those of a task or beside them."""
+"""Losses and metrics of users, which replace or extend those of a task."""
 
 import copy
 from collections.abc import Callable, Mapping

@@ -3,12 +3,13 @@
 import functools
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 
 from bert_tf.evaluation.error_reports.common import ErrorReport
+from bert_tf.inference.predictor import Predictor
 from bert_tf.runs.export_model import export_model
 from bert_tf.runs.fine_tuning import FineTuning
 from bert_tf.training.history import HISTORY_FILE, REPORT_FILE, read_history
@@ -21,7 +22,7 @@ class Report:
         path: of the page.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         self.path = path
 
     def _repr_html_(self) -> str:
@@ -45,7 +46,7 @@ class Run:
         num_steps: training step of the result.
     """
 
-    def __init__(self, finished: FineTuning, folder: tempfile.TemporaryDirectory | None = None):
+    def __init__(self, finished: FineTuning, folder: tempfile.TemporaryDirectory | None = None) -> None:
         self.output_dir: str = finished.settings.output_dir
         self.metrics: dict[str, float] = dict(finished.scores)
         self.test_metrics: dict[str, float] = dict(finished.test_scores)
@@ -68,10 +69,8 @@ class Run:
         return Report(os.path.join(self.output_dir, REPORT_FILE))
 
     @functools.cached_property
-    def _predictor(self) -> Callable:
-        import bert_tf
-
-        return bert_tf.Predictor(self.output_dir)
+    def _predictor(self) -> Predictor:
+        return Predictor(self.output_dir)
 
     def predict(self, texts: Any, batch_size: int = 64) -> Any:
         """Predicts for one example or for several; arguments and results as in `bert_tf.Predictor`."""

@@ -1,38 +1,96 @@
-"""Pretraining: `pretrain`."""
+"""Pretraining on records: `pretrain` with keywords, `run_pretraining` with settings."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.runs.devices import compiles, prepare_devices, with_precision
+from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.pretraining import Pretraining
 from bert_tf.runs.pretraining_memory import largest_step
 from bert_tf.runs.pretraining_options import complete
+from bert_tf.runs.process import run_in_process
 from bert_tf.runs.save_formats import save_formats
+from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.training.distribution import by_chief
 from bert_tf.training.memory import available_memory, check_weights, describe_memory
 from bert_tf.training.scored_files import scored_files
 from bert_tf.training.scoring import Scoring
 from bert_tf.training.tracking import tracked
 from bert_tf.training.trainer import Trainer, prepare_directory
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, flags_of
 
 
-class PretrainingRun(NamedTuple):
-    """A finished run.
+class PretrainingRun:
+    """A finished run of pretraining.
 
     Attributes:
+        output_dir: directory with the model and all other files of the run.
+        metrics: {metric: score} of eval_results.txt; empty without evaluation.
+        num_steps: training step of the result.
         trainer: with the model as it was trained.
         strategy: in whose scope it ran.
     """
 
-    trainer: Trainer
-    strategy: tf.distribute.Strategy
+    def __init__(self, output_dir: str, trainer: Trainer, strategy: tf.distribute.Strategy, metrics: dict[str, float]):
+        self.output_dir, self.trainer, self.strategy, self.metrics = output_dir, trainer, strategy, metrics
+        self.num_steps = trainer.global_step
+
+    @property
+    def model(self) -> keras.Model:
+        """The Keras model, with the heads of pretraining."""
+        return self.trainer.model
+
+    def __repr__(self) -> str:
+        return f"PretrainingRun(output_dir={self.output_dir!r}, num_steps={self.num_steps}, metrics={self.metrics})"
 
 
-def pretrain(settings: Settings, show: Callable[[str], None] = print) -> PretrainingRun | None:
+def pretrain(
+    input_file: str | os.PathLike | Sequence[str | os.PathLike] | None = None,
+    *,
+    output_dir: str | os.PathLike,
+    eval_file: str | os.PathLike | Sequence[str | os.PathLike] | None = None,
+    verbose: bool = True,
+    **settings: Any,
+) -> PretrainingRun:
+    """Pretrains on records, like `bert-tf run_pretraining`, and evaluates if there are held-out records.
+
+        bert_tf.pretrain("records/", output_dir="model", init_checkpoint="bert-base-uncased", num_train_steps=1000)
+
+    Args:
+        input_file: records made with `bert-tf create_pretraining_data`: files, directories or patterns. None: nothing
+            is trained.
+        output_dir: directory of the run; an interrupted run resumes from it.
+        eval_file: held-out records, evaluated at each checkpoint and at the end.
+        verbose: log the progress.
+        settings: all other settings by the names of the command's flags; see docs/reference/cli/run_pretraining.md.
+
+    Raises:
+        TypeError: an argument is unknown or has the wrong type.
+        ValueError: settings, records or checkpoints are not as they must be.
+        KeyboardInterrupt: Ctrl-C; a checkpoint was saved first, and the same call resumes from it.
+    """
+    for name in ("do_train", "do_eval"):
+        if name in settings:
+            raise TypeError(
+                f"pretrain() has no argument `{name}`: it trains on `input_file` and evaluates on `eval_file`."
+            )
+    files = {"input_file": input_file, "eval_file": eval_file}
+    given = settings | {"output_dir": output_dir} | {name: file for name, file in files.items() if file is not None}
+    given |= {"do_train": input_file is not None, "do_eval": eval_file is not None}
+    read = read_keywords("pretrain", flags_of(PretrainingSettings), given, ("verbose",))
+    with run_in_process(verbose):
+        run = run_pretraining(read)
+    if run is None:
+        raise ValueError("`dry_run` prints what training would need, and gives no run. Use the command for it.")
+    return run
+
+
+def run_pretraining(settings: Settings, show: Callable[[str], None] = print) -> PretrainingRun | None:
     """Trains and evaluates on records, as the settings ask: do_train, do_eval.
 
     Args:
@@ -58,12 +116,13 @@ def pretrain(settings: Settings, show: Callable[[str], None] = print) -> Pretrai
             show(_describe_memory(pretraining, task))
             return None
         trainer = Trainer(task, config, pretraining.history(config))
-        _train_and_score(pretraining, trainer, batches, scored)
+        scores = _train_and_score(pretraining, trainer, batches, scored)
     save_formats(settings, strategy)
-    return PretrainingRun(trainer, strategy)
+    return PretrainingRun(settings.output_dir, trainer, strategy, scores)
 
 
 def _train_and_score(pretraining, trainer, batches, scored):
+    """Returns {metric: score}; {} where nothing is scored."""
     settings, scoring = pretraining.settings, Scoring(scored)
     if settings.do_eval or settings.eval_file:
         next(scored())  # records that cannot be read, or do not fill a batch, end the run before it begins
@@ -74,8 +133,7 @@ def _train_and_score(pretraining, trainer, batches, scored):
         else:
             trainer.restore()
             by_chief(prepare_directory, settings.output_dir)
-        if settings.do_eval:
-            _score(settings, trainer, scoring)
+        return _score(settings, trainer, scoring) if settings.do_eval else {}
 
 
 def _score(settings, trainer, scoring):
@@ -84,6 +142,7 @@ def _score(settings, trainer, scoring):
     by_chief(write_results, settings.output_dir, scores, trainer.global_step, "", files.suffix)
     by_chief(files.note)
     trainer.history.concluded(trainer.global_step, {} if files.is_another else scores)
+    return scores
 
 
 def _describe_memory(pretraining, task):

@@ -1,7 +1,6 @@
 """What a run changes in its process, for a block: precision, random states, messages, Ctrl-C."""
 
 import contextlib
-import logging as standard_logging
 import random
 import signal
 import sys
@@ -41,24 +40,13 @@ def run_in_process(verbose: bool, wording: Callable[[str], str] = str) -> Iterat
         np.random.set_state(numpy)
 
 
-class _Formatter(standard_logging.Formatter):
-    """Puts the time before each message, and removes the progress bar before it."""
-
-    def __init__(self, wording):
-        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
-        self._wording = wording
-
-    def format(self, record):
-        return progress.erased() + self._wording(super().format(record))
-
-
 @contextlib.contextmanager
 def _messages(verbose, wording):
     """Shows messages, and progress bars where they can be drawn."""
     handler, verbosity = logging.get_absl_handler(), logging.get_verbosity()
     formatter = handler.python_handler.formatter
     logging.use_absl_handler()
-    handler.setFormatter(_Formatter(wording))
+    handler.setFormatter(progress.LogFormatter(wording))
     if verbose:
         logging.set_verbosity(logging.INFO)
         progress.use_bars(type(sys.stderr).__module__.startswith("ipykernel"))

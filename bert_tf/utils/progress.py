@@ -2,10 +2,12 @@
 
 import atexit
 import contextlib
+import logging as standard_logging
 import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 
 from absl import logging
 
@@ -68,6 +70,21 @@ def erased() -> str:
     global _drawn
     was, _drawn = _drawn, False
     return _ERASE if was else ""
+
+
+class LogFormatter(standard_logging.Formatter):
+    """Puts the time before each message of the log, and removes the progress bar before it.
+
+    Args:
+        wording: returns a message as it is to be written.
+    """
+
+    def __init__(self, wording: Callable[[str], str] = str):
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+        self._wording = wording
+
+    def format(self, record):
+        return erased() + self._wording(super().format(record))
 
 
 class ProgressBar:

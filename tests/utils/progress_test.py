@@ -8,7 +8,6 @@ import types
 import pytest
 from absl import logging as absl_logging
 
-from bert_tf.cli import program
 from bert_tf.training.callbacks import ProgressLog
 from bert_tf.training.state import RunConfig
 from bert_tf.utils import progress
@@ -73,7 +72,7 @@ def test_on_a_terminal_there_is_a_bar_and_its_end_is_logged(use, ticks, caplog):
 def test_a_line_of_the_log_takes_the_bar_s_place(use):
     use(Terminal())
     record = logging.makeLogRecord({"msg": "Saved."})
-    formatter = program._Formatter([])
+    formatter = progress.LogFormatter()
     assert "\x1b" not in formatter.format(record)
     progress.ProgressBar().draw(None, "Writing")
     assert formatter.format(record).startswith("\r\x1b[K") and formatter.format(record).endswith(" Saved.")
