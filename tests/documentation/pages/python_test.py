@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from tests import tiny
 from tests.conftest import ROOT
 from tests.export.models import write_trained
 
@@ -18,12 +19,14 @@ _FENCED = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def run(minilm, tmp_path, monkeypatch):
     """A function that runs a page's Python where MiniLM lies as the demo puts it; returns the names that are left.
 
-    A tiny model stands for that of the README's command line.
+    A few texts stand for the data of the demo.
     """
     place = tmp_path / "demo" / "weights"
     place.mkdir(parents=True)
     (place / "minilm").symlink_to(minilm)
-    write_trained(tmp_path / "reviews", "classification")
+    for name in ("train", "test"):
+        (tmp_path / "demo" / "data").mkdir(exist_ok=True)
+        tiny.write_tsv(tmp_path / "demo" / "data" / f"{name}.tsv", tiny.texts(64, len(name), ["negative", "positive"]))
     (tmp_path / "reviews.csv").write_text("body\na good film\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
@@ -47,13 +50,20 @@ def _check_outputs(names):
     return outputs
 
 
+def test_guide(run, capsys):
+    names = run("docs/guides/python.md", 3)  # the rest needs records
+    assert 0 < names["run"].metrics["eval_brier_error"] < 2 and names["scores"]["accuracy"] in (0, 0.5, 1)
+    assert "'probabilities': {'negative': " in capsys.readouterr().out
+
+
 def test_readme(run):
     names = run("README.md")
     vectors = names["bert"].features(["A joy."], layers="second_to_last", pooling="mean")
     assert (vectors.dtype, vectors.shape) == ("float32", (1, 384))
 
 
-def test_api_page(run, capsys):
+def test_api_page(run, capsys, tmp_path):
+    write_trained(tmp_path / "reviews", "classification")
     names = run("docs/reference/python_api.md", 1)  # the second block needs a server: tests/serving/client_page_test.py
     printed = capsys.readouterr().out
     for line in ("(2, 384)", "(6, 12, 9, 9)", "(2, 128, 128)", "['input_ids', 'input_mask', 'segment_ids']"):
@@ -62,7 +72,8 @@ def test_api_page(run, capsys):
     assert names["page"].page.startswith("<!doctype html>") or "<html" in names["page"].page
 
 
-def test_page(run, capsys):
+def test_page(run, capsys, tmp_path):
+    write_trained(tmp_path / "reviews", "classification")
     names = run("docs/get_started/quickstart_python.md")
     assert [each.shape for each in _check_outputs(names)["encoder_outputs"]] == [(2, 128, 384)] * 6
     ids = names["bert"].tokenizer.tokenize(["unaffable films", "Déjà vu"]).to_list()
