@@ -22,7 +22,7 @@ print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"
 TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime",
          "sentencepiece", "protobuf")  # fmt: skip
 TORCH_MORE = ("sentence-transformers==5.7.*", "captum")  # which build on them
-TORCH5 = ("torch==2.13.0", "transformers==5.*", "numpy", "safetensors", "sentencepiece")
+TORCH5 = ("torch==2.13.0", "transformers==5.*", "numpy", "safetensors", "sentencepiece", "protobuf")
 
 
 def torch_python() -> str:

@@ -271,8 +271,10 @@ def _sequence_specs(served, length):
 
 def _convert(served, functions: Functions, dtype):
     """Returns the bytes of a .tflite file with these signatures, and {name: SignatureDef}."""
+    model = tf.Module()
+    model.weights = served.weights  # alone: the tokenizer may have tables, which LiteRT has no operations for
     with tempfile.TemporaryDirectory() as folder, quiet():
-        tf.saved_model.save(served, folder, signatures=functions)
+        tf.saved_model.save(model, folder, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
         if dtype != names.EXPORT_DTYPES[0]:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]  # weights of 8 bits, dynamic activations

@@ -102,7 +102,7 @@ def _check(found):
 
 
 def test_a_question_has_an_answer_in_its_context(squad):
-    with Client(f"localhost:{squad.port}", "squad") as client:
+    with Client(f"localhost:{squad.port}", "squad", timeout=120) as client:
         answers = client.ask({"question": QUESTIONS, "context": CONTEXTS})
         (alone,) = client.ask({"context": CONTEXTS[1:], "question": QUESTIONS[1:]})
         scores = client.predict({"question": QUESTIONS, "context": CONTEXTS})["score"]

@@ -107,5 +107,9 @@ def test_the_classifier_passes_scikit_learns_checks(folder):
 def test_the_regressor_passes_scikit_learns_checks(folder):
     options = {"train_batch_size": 6, "num_train_epochs": 6}  # one step for a single example
     regressor = NumberRegressor(folder, max_seq_length=32, learning_rate=3e-3, **options)
-    faults, passed = results(regressor, EXCUSED)
+    order = {"check_methods_sample_order_invariance": "on some CPUs, a row's place in a batch changes the last bit"}
+    faults, passed = results(regressor, EXCUSED | order)
     assert not faults and passed > 50, faults
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    numbers = regressor.fit(X, X[:, 0]).predict(X)
+    np.testing.assert_allclose(regressor.predict(X[::-1]), numbers[::-1], rtol=1e-6)
