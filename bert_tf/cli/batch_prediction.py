@@ -11,38 +11,46 @@ BATCH_PREDICTION = (
         "input_file", None,
         "Texts to read: one per line, or a table (.tsv, .csv, .jsonl or .parquet) with --text_column; may be gzipped "
         "(.gz).",
-        required=True,
+        required=True, group="Data", essential=True,
     ),
-    Flag("output_file", None, "Output file of the predictions: .npz, .jsonl, .parquet or .csv.", required=True),
+    Flag(
+        "output_file", None,
+        "Output file of the predictions: .npz, .jsonl, .parquet or .csv.",
+        required=True, group="Output", essential=True,
+    ),
     Flag(
         "text_column", ["text"],
         "Text column of a table, by name or by number from 0; several are separated by commas.",
-        "list",
+        "list", group="Data", essential=True,
     ),
-    Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool"),
+    Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool", group="Data"),
     *flags_of(Dialect),
     Flag(
         "num_shards", None,
         "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",
-        "integer", low=1,
+        "integer", low=1, group="Output", essential=True,
     ),
     Flag(
         "rows_per_part", 2048,
         "Rows that are predicted and written together. An interrupted run resumes after the chunks that it wrote; "
         "smaller chunks take less memory.",
-        "integer", low=1,
+        "integer", low=1, group="Parallel processing",
     ),
     Flag(
         "num_workers", 1,
         "Number of processes, which does not change the predictions. A single process uses all cores.",
-        "integer", low=1,
+        "integer", low=1, group="Parallel processing", essential=True,
     ),
-    Flag("overwrite", False, "Discard what an unfinished run of another command left next to --output_file.", "bool"),
+    Flag(
+        "overwrite", False,
+        "Discard what an unfinished run of another command left next to --output_file.",
+        "bool", group="Output",
+    ),
     Flag(
         "quote_formulas", True,
         "In .csv output, put an apostrophe before a text that a spreadsheet would take for a formula: it begins with "
         "=, +, -, @, a tab or a line break and is not a number. Turn this off for programs that read the file.",
-        "bool",
+        "bool", group="Output",
     ),
     *flags_of(BeamSettings),
 )  # fmt: skip

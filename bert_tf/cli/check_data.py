@@ -70,15 +70,19 @@ FLAGS = (
     Flag(
         "task", "classification",
         "Task that the examples are for; it decides how files are read.",
-        choices=tuple(_PROGRAMS),
+        choices=tuple(_PROGRAMS), group="What to do", essential=True,
     ),
-    Flag("train_file", None, "Training examples, as the command of --task reads them."),
-    Flag("eval_file", None, "Evaluation examples."),
-    Flag("test_file", None, "Labeled test examples, used only to evaluate the final model."),
-    Flag("predict_file", None, "Examples to predict for."),
+    Flag("train_file", None, "Training examples, as the command of --task reads them.", group="Data", essential=True),
+    Flag("eval_file", None, "Evaluation examples.", group="Data", essential=True),
+    Flag("test_file", None, "Labeled test examples, used only to evaluate the final model.", group="Data"),
+    Flag("predict_file", None, "Examples to predict for.", group="Data", essential=True),
     *_taken(),
-    Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool"),
-    Flag("json", False, "Print JSON: files and findings, with up to 1,000 locations per finding.", "bool"),
+    Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool", group="Data", essential=True),
+    Flag(
+        "json", False,
+        "Print JSON: files and findings, with up to 1,000 locations per finding.",
+        "bool", group="Output", essential=True,
+    ),
 )
 
 

@@ -22,12 +22,13 @@ FLAGS = (
     Flag(
         "input_file", None,
         "Table to clean: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
-        required=True,
+        required=True, group="Data", essential=True,
     ),
     Flag(
         "output_file", None,
         "New table, with the extension of --input_file. Text is written in UTF-8, with the default separator. Without "
         "it, the command only prints the report.",
+        group="Output", essential=True,
     ),
     Flag(
         "fix", list(CLEANING_KINDS[:-1]),
@@ -36,11 +37,11 @@ FLAGS = (
         "null_labels (empty, NULL, NaN, None, N/A), empty_texts, duplicates or near_duplicates (of an earlier row with "
         "the same label) are dropped. Other kinds are only reported. Omit null_labels for a multi-label table, in "
         "which an empty cell means no labels.",
-        "list", choices=CLEANING_KINDS,
+        "list", choices=CLEANING_KINDS, group="Data",
     ),
     *(flag for flag in flags_of(ClassificationOptions) if flag.name in _COLUMNS),
-    Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
-    Flag("json", False, "Print the report as JSON.", "bool"),
+    Flag("overwrite", False, "Replace --output_file if it exists.", "bool", group="Output"),
+    Flag("json", False, "Print the report as JSON.", "bool", group="Output", essential=True),
 )
 
 

@@ -11,14 +11,18 @@ labels, only examples of the labels that both have are compared.
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("output_file", None, "HTML page (.html) to write with the same comparison."),
+    Flag("output_file", None, "HTML page (.html) to write with the same comparison.", group="Output", essential=True),
     Flag(
         "examples", 10,
         "Number of changed examples to show in each direction; the page shows a hundred times as many.",
-        "integer", low=0,
+        "integer", low=0, group="Output",
     ),
-    Flag("samples", 10_000, "Number of bootstrap samples.", "integer", low=1),
-    Flag("seed", 0, "Random seed of the bootstrap; the same seed gives the same numbers.", "integer", low=0),
+    Flag("samples", 10_000, "Number of bootstrap samples.", "integer", low=1, group="Evaluation"),
+    Flag(
+        "seed", 0,
+        "Random seed of the bootstrap; the same seed gives the same numbers.",
+        "integer", low=0, group="Evaluation",
+    ),
 )
 TAKES_TEXTS = True  # the two runs
 

@@ -15,23 +15,27 @@ FLAGS = (
         "from", None,
         "Model to convert: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or the "
         "prefix of a TF1 checkpoint.",
-        required=True,
+        required=True, group="Model",
     ),
-    Flag("to", None, "Output directory; it must not exist yet, or be empty.", required=True),
-    Flag("format", None, "Format of the converted model.", choices=names.FORMATS, required=True),
+    Flag("to", None, "Output directory; it must not exist yet, or be empty.", required=True, group="Output"),
+    Flag("format", None, "Format of the converted model.", choices=names.FORMATS, required=True, group="Export"),
     Flag(
         "leave_out", [],
         "Weights that may be left out, by bert_tf's paths (or by the file's names if bert_tf has none), and settings "
         "that may change: regular expressions, such as cls/.* or hidden_act.",
-        "list",
+        "list", group="Export",
     ),
     Flag(
         "with_optimizer", False,
         "Convert Adam's moments and the step too; with --format=bert_tf, everything that a run needs to resume.",
-        "bool",
+        "bool", group="Export",
     ),
-    Flag("overwrite", False, "Replace the model in --to once the new one is complete.", "bool"),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag("overwrite", False, "Replace the model in --to once the new one is complete.", "bool", group="Output"),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        "bool", group="Model",
+    ),
 )  # fmt: skip
 
 

@@ -26,17 +26,18 @@ FLAGS = (
     Flag(
         "folds", 5,
         "Number of folds; each is evaluated with a model that was trained on the others.",
-        "integer", low=2,
+        "integer", low=2, group="Data", essential=True,
     ),
-    Flag("output_dir", None, "Directory for the folds and the report.", required=True),
+    Flag("output_dir", None, "Directory for the folds and the report.", required=True, group="Output", essential=True),
     Flag(
         "group_column", None,
         "Column, by name or by number from 0, such as the user: rows with the same value stay in one fold.",
+        group="Data",
     ),
     Flag(
         "seed", 0,
         "Random seed of the folds; pass the seed of the training runs after `--`.",
-        "integer", low=0,
+        "integer", low=0, group="Data",
     ),
 )  # fmt: skip
 TAKES_TEXTS = True  # the flags of run_classifier, after `--`

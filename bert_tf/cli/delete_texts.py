@@ -11,8 +11,8 @@ from absl import logging
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
-    Flag("input_file", None, "Ids to delete, one per line, instead of arguments."),
+    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True, group="Data"),
+    Flag("input_file", None, "Ids to delete, one per line, instead of arguments.", group="Data", essential=True),
 )
 TAKES_TEXTS = True
 

@@ -22,20 +22,20 @@ from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import display_path
 
 FLAGS = (
-    Flag("demo_dir", "demo", "Directory for all files of the demo."),
+    Flag("demo_dir", "demo", "Directory for all files of the demo.", group="What to do"),
     Flag(
         "precision", "auto",
         "Data type of the computation in training. auto: mixed_bfloat16 if the CPU computes in it, otherwise "
         "float32.",
-        choices=("auto", *names.PRECISIONS),
+        choices=("auto", *names.PRECISIONS), group="Devices", essential=True,
     ),
     Flag(
         "num_train_epochs", None,
         "Number of passes over the training text. Default: from 1 to 2, as many as take a few minutes on this "
         "machine.",
-        "float", low=0,
+        "float", low=0, group="Training", essential=True,
     ),
-    Flag("seed", 1, "Random seed for example order and dropout.", "integer", low=0),
+    Flag("seed", 1, "Random seed for example order and dropout.", "integer", low=0, group="Training", essential=True),
 )
 TAKES_TEXTS = True
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck

@@ -26,7 +26,11 @@ from bert_tf.utils import resources
 from bert_tf.utils.requirements import DISTRIBUTIONS, find_misfit, lacks, pip_install
 from bert_tf.utils.settings import Flag
 
-FLAGS = (Flag("json", False, "Print JSON instead of lines: whether everything is healthy, and the findings.", "bool"),)
+FLAGS = (Flag(
+    "json", False,
+    "Print JSON instead of lines: whether everything is healthy, and the findings.",
+    "bool", group="Output", essential=True,
+),)
 OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
 PYTHONS = ((3, 10), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"

@@ -21,7 +21,7 @@ FLAGS = (
     Flag(
         "model", None,
         "Embedding model: a sentence-transformers directory, the --output_dir of run_embedder, or any encoder.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
     *with_attributes(
         with_attributes(BATCH_PREDICTION, "output_file", required=False),
@@ -33,57 +33,63 @@ FLAGS = (
         "index_dir", None,
         "Write a search index to this directory, instead of writing --output_file. The directory must be new, or with "
         "--update contain an index.",
+        group="Output", essential=True,
     ),
     Flag(
         "update", False,
         "With --index_dir: add the texts to the existing index, and replace those whose id is already in it.",
-        "bool",
+        "bool", group="Output", essential=True,
     ),
     Flag(
         "id_column", None,
         "With --index_dir: column of the texts' ids, by name or by number from 0. Default: texts are numbered from 0.",
+        group="Data", essential=True,
     ),
     Flag(
         "keep_columns", [],
         "With --index_dir: columns of the table to store with each text, by name or by number from 0.",
-        "list",
+        "list", group="Data", essential=True,
     ),
     Flag(
         "layers", None,
         "Encoder layers to pool, by name. Default: as set in the model directory, otherwise last.",
-        choices=names.LAYERS,
+        choices=names.LAYERS, group="Embeddings and features",
     ),
     Flag(
         "pooling", None,
         "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
         "set in the model directory, otherwise mean.",
-        "list", choices=names.POOLINGS,
+        "list", choices=names.POOLINGS, group="Embeddings and features", essential=True,
     ),
     Flag(
         "normalize", None,
         "Scale each embedding to unit length. Default: as set in the model directory, otherwise false.",
-        "bool",
+        "bool", group="Embeddings and features",
     ),
     Flag(
         "dim", None,
         "Number of leading dimensions to keep, for models trained with --matryoshka_dims. If the model normalizes its "
         "embeddings, the shorter ones are normalized again. Default: all.",
-        "integer", low=1,
+        "integer", low=1, group="Embeddings and features", essential=True,
     ),
     Flag(
         "vector_dtype", "float32",
         "Data type of the embeddings. int8: each vector is scaled and rounded, 1/4 of the size; binary: one bit per "
         "dimension, 1/32 of the size. Both approximately preserve cosine similarities.",
-        choices=names.VECTOR_DTYPES,
+        choices=names.VECTOR_DTYPES, group="Embeddings and features", essential=True,
     ),
-    *flags_of(PromptSettings),
+    *with_attributes(flags_of(PromptSettings), "prompt", essential=True),
     Flag(
         "max_seq_length", None,
         "Maximum text length in tokens, including special tokens. Default: as set in the model directory, otherwise "
         "the number of positions of the model.",
-        "integer", low=3,
+        "integer", low=3, group="Model", essential=True,
     ),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as set in the checkpoint, otherwise true.", "bool"),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as set in the checkpoint, otherwise true.",
+        "bool", group="Model",
+    ),
 )  # fmt: skip
 
 

@@ -18,25 +18,25 @@ FLAGS = (
         "model", None,
         "Trained model: the --output_dir of a fine-tuning command, a Hugging Face directory with a task head, or a "
         "sentence-transformers directory, to serve its embeddings.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
     Flag(
         "export_dir", None,
         "Model directory as a server expects it; the export becomes its next version.",
-        required=True,
+        required=True, group="Export", essential=True,
     ),
     *flags_of(ExportSettings),
     Flag(
         "hub", False,
         "Export a preprocessor and an encoder that can be trained further, for TF Hub's API, into two subdirectories "
         "of --export_dir; --model may then be any checkpoint.",
-        "bool",
+        "bool", group="What to do",
     ),
     Flag(
         "default_seq_length", None,
         "With --hub: number of tokens that the preprocessor makes of a text. Default: 128, or the number of "
         "positions of the model if it has fewer.",
-        "integer", low=3,
+        "integer", low=3, group="Export",
     ),
 )
 

@@ -21,16 +21,25 @@ FLAGS = (
         "model", None,
         "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
-    Flag("output_dir", None, "Directory of the new model; it must not exist yet, or be empty.", required=True),
+    Flag(
+        "output_dir", None,
+        "Directory of the new model; it must not exist yet, or be empty.",
+        required=True, group="Output", essential=True,
+    ),
     Flag(
         "words_file", None,
         "File of the words to add, one per line. Default: the words of --input_file that save the most tokens.",
+        group="Data",
     ),
-    Flag("num_words", 500, "Maximum number of words to take from --input_file.", "integer", low=1),
-    Flag("min_count", 5, "Minimum number of times that such a word must occur.", "integer", low=1),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag("num_words", 500, "Maximum number of words to take from --input_file.", "integer", low=1, group="Vocabulary"),
+    Flag("min_count", 5, "Minimum number of times that such a word must occur.", "integer", low=1, group="Vocabulary"),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        "bool", group="Model",
+    ),
 )  # fmt: skip
 
 

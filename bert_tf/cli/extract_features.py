@@ -21,35 +21,46 @@ FLAGS = (
     Flag(
         "model", None,
         "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 checkpoint.",
+        group="Model", essential=True,
     ),
-    Flag("init_checkpoint", None, "Same as --model, under google-research/bert's name."),
-    Flag("bert_config_file", None, "Model configuration (JSON). Default: the one next to the checkpoint."),
-    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag("init_checkpoint", None, "Same as --model, under google-research/bert's name.", group="Model", essential=True),
+    Flag(
+        "bert_config_file", None,
+        "Model configuration (JSON). Default: the one next to the checkpoint.",
+        group="Model",
+    ),
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint.", group="Model"),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        "bool", group="Model",
+    ),
     Flag(
         "layers", "-1,-2,-3,-4",
         "Layers to extract: indices separated by commas, -1 being the last layer, or one of "
         f"{', '.join(names.LAYERS)}.",
+        group="Embeddings and features",
     ),
     Flag(
         "pooling", None,
         "Pooling of token features into one vector per text. Default: one vector per token.",
-        choices=names.POOLINGS,
+        choices=names.POOLINGS, group="Embeddings and features", essential=True,
     ),
     Flag(
         "unit", "token",
         "Without --pooling: one vector per token or per word (the mean over its tokens).",
         choices=("token", "word", "piece"),  # the last is the older name of the first
+        group="Embeddings and features",
     ),
     Flag(
         "max_seq_length", 128,
         "Maximum sequence length in tokens, including special tokens; longer texts are cut off.",
-        "integer", low=3,
+        "integer", low=3, group="Model", essential=True,
     ),
     Flag("batch_size", 32, f"{NO_EFFECT}.", "integer"),
     Flag("use_one_hot_embeddings", False, f"{NO_EFFECT}.", "bool"),
-    Flag("use_tpu", False, f"{NO_EFFECT}.", "bool"),
-    Flag("master", None, f"{NO_EFFECT}."),
+    Flag("use_tpu", False, f"{NO_EFFECT}.", "bool", group="Devices"),
+    Flag("master", None, f"{NO_EFFECT}.", group="Devices"),
     Flag("num_tpu_cores", 8, f"{NO_EFFECT}.", "integer"),
 )
 

@@ -20,19 +20,21 @@ FLAGS = (
         "model", None,
         "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
         "prefix of a TF1 checkpoint.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
     *flags_of(TokenizerSettings),
     Flag(
         "input_file", None,
         "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",
+        group="Data", essential=True,
     ),
-    Flag("top_k", 5, "Number of predicted tokens per [MASK].", "integer", low=1),
-    Flag("json", False, "Print JSON, one object per line for each [MASK].", "bool"),
+    Flag("top_k", 5, "Number of predicted tokens per [MASK].", "integer", low=1, group="Prediction"),
+    Flag("json", False, "Print JSON, one object per line for each [MASK].", "bool", group="Output", essential=True),
     Flag(
         "export_dir", None,
         "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
         "version.",
+        group="Export", essential=True,
     ),
     *flags_of(ExportFormSettings),
 )  # fmt: skip

@@ -39,17 +39,17 @@ FLAGS = (
     Flag(
         "folds", 5,
         "Number of folds of the file; each is predicted by a model that was trained on the others.",
-        "integer", low=2,
+        "integer", low=2, group="Data", essential=True,
     ),
     Flag(
         "features", "last",
         "Layers of the frozen encoder from which, together with the words, labels are predicted.",
-        choices=LAYERS,
+        choices=LAYERS, group="Layers, adapters and loss", essential=True,
     ),
     Flag(
         "fine_tune", False,
         "Fine-tune a model for each fold instead: much slower, but better if the model gets good at the task.",
-        "bool",
+        "bool", group="What to do", essential=True,
     ),
     *with_attributes(
         (flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER), "overwrite_output_dir", help=_OVERWRITE

@@ -21,53 +21,73 @@ from bert_tf.utils.settings import Flag, flags_of
 
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
 FLAGS = (
-    Flag("index_dir", None, "Index of the candidate texts, made with `bert-tf embed --index_dir`.", required=True),
-    Flag("model", None, "Model that the index was created with. Default: the path stored in the index."),
+    Flag(
+        "index_dir", None,
+        "Index of the candidate texts, made with `bert-tf embed --index_dir`.",
+        required=True, group="Data",
+    ),
+    Flag(
+        "model", None,
+        "Model that the index was created with. Default: the path stored in the index.",
+        group="Model", essential=True,
+    ),
     Flag(
         "input_file", None,
         "Queries and matching texts: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and negatives "
         "per row, as for run_reranker. Negatives in the file are ignored. Positives that the index has in another "
         "form, such as with a title, are not recognized and may become negatives.",
+        group="Data", essential=True,
     ),
     Flag(
         "queries_file", None,
         "Queries, with --qrels_file and instead of --input_file: a .tsv file without a header, with the columns id and "
         "text, or a .jsonl or .parquet file with id (or _id) and text.",
+        group="Data",
     ),
     Flag(
         "qrels_file", None,
         "Relevance judgments in TREC or BEIR format for --queries_file. The positives of a query are its relevant "
         "documents; their ids must be those in the index (`bert-tf embed --id_column`).",
+        group="Data",
     ),
     *(flag for flag in flags_of(EmbeddingOptions) if flag.name in _COLUMNS),
     Flag(
         "text_column", ["text_a", "text_b"],
         "Columns of the query and of a matching text, by name or by number from 0.",
-        "list",
+        "list", group="Data", essential=True,
     ),
     Flag(
         "output_file", None,
         "Training file to write (.jsonl), with query, positives and negatives per line.",
-        required=True,
+        required=True, group="Output", essential=True,
     ),
-    Flag("overwrite", False, "Replace --output_file if it exists.", "bool"),
+    Flag("overwrite", False, "Replace --output_file if it exists.", "bool", group="Output"),
     *flags_of(ApproximateSettings),
     *flags_of(PromptSettings),
     Flag(
         "rerank", None,
         "Exported or trained reranker, or CrossEncoder directory, that scores the positives and the texts found. Its "
         "logits are written to the file as scores, for run_embedder --loss=margin_mse.",
+        group="Prediction",
     ),
-    Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1),
+    Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1, group="Data"),
     Flag(
         "relative_margin", 0.05,
         "Fraction by which a negative must score lower than the query's lowest-scoring positive, to exclude unlabeled "
         "positives; 0 only excludes texts that score higher. Scores are cosine similarities, or those that --rerank "
         "serves: probabilities or logits.",
-        "float", low=0,
+        "float", low=0, group="Data",
     ),
-    Flag("range_min", 0, "Number of highest-scoring texts to skip, after --relative_margin.", "integer", low=0),
-    Flag("range_max", 100, "Number of most similar texts to choose from, not counting positives.", "integer", low=1),
+    Flag(
+        "range_min", 0,
+        "Number of highest-scoring texts to skip, after --relative_margin.",
+        "integer", low=0, group="Data",
+    ),
+    Flag(
+        "range_max", 100,
+        "Number of most similar texts to choose from, not counting positives.",
+        "integer", low=1, group="Data",
+    ),
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ FLAGS = (
         "Exported or trained model. Exported: a directory of numbered versions, the newest of which is used, or the "
         "directory of one version. Trained: the --output_dir of a fine-tuning command, or a Hugging Face or "
         "sentence-transformers directory.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
     *with_attributes(
         BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. A column "
@@ -34,31 +34,32 @@ FLAGS = (
         "id_column", None,
         "Column of the rows' ids, by name or by number from 0; it keeps its name and type. Default: a new column id "
         "that numbers the rows from 0.",
+        group="Data",
     ),
     Flag(
         "keep_columns", [],
         "Columns of the table to copy to the output, by name or by number from 0. *: all columns that no other flag "
         "names; in .jsonl files, the keys of line 1.",
-        "list",
+        "list", group="Data",
     ),
     Flag(
         "on_null", "null",
         "What to do with rows whose text is null or empty. null: write null predictions; skip: leave the rows out; "
         "error: stop before predicting.",
-        choices=("null", "skip", "error"),
+        choices=("null", "skip", "error"), group="Data",
     ),
     Flag(
         "probabilities", None,
         "How to write the probabilities of the labels. all: in one column; columns: in a column probability_LABEL per "
         "label; none: only that of the predicted label. Default: all, or none with --top_k.",
-        choices=("all", "columns", "none"),
+        choices=("all", "columns", "none"), group="Prediction",
     ),
     Flag(
         "top_k", None, "Number of most probable labels to write, as top_labels and top_probabilities.",
-        "integer", low=1,
+        "integer", low=1, group="Prediction",
     ),
-    Flag("signature", "serving_default", "Signature of the model to run."),
-    Flag("batch_size", 64, "Number of texts that the model processes at a time.", "integer", low=1),
+    Flag("signature", "serving_default", "Signature of the model to run.", group="Model"),
+    Flag("batch_size", 64, "Number of texts that the model processes at a time.", "integer", low=1, group="Prediction"),
 )  # fmt: skip
 
 

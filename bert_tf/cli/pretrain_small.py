@@ -19,32 +19,49 @@ _TEXT = tuple(flag for flag in flags_of(CorpusSettings) if flag.name != "drop_ju
 
 FLAGS = (
     *_TEXT,
-    Flag("output_dir", "small", "Directory for the encoder, from which an interrupted run also resumes."),
-    Flag("minutes", 45.0, "Time budget in minutes, everything included.", "float", low=0),
+    Flag(
+        "output_dir", "small",
+        "Directory for the encoder, from which an interrupted run also resumes.",
+        group="Output", essential=True,
+    ),
+    Flag(
+        "minutes", 45.0,
+        "Time budget in minutes, everything included.",
+        "float", low=0, group="Training", essential=True,
+    ),
     Flag(
         "teacher", None,
         "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
         "it.",
+        group="Distillation",
     ),
-    Flag("vocab_file", None, "Vocabulary file. Default: a vocabulary is trained."),
-    Flag("vocab_size", SMALL_VOCABULARY, "Number of tokens of the vocabulary that is trained.", "integer", low=1),
+    Flag("vocab_file", None, "Vocabulary file. Default: a vocabulary is trained.", group="Model"),
+    Flag(
+        "vocab_size", SMALL_VOCABULARY,
+        "Number of tokens of the vocabulary that is trained.",
+        "integer", low=1, group="Vocabulary",
+    ),
     Flag(
         "do_lower_case", None,
         "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
         "otherwise true.",
-        "bool",
+        "bool", group="Model",
     ),
     Flag(
         "eval_file", None,
         "Held-out text, evaluated at each checkpoint and at the end: files, glob patterns or directories.",
-        "list",
+        "list", group="Data", essential=True,
     ),
     Flag(
         "precision", "auto",
         "Data type of the computation. auto: mixed_bfloat16 if the CPU multiplies in it, otherwise float32.",
-        choices=("auto", *names.PRECISIONS),
+        choices=("auto", *names.PRECISIONS), group="Devices", essential=True,
     ),
-    Flag("seed", 0, "Random seed for new weights, example order and masks.", "integer", low=0),
+    Flag(
+        "seed", 0,
+        "Random seed for new weights, example order and masks.",
+        "integer", low=0, group="Training", essential=True,
+    ),
 )
 _READING = ("input_format", "text_column", "document_start", "language")
 

@@ -27,60 +27,77 @@ FLAGS = (
         "model", None,
         "Encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
     Flag(
         "train_file", None,
         f"Training data of the probes: {_FILE}. With --heads: texts on which attention heads are measured.",
-        required=True,
+        required=True, group="Data", essential=True,
     ),
     Flag(
         "eval_file", None,
         "Evaluation data of the probes, in the format of --train_file. Default: a fifth of --train_file, which is "
         "then not trained on.",
+        group="Data", essential=True,
     ),
-    Flag("output_dir", None, "Directory for the results.", required=True),
-    Flag("unit", "word", "Unit that has labels: each word, or each text.", choices=("word", "text")),
+    Flag("output_dir", None, "Directory for the results.", required=True, group="Output", essential=True),
+    Flag("unit", "word", "Unit that has labels: each word, or each text.", choices=("word", "text"), group="Data"),
     Flag(
         "text_column", [],
         "Word column, by number from 0 (default: 0). With --unit=text: text column, by name or by number (default: "
         "text), or two for text pairs.",
-        "list",
+        "list", group="Data", essential=True,
     ),
-    Flag("tag_column", -1, "Tag column, by number from 0; a negative number counts from the end.", "integer"),
-    Flag("label_column", "label", "With --unit=text: label column, by name or by number from 0."),
-    Flag("header", True, "With --unit=text: read column names from line 1 of a .tsv or .csv file.", "bool"),
+    Flag(
+        "tag_column", -1,
+        "Tag column, by number from 0; a negative number counts from the end.",
+        "integer", group="Data", essential=True,
+    ),
+    Flag(
+        "label_column", "label",
+        "With --unit=text: label column, by name or by number from 0.",
+        group="Data", essential=True,
+    ),
+    Flag(
+        "header", True,
+        "With --unit=text: read column names from line 1 of a .tsv or .csv file.",
+        "bool", group="Data",
+    ),
     *flags_of(Dialect),
     Flag(
         "max_train_examples", 20_000,
         "Maximum number of words, or texts, to train on, sampled with --seed.",
-        "integer", low=1,
+        "integer", low=1, group="Data",
     ),
     Flag(
         "max_eval_examples", 10_000,
         "Maximum number of words, or texts, to evaluate on, sampled with --seed.",
-        "integer", low=1,
+        "integer", low=1, group="Data",
     ),
     Flag(
         "max_seq_length", 128,
         "Maximum sequence length in tokens, including special tokens; longer texts are cut off.",
-        "integer", low=3,
+        "integer", low=3, group="Model", essential=True,
     ),
     Flag(
         "num_train_epochs", None,
         "Epochs of training the probes. Default: 5, or more if these are less than 3,000 steps of 64 examples.",
-        "integer", low=1,
+        "integer", low=1, group="Training", essential=True,
     ),
     Flag(
         "seed", 0,
         "Random seed of all sampling: examples, the control task's labels, the order of training.",
-        "integer",
+        "integer", group="Data",
     ),
-    Flag("heads", False, "Measure what each attention head attends to instead; labels are not read.", "bool"),
+    Flag(
+        "heads", False,
+        "Measure what each attention head attends to instead; labels are not read.",
+        "bool", group="What to do",
+    ),
     Flag(
         "max_texts", 500,
         "With --heads: maximum number of texts to measure on, sampled with --seed.",
-        "integer", low=1,
+        "integer", low=1, group="Data",
     ),
 )
 _OF_TEXTS = ("label_column", "header", "separator")

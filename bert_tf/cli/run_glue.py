@@ -25,39 +25,58 @@ FLAGS = (
         "glue_dir", None,
         "Directory with GLUE's directories, such as CoLA and RTE. Without it, and without --tables, nothing is "
         "trained: the report is made from the runs in --output_dir.",
+        group="Data",
     ),
     Flag(
         "tables", None,
         "JSON file with datasets of your own, in addition to GLUE's tasks or alone: an object from each dataset's "
         "name to its train_file and eval_file.",
+        group="Data",
     ),
-    Flag("output_dir", None, "Directory for the runs and the report.", required=True),
-    Flag("tasks", None, "GLUE tasks to run. Default: all whose training examples are in --glue_dir.", "list"),
-    Flag("init_checkpoint", None, "Model that every run starts from."),
-    Flag("seeds", ["1"], "Random seeds; every setting is run with each of them.", "list"),
+    Flag("output_dir", None, "Directory for the runs and the report.", required=True, group="Output", essential=True),
+    Flag(
+        "tasks", None,
+        "GLUE tasks to run. Default: all whose training examples are in --glue_dir.",
+        "list", group="Data",
+    ),
+    Flag("init_checkpoint", None, "Model that every run starts from.", group="Model", essential=True),
+    Flag("seeds", ["1"], "Random seeds; every setting is run with each of them.", "list", group="Training"),
     Flag(
         "grid", "single",
         "Defaults of --train_batch_size, --learning_rate and --num_train_epochs. single: one value each; paper: the "
         "values that the BERT paper tried.",
-        choices=("single", "paper"),
+        choices=("single", "paper"), group="Training",
     ),
-    Flag("train_batch_size", None, "Batch sizes to try. Default: 32, or 16,32 with --grid=paper.", "list"),
-    Flag("learning_rate", None, "Learning rates to try. Default: 5e-5, or 5e-5,3e-5,2e-5 with --grid=paper.", "list"),
-    Flag("num_train_epochs", None, "Numbers of epochs to try. Default: 3, or 2,3,4 with --grid=paper.", "list"),
+    Flag(
+        "train_batch_size", None,
+        "Batch sizes to try. Default: 32, or 16,32 with --grid=paper.",
+        "list", group="Training", essential=True,
+    ),
+    Flag(
+        "learning_rate", None,
+        "Learning rates to try. Default: 5e-5, or 5e-5,3e-5,2e-5 with --grid=paper.",
+        "list", group="Training", essential=True,
+    ),
+    Flag(
+        "num_train_epochs", None,
+        "Numbers of epochs to try. Default: 3, or 2,3,4 with --grid=paper.",
+        "list", group="Training", essential=True,
+    ),
     Flag(
         "keep_models", "best",
         "Models to keep on disk. best: that of each task's best run; all: those of all runs.",
-        choices=("best", "all"),
+        choices=("best", "all"), group="Output",
     ),
     Flag(
         "do_predict", False,
         "Predict for the test file with each task's best run, and write submission.zip for GLUE's leaderboard.",
-        "bool",
+        "bool", group="What to do", essential=True,
     ),
     Flag(
         "compare", None,
         "Another --output_dir, or the directory of one run, to compare with: each task's best run with a paired "
         "bootstrap, and the seeds of its best setting with a permutation test.",
+        group="What to do",
     ),
 )
 TAKES_TEXTS = True  # the flags after `--`

@@ -13,22 +13,27 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("data_file", None, "Questions with their true answers: a file in SQuAD format, 1.1 or 2.0.", required=True),
+    Flag(
+        "data_file", None,
+        "Questions with their true answers: a file in SQuAD format, 1.1 or 2.0.",
+        required=True, group="Data",
+    ),
     Flag(
         "predictions_file", None,
         "Predictions to evaluate: predictions.json, an object from question ids to texts.",
-        required=True,
+        required=True, group="Data",
     ),
     Flag(
         "null_odds_file", None,
         "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, which are higher the more likely it "
         "is that there is no answer; adds the best thresholds.",
+        group="Data",
     ),
     Flag(
         "null_score_diff_threshold", 1.0,
         "With --null_odds_file: threshold above which odds count as no answer (the official script's "
         "--na-prob-thresh).",
-        "float",
+        "float", group="Evaluation",
     ),
 )
 

@@ -24,11 +24,15 @@ FLAGS = (
         "model", None,
         "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
         "prefix of a TF1 checkpoint.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
-    Flag("pieces", False, "Also report the log-probability of each token.", "bool"),
-    Flag("json", False, "Print JSON for texts that are arguments, one object per line.", "bool"),
+    Flag("pieces", False, "Also report the log-probability of each token.", "bool", group="Prediction"),
+    Flag(
+        "json", False,
+        "Print JSON for texts that are arguments, one object per line.",
+        "bool", group="Output", essential=True,
+    ),
     *flags_of(TokenizerSettings),
 )
 TAKES_TEXTS = True

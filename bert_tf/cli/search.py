@@ -21,48 +21,60 @@ from bert_tf.utils.json_files import json_text, printable_json
 from bert_tf.utils.settings import Flag, flags_of
 
 FLAGS = (
-    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
-    Flag("model", None, "Model that the index was created with. Default: the path stored in the index."),
+    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True, group="Data"),
+    Flag(
+        "model", None,
+        "Model that the index was created with. Default: the path stored in the index.",
+        group="Model", essential=True,
+    ),
     Flag(
         "top_k", 10,
         "Number of texts to return per query. With --qrels_file: 10 or more; recall is also computed at this number.",
-        "integer", low=1,
+        "integer", low=1, group="Prediction",
     ),
     Flag(
         "queries_file", None,
         "Queries, with --qrels_file and instead of arguments: a .tsv file without a header, with the columns id and "
         "text, or a .jsonl or .parquet file with id (or _id) and text.",
+        group="Data",
     ),
     Flag(
         "qrels_file", None,
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
+        group="Data",
     ),
     *flags_of(ApproximateSettings),
     *flags_of(PromptSettings),
-    Flag("rerank", None, "Exported or trained reranker, or CrossEncoder directory, that orders the texts found."),
+    Flag(
+        "rerank", None,
+        "Exported or trained reranker, or CrossEncoder directory, that orders the texts found.",
+        group="Prediction",
+    ),
     Flag(
         "rerank_top_k", 50,
         "With --rerank: number of texts per query that the index returns and the reranker scores, of which --top_k are "
         "kept. Must be at least --top_k; the default is raised to --top_k if that is larger.",
-        "integer", low=1,
+        "integer", low=1, group="Prediction",
     ),
     Flag(
         "rerank_weight", 1.0,
         "With --rerank: weight of the reranker's scores. If below 1, cosine similarities have the rest of the weight; "
         "both are standardized for each query.",
-        "float", low=0.0, high=1.0,
+        "float", low=0.0, high=1.0, group="Prediction",
     ),
     Flag(
         "reader", None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
+        group="Prediction",
     ),
     Flag(
         "export_file", None,
         "Instead of searching, write all documents and their embeddings to this Parquet file, for use in a vector "
         "database.",
+        group="Output",
     ),
-    Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
+    Flag("json", False, "Print JSON, one object per line for each query.", "bool", group="Output", essential=True),
 )
 TAKES_TEXTS = True
 

@@ -18,21 +18,27 @@ FLAGS = (
         "model", None,
         "Model to show: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
-    Flag("output", None, "Output file of the HTML page.", required=True),
+    Flag("output", None, "Output file of the HTML page.", required=True, group="Output"),
     Flag(
         "views", [],
         "Views of the page. Default: all that the model supports.",
         "list", choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution"),
+        group="Prediction",
     ),
-    Flag("layers", [], "Layers whose attention is shown: numbers from 0, -1 being the last. Default: all.", "list"),
+    Flag(
+        "layers", [],
+        "Layers whose attention is shown: numbers from 0, -1 being the last. Default: all.",
+        "list", group="Prediction",
+    ),
     Flag(
         "target", None,
         "Target of the attribution view: a label; for a tagger the index of a word from 0, or an index and a tag, "
         "3:B-PER; for an answer its text, or its characters, 10:14. Default: the model's prediction.",
+        group="Prediction",
     ),
-    Flag("top_k", 5, "Number of tokens per position in the view masked_words.", "integer", low=1),
+    Flag("top_k", 5, "Number of tokens per position in the view masked_words.", "integer", low=1, group="Prediction"),
 )
 TAKES_TEXTS = True
 

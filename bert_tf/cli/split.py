@@ -22,24 +22,25 @@ FLAGS = (
     Flag(
         "input_file", None,
         "Dataset to split: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
-        required=True,
+        required=True, group="Data", essential=True,
     ),
     Flag(
         "output_dir", None,
         "Directory for the files train, eval and test, each with the extension of the input.",
-        required=True,
+        required=True, group="Output", essential=True,
     ),
-    Flag("eval_share", 0.1, "Share of the rows in the eval file.", "float"),
+    Flag("eval_share", 0.1, "Share of the rows in the eval file.", "float", group="Data"),
     Flag(
         "test_share", 0.0,
         "Share of the rows in the test file, kept for a final test; 0 writes no such file.",
-        "float",
+        "float", group="Data",
     ),
     Flag(
         "group_column", None,
         "Column, by name or by number from 0, whose equal values stay together, such as a user.",
+        group="Data",
     ),
-    Flag("seed", 0, "Random seed of the split.", "integer", low=0),
+    Flag("seed", 0, "Random seed of the split.", "integer", low=0, group="Data"),
     *(flag for flag in flags_of(ClassificationOptions) if flag.name in _COLUMNS),
 )
 

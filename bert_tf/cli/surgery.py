@@ -23,28 +23,46 @@ FLAGS = (
         "model", None,
         "Model to edit: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True,
+        required=True, group="Model", essential=True,
     ),
-    Flag("output_dir", None, "Directory of the new model; it must not exist yet, or be empty.", required=True),
-    Flag("average", [], "Models to average with --model; they must have its shape and vocabulary.", "list"),
+    Flag(
+        "output_dir", None,
+        "Directory of the new model; it must not exist yet, or be empty.",
+        required=True, group="Output", essential=True,
+    ),
+    Flag(
+        "average", [],
+        "Models to average with --model; they must have its shape and vocabulary.",
+        "list", group="Model",
+    ),
     Flag(
         "adapter", None,
         "Directory of LoRA adapters to merge: adapter/ in the --output_dir of a run with --lora_rank, or one of "
         "PEFT's.",
+        group="Model",
     ),
     Flag(
         "prune_heads", None,
         "Attention heads to remove: layer:head,head;layer:head, such as 0:1,3;2:0. Numbers are those of --model and "
         "start from 0.",
+        group="Model",
     ),
-    Flag("layers", [], "Layers to keep, all others being removed, such as 0,2,4; the lowest is 0.", "list"),
+    Flag(
+        "layers", [],
+        "Layers to keep, all others being removed, such as 0,2,4; the lowest is 0.",
+        "list", group="Model",
+    ),
     Flag(
         "max_position_embeddings", None,
         "Number of rows of the position table: additional rows are copies of the old ones; fewer rows are the first "
         "ones.",
-        "integer", low=1, high=2**20,
+        "integer", low=1, high=2**20, group="Model",
     ),
-    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        "bool", group="Model",
+    ),
 )
 _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embeddings")
 

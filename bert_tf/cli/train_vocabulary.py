@@ -15,25 +15,29 @@ from bert_tf.utils.settings import Flag, flags_of, options_of
 
 FLAGS = (
     *flags_of(CorpusSettings),
-    Flag("output_file", "vocab.txt", "Output file of the vocabulary; a report is written next to it."),
-    Flag("vocab_size", 30522, "Number of tokens, including special tokens.", "integer", low=1),
-    Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
+    Flag(
+        "output_file", "vocab.txt",
+        "Output file of the vocabulary; a report is written next to it.",
+        group="Output", essential=True,
+    ),
+    Flag("vocab_size", 30522, "Number of tokens, including special tokens.", "integer", low=1, group="Vocabulary"),
+    Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool", group="Model"),
     Flag(
         "unused_pieces", 0,
         "Number of entries to reserve, [unused0] and so on; Google's vocabularies have 99 to 994.",
-        "integer", low=0,
+        "integer", low=0, group="Vocabulary",
     ),
-    Flag("min_count", 2, "Minimum number of times that a token must occur.", "integer", low=1),
+    Flag("min_count", 2, "Minimum number of times that a token must occur.", "integer", low=1, group="Vocabulary"),
     Flag(
         "max_words", 500_000,
         "Maximum number of distinct words to learn from, the most frequent ones; memory and time grow with it, by "
         "some 4 kB and 0.1 ms per word and iteration.",
-        "integer", low=1,
+        "integer", low=1, group="Vocabulary",
     ),
     Flag(
         "max_characters", 1000,
         "Maximum number of characters that become tokens; rarer ones become [UNK]. Chinese needs about 8000.",
-        "integer", low=1,
+        "integer", low=1, group="Vocabulary",
     ),
 )
 

@@ -27,31 +27,35 @@ FLAGS = (
         "search", None,
         "Flags to vary, with their values: name=value,value;name=value,value. Instead of values, a number may have a "
         "range, low..high.",
-        required=True,
+        required=True, group="What to do",
     ),
     Flag(
         "tuning_metric", None,
         "Metric by which a trial is better, as eval_results.txt names it, with or without eval_: accuracy, f1, loss, "
         "...",
-        required=True,
+        required=True, group="What to do",
     ),
-    Flag("output_dir", None, "Directory for the trials and the report.", required=True),
-    Flag("trials", None, "Number of random trials. Default: every combination of the values, once.", "integer", low=1),
+    Flag("output_dir", None, "Directory for the trials and the report.", required=True, group="Output", essential=True),
+    Flag(
+        "trials", None,
+        "Number of random trials. Default: every combination of the values, once.",
+        "integer", low=1, group="What to do",
+    ),
     Flag(
         "search_seed", 0,
         "Random seed of the trials' values; a trial's own seed is a flag after `--`.",
-        "integer", low=0,
+        "integer", low=0, group="What to do",
     ),
     Flag(
         "stages", 1,
         "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
         "stage for twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
-        "integer", low=1,
+        "integer", low=1, group="What to do",
     ),
     Flag(
         "keep_models", "best",
         "Models to keep on disk. best: that of the best trial; all: those of all trials.",
-        choices=("best", "all"),
+        choices=("best", "all"), group="Output",
     ),
 )
 TAKES_TEXTS = True  # the program's name, and its flags after `--`

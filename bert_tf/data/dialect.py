@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+from typing import ClassVar
 
 from bert_tf.utils.settings import option
 
@@ -16,6 +17,8 @@ _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
     """How a text table is written, where it differs from what its extension says."""
+
+    GROUP: ClassVar[str] = "Data"
 
     separator: str | None = option(
         None,

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 from bert_tf.utils import names
 from bert_tf.utils.settings import option
@@ -10,6 +11,8 @@ from bert_tf.utils.settings import option
 @dataclasses.dataclass(frozen=True)
 class ExportFormSettings:
     """The form of an export, as `ExportOptions` has it."""
+
+    GROUP: ClassVar[str] = "Export"
 
     export_dtype: str = option(
         "float32",
@@ -36,6 +39,8 @@ class ExportFormSettings:
 @dataclasses.dataclass(frozen=True)
 class ExportSettings(ExportFormSettings):
     """The form of the export of a model that reads texts."""
+
+    GROUP: ClassVar[str] = "Export"
 
     calibration_file: str | None = option(
         None,

@@ -1,6 +1,7 @@
 """Settings of embeddings and searches. Imports no TensorFlow, so that `--help` is quick."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf.utils.settings import option
 
@@ -8,6 +9,8 @@ from bert_tf.utils.settings import option
 @dataclasses.dataclass(frozen=True)
 class PromptSettings:
     """What an embedder reads before each text."""
+
+    GROUP: ClassVar[str] = "Embeddings and features"
 
     prompt: str | None = option(
         None,
@@ -20,6 +23,8 @@ class PromptSettings:
 @dataclasses.dataclass(frozen=True)
 class ApproximateSettings:
     """How an index is searched."""
+
+    GROUP: ClassVar[str] = "Prediction"
 
     approximate: bool = option(
         False,

@@ -5,6 +5,7 @@ The class of a task's fine-tuning has `FineTuningSettings` and the task's option
 
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 from bert_tf.export.settings import ExportSettings
 from bert_tf.pretraining.settings import MaskingSettings
@@ -19,6 +20,8 @@ from bert_tf.utils.settings import option, option_as
 class ModelSettings:
     """Which model a run starts from."""
 
+    GROUP: ClassVar[str] = "Model"
+
     bert_config_file: str | None = option(
         None,
         "Model configuration (JSON). Default: the one next to --init_checkpoint.",
@@ -31,11 +34,13 @@ class ModelSettings:
 class LoraSettings:
     """Low-rank adapters, as `Lora`."""
 
+    GROUP: ClassVar[str] = "Layers, adapters and loss"
+
     lora_rank: int = option(
         0,
         "Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA "
         "off.",
-        low=0,
+        low=0, essential=True,
     )
     lora_alpha: float | None = option(
         None,
@@ -55,29 +60,37 @@ class FineTuningSettings(
 ):
     """Settings of fine-tuning, whatever the task, besides `RunOptions`."""
 
-    predict_batch_size: int = option(8, "Batch size of prediction.", low=1)
-    do_export: bool = option(False, "Export the trained model for TensorFlow Serving.")
+    GROUP: ClassVar[str] = "What to do"
+
+    predict_batch_size: int = option(8, "Batch size of prediction.", low=1, group="Prediction")
+    do_export: bool = option(False, "Export the trained model for TensorFlow Serving.", essential=True)
     export_dir: str | None = option(
         None,
         "Model directory as a server expects it; the export becomes its next version. Default: export in "
         "--output_dir, or litert there with --export_for=litert.",
+        group="Export", essential=True,
     )
     int8_tolerance: float = option(
         0.01,
         "With --export_dtype=int8 and --do_eval: maximum relative drop of a metric in int8; nothing is exported if "
         "one drops further.",
-        low=0.0, high=1.0,
+        low=0.0, high=1.0, group="Export",
     )
-    strict_data: bool = option(False, "Treat data-check warnings as errors: nothing is trained or written.")
+    strict_data: bool = option(
+        False,
+        "Treat data-check warnings as errors: nothing is trained or written.",
+        group="Data", essential=True,
+    )
     dry_run: bool = option(
         False,
         "Check the data and report the memory and time that training would take; nothing is written.",
+        essential=True,
     )
     sort_predictions: str = option(
         "file",
         "With --do_eval: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most "
         "confident ones at the top.",
-        choices=names.PREDICTION_ORDERS,
+        choices=names.PREDICTION_ORDERS, group="Evaluation",
     )
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
     learning_rate: float | str = option_as(
@@ -101,6 +114,8 @@ def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -
 class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     """Settings of pretraining on records."""
 
+    GROUP: ClassVar[str] = "Training"
+
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
     init_checkpoint: str | None = option_as(RunOptions, "init_checkpoint")
     do_train: bool = option_as(RunOptions, "do_train")
@@ -120,34 +135,43 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     dry_run: bool = option(
         False,
         "Report whether training fits, without training: parameters, memory, tokens per step.",
+        group="What to do", essential=True,
     )
     teacher: str | None = option(
         None,
         "With --objective=distillation: teacher model, with the vocabulary of the records.",
+        group="Distillation",
     )
     input_file: Sequence[str] | None = option(
         None,
         "Training records made with create_pretraining_data: files, directories or patterns.",
+        group="Data", essential=True,
     )
     eval_file: Sequence[str] | None = option(
         None,
         "Held-out records, evaluated at each checkpoint and with --do_eval. Default: none at checkpoints, "
         "--input_file with --do_eval.",
+        group="Data", essential=True,
     )
     phases: str | None = option(
         None,
         "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of "
         "--num_train_steps, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the "
         "files of --input_file whose sequences have its length.",
+        essential=True,
     )
     recipe: str | None = option(
         None,
         "Recipe by name: sets the flags that are not given, and logs their values.",
-        choices=tuple(RECIPES),
+        choices=tuple(RECIPES), essential=True,
     )
-    num_train_steps: int = option(100000, "Total number of training steps.", low=1)
-    num_warmup_steps: int = option(10000, "Number of steps during which the learning rate warms up.", low=0)
-    max_eval_steps: int = option(100, "Maximum number of batches per evaluation.", low=1)
+    num_train_steps: int = option(100000, "Total number of training steps.", low=1, essential=True)
+    num_warmup_steps: int = option(
+        10000,
+        "Number of steps during which the learning rate warms up.",
+        low=0, essential=True,
+    )
+    max_eval_steps: int = option(100, "Maximum number of batches per evaluation.", low=1, group="Evaluation")
     optimizer: str = option(
         "adamw",
         "Optimizer: BERT's Adam (adamw), or LAMB for batches of thousands.",
@@ -181,11 +205,12 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
         "Pretraining objective. masked_lm: masked language modeling, also with the masks and sentences of albert, "
         "roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a "
         "small generator; distillation: matching the representations of --teacher.",
-        choices=names.OBJECTIVES,
+        choices=names.OBJECTIVES, group="Pretraining objective and masking", essential=True,
     )
     generator_size: float = option(
         0.25,
         "With --objective=electra: width, heads and feed-forward width of the generator, as a share of the model's.",
+        group="Pretraining objective and masking",
     )
     dropout_prob: float | None = option(
         None,
@@ -201,16 +226,17 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
         ["query_relations", "key_relations", "value_relations"],
         "Distillation losses, each with a weight after a colon if it is not 1: soft_targets, masked_lm, hidden, "
         "attention, query_relations, key_relations, value_relations.",
+        group="Distillation",
     )
     teacher_layer: int | None = option(
         None,
         "Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last "
         "layer.",
-        low=1,
+        low=1, group="Distillation",
     )
     relation_heads: int | None = option(
         None,
         "Number of relation heads that queries, keys and values are split into to be compared with each other. "
         "Default: the number of the teacher's attention heads.",
-        low=1,
+        low=1, group="Distillation",
     )

@@ -6,7 +6,7 @@ that programs share. A field `given_x` holds the value of flag `x` where the use
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.data.dialect import Dialect
 from bert_tf.utils import names
@@ -34,30 +34,37 @@ class RunOptions:
         skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.
     """
 
-    train_file: str | None = option(None, "Training examples.")
-    eval_file: str | None = option(None, "Evaluation examples.")
-    predict_file: str | None = option(None, "Examples to predict for.")
+    GROUP: ClassVar[str] = "Data"
+
+    train_file: str | None = option(None, "Training examples.", essential=True)
+    eval_file: str | None = option(None, "Evaluation examples.", essential=True)
+    predict_file: str | None = option(None, "Examples to predict for.", essential=True)
     test_file: str | None = option(
         None,
         "With --do_eval: labeled examples in the format of --eval_file, on which the final model is evaluated too. "
         "They are not used to select or fit anything. The names of the output files include that of the test file.",
     )
-    output_dir: str | None = option(None, "Directory for checkpoints, metrics and predictions.", required=True)
+    output_dir: str | None = option(
+        None,
+        "Directory for checkpoints, metrics and predictions.",
+        required=True, group="Output", essential=True,
+    )
     init_checkpoint: str | None = option(
         None,
         "Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint (.../bert_model.ckpt).",
+        group="Model", essential=True,
     )
-    do_train: bool = option(False, "Train the model.")
-    do_eval: bool = option(False, "Evaluate on held-out examples.")
-    do_predict: bool = option(False, "Predict for examples without labels.")
+    do_train: bool = option(False, "Train the model.", group="What to do", essential=True)
+    do_eval: bool = option(False, "Evaluate on held-out examples.", group="What to do", essential=True)
+    do_predict: bool = option(False, "Predict for examples without labels.", group="What to do", essential=True)
     max_seq_length: int = option(
         128,
         "Maximum sequence length in tokens, including special tokens. Without --do_train, a trained model keeps its "
         "own by default, and so do published embedders and rerankers.",
-        low=3,
+        low=3, group="Model", essential=True,
     )
-    rematerialize: bool = option(False, "Recompute activations in the backward pass, to save memory.")
+    rematerialize: bool = option(False, "Recompute activations in the backward pass, to save memory.", group="Training")
     skip_bad_rows: bool = dataclasses.field(default=False, metadata={"has_no_flag": True})
     given_max_seq_length: int | None = None
 
@@ -116,6 +123,8 @@ _TEXTS_BY_ID = "a .tsv file with id and text, without a header, or .jsonl or .pa
 class RankingFileOptions(TableOptions):
     """Options of tasks whose files may be TREC runs: the files that a run refers to."""
 
+    GROUP: ClassVar[str] = "Data"
+
     queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
     documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
     qrels_file: str | None = option(None, "Relevances of the documents of runs, as TREC or BEIR writes them.")
@@ -124,6 +133,8 @@ class RankingFileOptions(TableOptions):
 @dataclasses.dataclass(frozen=True)
 class RecurrentOptions(RunOptions):
     """Options of tasks that may have a BiLSTM between encoder and head."""
+
+    GROUP: ClassVar[str] = "Layers, adapters and loss"
 
     lstm_units: int | None = option(
         None,
@@ -138,10 +149,13 @@ class RecurrentOptions(RunOptions):
 class SelectionOptions(RunOptions):
     """Options of tasks of which a metric selects the best checkpoint."""
 
+    GROUP: ClassVar[str] = "Training"
+
     keep_best: str | None = option(
         None,
         "Metric by which every checkpoint is evaluated on --eval_file and the best one kept: accuracy, f1, "
         "matthews, loss, ...",
+        essential=True,
     )
     early_stopping: int = option(
         0,
@@ -154,6 +168,8 @@ class SelectionOptions(RunOptions):
 @dataclasses.dataclass(frozen=True)
 class LabelOptions(SelectionOptions):
     """Options of tasks whose examples, or words, have labels."""
+
+    GROUP: ClassVar[str] = "Layers, adapters and loss"
 
     class_weights: Sequence[str] | None = option(
         None,
@@ -175,6 +191,8 @@ class LabelOptions(SelectionOptions):
 @dataclasses.dataclass(frozen=True)
 class TeacherOptions(RunOptions):
     """The teacher and the distillation settings; defaults for tasks without these options."""
+
+    GROUP: ClassVar[str] = "Distillation"
 
     teacher: str | None = option(
         None,
@@ -198,6 +216,8 @@ class TeacherOptions(RunOptions):
 @dataclasses.dataclass(frozen=True)
 class AbstentionOptions(RunOptions):
     """Options of tasks with selective prediction (abstention)."""
+
+    GROUP: ClassVar[str] = "Evaluation"
 
     fit_abstention: float | None = option(
         None,
@@ -223,9 +243,11 @@ _DROP_EMPTY = option(
 class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, AbstentionOptions, TableOptions):
     """Which texts are classified, what a label is, and how long texts are read."""
 
-    train_file: str | None = option(None, f"Training examples: {_TABLE}")
-    eval_file: str | None = option(None, f"Evaluation examples: {_TABLE}")
-    predict_file: str | None = option(None, f"Examples to predict for: {_TABLE}")
+    GROUP: ClassVar[str] = "Data"
+
+    train_file: str | None = option(None, f"Training examples: {_TABLE}", essential=True)
+    eval_file: str | None = option(None, f"Evaluation examples: {_TABLE}", essential=True)
+    predict_file: str | None = option(None, f"Examples to predict for: {_TABLE}", essential=True)
     header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
         None,
@@ -240,13 +262,14 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
     text_column: Sequence[str] = option(
         ["text"],
         "Text column, by name or by number from 0; two, separated by a comma, for text pairs.",
+        essential=True,
     )
-    label_column: str = option("label", "Label column, by name or by number from 0.")
+    label_column: str = option("label", "Label column, by name or by number from 0.", essential=True)
     problem_type: str = option(
         "single_label",
         "Kind of label in your own files. single_label: one name; multi_label: several, with --label_separator "
         "between them; regression: a number.",
-        choices=names.PROBLEMS,
+        choices=names.PROBLEMS, essential=True,
     )
     label_separator: str = option(",", "Separator between the labels of an example that has several.")
     label_columns: Sequence[str] | None = option(
@@ -259,11 +282,13 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
         False,
         "With --do_eval: fit on --eval_file the temperature that calibrates the probabilities best, and store it "
         "with the model.",
+        group="Evaluation",
     )
     fit_thresholds: bool = option(
         False,
         "With --do_eval and --problem_type=multi_label: fit the probability threshold of each label to its highest F1 "
         "on --eval_file, and store it with the model. Unfitted thresholds are 0.5.",
+        group="Evaluation",
     )
     long_text: str = option(
         "truncate",
@@ -297,13 +322,20 @@ EVALUATIONS = ("auto", "spearman", "retrieval", "ranking")
 class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
+    GROUP: ClassVar[str] = "Data"
+
     train_file: str | None = option(
         None,
         f"Training pairs of texts: {_TABLE} Without --text_column, .jsonl and .parquet files can also contain query, "
         "positives and negatives per row, as for run_reranker.",
+        essential=True,
     )
-    eval_file: str | None = option(None, f"Evaluation pairs of texts, or lists as in --train_file: {_TABLE}")
-    predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {_TABLE}")
+    eval_file: str | None = option(
+        None,
+        f"Evaluation pairs of texts, or lists as in --train_file: {_TABLE}",
+        essential=True,
+    )
+    predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {_TABLE}", essential=True)
     header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
         None,
@@ -314,10 +346,12 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
         ["text_a", "text_b"],
         "Columns of the two texts of a pair, by name or by number from 0; a third one holds texts that do not belong "
         "to the first (hard negatives).",
+        essential=True,
     )
     label_column: str = option(
         "label",
         "Column of the pair's score (with --loss=margin_mse: the margin), for losses and evaluations that use one.",
+        essential=True,
     )
     drop_empty: bool = _DROP_EMPTY
     highest_score: float | None = option(
@@ -332,51 +366,54 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
         "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
         "triplet: the second text is closer than the third; margin_mse: the second text is "
         "closer by the label, which is the difference between a reranker's logits (distillation).",
-        choices=LOSSES,
+        choices=LOSSES, group="Layers, adapters and loss", essential=True,
     )
     temperature: float = option(
         0.05,
         "With --loss=in_batch_negatives or --loss=margin_mse: temperature that divides the cosines. For "
         "margin_mse, the default suits differences between logits.",
-        low=1e-6,
+        low=1e-6, group="Layers, adapters and loss",
     )
     margin: float = option(
         0.5,
         "With --loss=contrastive or --loss=triplet: distance, in cosines, that is far enough.",
-        low=0, high=2,
+        low=0, high=2, group="Layers, adapters and loss",
     )
     matryoshka_dims: Sequence[str] | None = option(
         None,
         "Numbers of leading dimensions to train as embeddings of their own, such as 384,256,128,64. The loss is the "
         "mean over them (Matryoshka representation learning). Default: all dimensions only.",
+        group="Layers, adapters and loss",
     )
     prompts: str | None = option(
         None,
         "Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and "
         "document, for all others; or one text for all. If empty, nothing is prepended. Default: as --init_checkpoint "
         "says.",
+        group="Embeddings and features",
     )
     eval_by: str = option(
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "
         "second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an --eval_file as "
         "for run_reranker; auto: spearman or retrieval, whichever fits --loss.",
-        choices=EVALUATIONS,
+        choices=EVALUATIONS, group="Evaluation",
     )
     layers: str | None = option(
         None,
         "Encoder layers to pool, by name. Default: as --init_checkpoint says, otherwise last.",
-        choices=LAYERS,
+        choices=LAYERS, group="Embeddings and features",
     )
     pooling: Sequence[str] | None = option(
         None,
         "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
         "--init_checkpoint says, otherwise mean.",
-        choices=names.POOLINGS,
+        choices=names.POOLINGS, group="Embeddings and features", essential=True,
     )
     normalize: bool | None = option(
         None,
         "Scale each embedding to unit length. Default: as --init_checkpoint says, otherwise false.",
+        group="Embeddings and features",
     )
     freeze_layers: str = "0"
     given_text_column: Sequence[str] | None = None
@@ -396,9 +433,11 @@ _CHOICES = f"SWAG's .csv, or .jsonl or .parquet with context, choices and label;
 class MultipleChoiceOptions(SelectionOptions, RecurrentOptions, TeacherOptions, AbstentionOptions, TableOptions):
     """Which questions are answered."""
 
-    train_file: str | None = option(None, f"Training questions: {_CHOICES}")
-    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}")
-    predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES} Labels are ignored.")
+    GROUP: ClassVar[str] = "Data"
+
+    train_file: str | None = option(None, f"Training questions: {_CHOICES}", essential=True)
+    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}", essential=True)
+    predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES} Labels are ignored.", essential=True)
 
 
 
@@ -417,15 +456,21 @@ _QUERIES = (
 class RerankingOptions(SelectionOptions, TeacherOptions, RankingFileOptions):
     """Which documents are ranked for which queries, and what training aims at."""
 
-    train_file: str | None = option(None, f"Training queries: {_QUERIES}")
-    eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}")
-    predict_file: str | None = option(None, f"Queries to predict for: {_QUERIES} Relevances are ignored.")
+    GROUP: ClassVar[str] = "Data"
+
+    train_file: str | None = option(None, f"Training queries: {_QUERIES}", essential=True)
+    eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}", essential=True)
+    predict_file: str | None = option(
+        None,
+        f"Queries to predict for: {_QUERIES} Relevances are ignored.",
+        essential=True,
+    )
     loss: str = option(
         "binary_cross_entropy",
         "Training objective. binary_cross_entropy: the score of each document is the probability that it is relevant; "
         "pairwise: a more relevant document has a higher score than a less relevant one (RankNet); listwise_softmax: "
         "cross-entropy of the softmax over a query's documents.",
-        choices=RANKING_LOSSES,
+        choices=RANKING_LOSSES, group="Layers, adapters and loss", essential=True,
     )
 
 
@@ -441,11 +486,14 @@ _QUESTIONS = "a file in SQuAD format, 1.1 or 2.0; may be gzipped (.json.gz)"
 class SquadOptions(RecurrentOptions, TeacherOptions):
     """Which questions are answered, and how contexts are read and spans chosen."""
 
-    train_file: str | None = option(None, f"Training questions: {_QUESTIONS}.")
-    eval_file: str | None = option(None, f"Evaluation questions: {_QUESTIONS}.")
+    GROUP: ClassVar[str] = "Data"
+
+    train_file: str | None = option(None, f"Training questions: {_QUESTIONS}.", essential=True)
+    eval_file: str | None = option(None, f"Evaluation questions: {_QUESTIONS}.", essential=True)
     predict_file: str | None = option(
         None,
         f"Questions to predict for: {_QUESTIONS}. Also evaluated if it has the answers.",
+        essential=True,
     )
     max_seq_length: int = 384
     doc_stride: int = option(
@@ -454,15 +502,24 @@ class SquadOptions(RecurrentOptions, TeacherOptions):
         low=1,
     )
     max_query_length: int = option(64, "Maximum question length in tokens; the rest is cut off.", low=1)
-    n_best_size: int = option(20, "Number of answers per question in nbest_predictions.json.", low=1)
-    max_answer_length: int = option(30, "Maximum answer length in tokens.", low=1)
-    version_2_with_negative: bool = option(False, "Allow questions without an answer (SQuAD 2.0).")
+    n_best_size: int = option(
+        20,
+        "Number of answers per question in nbest_predictions.json.",
+        low=1, group="Prediction",
+    )
+    max_answer_length: int = option(30, "Maximum answer length in tokens.", low=1, group="Prediction")
+    version_2_with_negative: bool = option(False, "Allow questions without an answer (SQuAD 2.0).", essential=True)
     null_score_diff_threshold: float | None = option(
         None,
         "With --version_2_with_negative: margin by which the score of no answer must exceed that of the best answer, "
         "for no answer to be predicted. Default: the best margin that --do_eval found, otherwise 0.",
+        group="Evaluation",
     )
-    verbose_logging: bool = option(False, "Log every question of --do_predict with its answer and scores.")
+    verbose_logging: bool = option(
+        False,
+        "Log every question of --do_predict with its answer and scores.",
+        group="Prediction",
+    )
 
 
 
@@ -479,16 +536,22 @@ _SENTENCES = (
 class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOptions):
     """Which sentences are tagged, what a tag is, and whether the encoder is trained."""
 
-    train_file: str | None = option(None, f"Training sentences: {_SENTENCES}")
-    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}")
-    predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES} Tags are ignored.")
-    text_column: int = option(0, "Word column, by number from 0; a negative number counts from the end.")
-    tag_column: int = option(-1, "Tag column, by number from 0; a negative number counts from the end.")
+    GROUP: ClassVar[str] = "Data"
+
+    train_file: str | None = option(None, f"Training sentences: {_SENTENCES}", essential=True)
+    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}", essential=True)
+    predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES} Tags are ignored.", essential=True)
+    text_column: int = option(
+        0,
+        "Word column, by number from 0; a negative number counts from the end.",
+        essential=True,
+    )
+    tag_column: int = option(-1, "Tag column, by number from 0; a negative number counts from the end.", essential=True)
     features: str | None = option(
         None,
         "Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is "
         "fine-tuned.",
-        choices=LAYERS,
+        choices=LAYERS, group="Layers, adapters and loss", essential=True,
     )
     tag_scheme: str = option(
         "auto",

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 from bert_tf.utils import names
 from bert_tf.utils.settings import NO_EFFECT, option
@@ -10,6 +11,8 @@ from bert_tf.utils.settings import NO_EFFECT, option
 @dataclasses.dataclass(frozen=True)
 class DeviceSettings:
     """On what a run computes."""
+
+    GROUP: ClassVar[str] = "Devices"
 
     distribution_strategy: str = option(
         "default",
@@ -44,6 +47,8 @@ class AdamConfig:
         ValueError: a value is out of range.
     """
 
+    GROUP: ClassVar[str] = "Training"
+
     weight_decay_rate: float = option(
         0.01,
         "Decoupled weight decay per step, multiplied by the learning rate; not applied to LayerNorm and biases.",
@@ -77,7 +82,9 @@ class AdamConfig:
 class OptimizerSettings(AdamConfig):
     """How a step changes the weights."""
 
-    learning_rate: float = option(5e-5, "Peak learning rate.", low=0)
+    GROUP: ClassVar[str] = "Training"
+
+    learning_rate: float = option(5e-5, "Peak learning rate.", low=0, essential=True)
     schedule: str = option("linear", "Learning-rate schedule after warmup.", choices=names.SCHEDULES)
     clip_norm: float = option(
         1.0,
@@ -90,6 +97,8 @@ class OptimizerSettings(AdamConfig):
 class ComputationSettings:
     """How a step is computed."""
 
+    GROUP: ClassVar[str] = "Training"
+
     gradient_accumulation_steps: int = option(
         1,
         "Number of micro-batches that each batch is split into, to save memory; the result is the same.",
@@ -99,14 +108,14 @@ class ComputationSettings:
         "float32",
         "Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies "
         "in bfloat16, otherwise float32; a resumed run keeps its precision.",
-        choices=(names.AUTO, *names.PRECISIONS),
+        choices=(names.AUTO, *names.PRECISIONS), group="Devices", essential=True,
     )
     use_xla: str = option(
         "auto",
         "Compile with XLA. auto: for long runs on a GPU; always on a TPU.",
-        choices=names.USE_XLA,
+        choices=names.USE_XLA, group="Devices",
     )
-    seed: int = option(0, "Random seed for new weights, example order and dropout.", low=0)
+    seed: int = option(0, "Random seed for new weights, example order and dropout.", low=0, essential=True)
     deterministic: bool = option(False, "Make the same command produce bit-identical weights; may be slower.")
 
 
@@ -114,10 +123,13 @@ class ComputationSettings:
 class CheckpointSettings:
     """When checkpoints are saved, which are kept, and in which other formats."""
 
+    GROUP: ClassVar[str] = "Training"
+
     overwrite_output_dir: bool = option(
         False,
         "With --do_train: delete an earlier run in --output_dir and start over. Otherwise, an interrupted run "
         "resumes.",
+        group="Output", essential=True,
     )
     save_checkpoints_steps: int = option(1000, "Number of steps between checkpoints.", low=1)
     keep_checkpoints: int = option(5, "Number of most recent checkpoints to keep.", low=1)
@@ -130,7 +142,7 @@ class CheckpointSettings:
         [],
         "Formats in which the trained model is also saved, each in a subdirectory of --output_dir with the format's "
         "name.",
-        choices=names.FORMATS,
+        choices=names.FORMATS, group="Export",
     )
 
 
@@ -138,8 +150,10 @@ class CheckpointSettings:
 class TrainingSettings(DeviceSettings, OptimizerSettings, ComputationSettings, CheckpointSettings):
     """Settings of fine-tuning and of pretraining."""
 
-    train_batch_size: int = option(32, "Examples per training step, summed over all devices.", low=1)
-    eval_batch_size: int = option(8, "Batch size of evaluation.", low=1)
+    GROUP: ClassVar[str] = "Training"
+
+    train_batch_size: int = option(32, "Examples per training step, summed over all devices.", low=1, essential=True)
+    eval_batch_size: int = option(8, "Batch size of evaluation.", low=1, group="Evaluation")
     tracking: str | None = option(
         None,
         "Also log losses and metrics to Weights & Biases or MLflow; the package must be installed.",
@@ -154,11 +168,17 @@ class FineTuningConfig:
     `freeze_layers` and `layerwise_lr_decay` are those of `LayerRates`, `reinit_layers` that of `RunConfig`.
     """
 
-    num_train_epochs: float = option(3.0, "Number of passes over the training examples.", low=0)
+    GROUP: ClassVar[str] = "Layers, adapters and loss"
+
+    num_train_epochs: float = option(
+        3.0,
+        "Number of passes over the training examples.",
+        low=0, group="Training", essential=True,
+    )
     warmup_proportion: float = option(
         0.1,
         "Share of the training steps during which the learning rate warms up.",
-        low=0, high=1,
+        low=0, high=1, group="Training", essential=True,
     )
     freeze_layers: str = option(
         "0",
@@ -187,6 +207,8 @@ class FineTuningConfig:
 @dataclasses.dataclass(frozen=True)
 class BatchingSettings:
     """Which examples share a batch, or a row of it."""
+
+    GROUP: ClassVar[str] = "Training"
 
     bucket_by_length: bool = option(
         True,

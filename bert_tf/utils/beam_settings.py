@@ -1,6 +1,7 @@
 """Settings of Apache Beam pipelines."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf.utils.settings import option
 
@@ -8,6 +9,8 @@ from bert_tf.utils.settings import option
 @dataclasses.dataclass(frozen=True)
 class BeamSettings:
     """Where a pipeline runs."""
+
+    GROUP: ClassVar[str] = "Parallel processing"
 
     runner: str | None = option(
         None,

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cached_property
+from typing import ClassVar
 
 from bert_tf.utils import text_files
 from bert_tf.utils.settings import option
@@ -223,7 +224,9 @@ class TextOptions:
         ValueError: `document_start` or `language` is invalid.
     """
 
-    text_column: str = option("text", "Key of the text in the objects of .jsonl files.")
+    GROUP: ClassVar[str] = "Data"
+
+    text_column: str = option("text", "Key of the text in the objects of .jsonl files.", essential=True)
     document_start: str | None = option(
         None,
         "Regular expression for lines of prose that start a document. Default: each file is one document.",

@@ -23,6 +23,8 @@ class Flag:
         low, high: inclusive bounds of a number; None: no bound.
         words: texts that a "float" accepts in place of a number, and keeps as they are.
         required: it cannot be left out.
+        group: title under which --help shows it.
+        essential: --help shows it even if the command has many flags.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Flag:
     high: float | None = None
     required: bool = False
     words: tuple[str, ...] = ()
+    group: str = ""
+    essential: bool = False
 
     @property
     def has_effect(self) -> bool:
@@ -42,7 +46,10 @@ class Flag:
 
 
 def option(default: Any, help_text: str, **of_flag: Any) -> Any:
-    """Returns a field that says a setting: its default, its help, and what else a `Flag` has, such as `choices`."""
+    """Returns a field that says a setting: its default, its help, and what else a `Flag` has, such as `choices`.
+
+    Without a `group`, it is in the one that the class names as `GROUP`.
+    """
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -51,10 +58,10 @@ def option(default: Any, help_text: str, **of_flag: Any) -> Any:
 
 def option_as(kind: type, name: str, default: Any = dataclasses.MISSING, **of_flag: Any) -> Any:
     """Returns a field that says the setting `name` of another class, with another default or other attributes."""
-    field = next(field for field in dataclasses.fields(kind) if field.name == name)
+    field = kind.__dataclass_fields__[name]
     if default is dataclasses.MISSING:
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-    said = {**field.metadata["flag"], **of_flag}
+    said = {**_said(kind, name), **of_flag}
     return option(default, said.pop("help"), **said)
 
 
@@ -76,9 +83,13 @@ def flags_of(kind: type) -> tuple[Flag, ...]:
 
 
 def _said(kind, name):
-    """Returns what `option` said of a field, or None."""
-    fields = (each.__dict__.get("__dataclass_fields__", {}).get(name) for each in kind.__mro__)
-    return next((field.metadata["flag"] for field in fields if field and "flag" in field.metadata), None)
+    """Returns what `option` said of a field, with its group; None if it is no option."""
+    fields = {each: each.__dict__.get("__dataclass_fields__", {}).get(name) for each in kind.__mro__}
+    said = next((field for field in fields.values() if field and "flag" in field.metadata), None)
+    if said is None:
+        return None
+    *_, first = (each for each, field in fields.items() if field is said)  # the class that says it
+    return {"group": getattr(first, "GROUP", ""), **said.metadata["flag"]}
 
 
 def _kind_of(annotation):

@@ -71,7 +71,7 @@ def page(name: str) -> str:
     for block in blocks:
         code = block.startswith("    ")
         lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]
-    for title, flags in usage.by_group(name, module.FLAGS).items():
+    for title, flags in usage.by_group(module.FLAGS).items():
         lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
         lines += [f"| `--{flag.name}` | {_values(flag)} | {_default(flag)} | {_cell(flag.help)} |" for flag in flags]
         lines.append("")
