@@ -4,11 +4,10 @@ import dataclasses
 import inspect
 
 from bert_tf.cli.fine_tuning_command import fine_tune
-from bert_tf.runs.settings import FineTuningSettings, fine_tuning_settings
-from bert_tf.tasks.base import FineTuningTask
-from bert_tf.tasks.options import ACTIONS, RunOptions, SelectionOptions, TeacherOptions
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.runs.task_flags import task_flags
+from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import load_custom_task
-from bert_tf.utils.settings import flags_of
 
 
 class CustomTaskCommand:
@@ -24,9 +23,7 @@ class CustomTaskCommand:
     def __init__(self, name: str):
         self._kind = load_custom_task(name)
         options = type(self._kind.options)
-        teaches = self._kind.distillation_losses is not FineTuningTask.distillation_losses
-        more = (SelectionOptions, TeacherOptions) if teaches else (SelectionOptions,)
-        self.FLAGS = flags_of(fine_tuning_settings(options, *more))
+        self.FLAGS = task_flags(self._kind)
         names = {flag.name for flag in self.FLAGS}
         shared = {field.name for kind in (FineTuningSettings, RunOptions) for field in dataclasses.fields(kind)}
         if twice := sorted(_own_options(options) & shared):

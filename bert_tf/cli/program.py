@@ -25,9 +25,8 @@ from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.cli.main import is_output_closed
 from bert_tf.runs.devices import strategy_name
 from bert_tf.utils import requirements
-from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import LogFormatter, use_bars
-from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, check_requirements
 from bert_tf.utils.signals import Terminated, orderly_end
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -267,16 +266,13 @@ def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
 
 
 def check_actions(settings: Settings, table: Iterable[Flag]):
-    """Raises ValueError where nothing was asked for, or something that needs training came without it."""
-    defaults = {flag.name: flag.default for flag in table}
+    """Raises ValueError where nothing was asked for, or a flag came without what it requires."""
     actions = [name for name in _ACTIONS if name in settings]
     if len(actions) > 1 and not any(settings.get(name) for name in actions):  # a lone one is an option
         raise ValueError(f"Nothing to do: pass at least one of --{', --'.join(actions)}.")
     if settings.get("output_dir") == "":
         raise ValueError("--output_dir must not be empty. Name a directory.")
-    for name in OF_TRAINING:
-        if name in settings and settings.get(name) != defaults[name] and not settings.get("do_train", True):
-            raise ValueError(f"--{name} requires --do_train. Add --do_train or remove --{name}.")
+    check_requirements(table, settings)
 
 
 def _log_error(error, settings):

@@ -7,7 +7,7 @@ from bert_tf.export.saved_model import export_trained
 from bert_tf.export.settings import ExportSettings
 from bert_tf.runs.export_step import make_export_options
 from bert_tf.runs.keywords import read_keywords
-from bert_tf.utils.settings import flags_of
+from bert_tf.utils.settings import check_requirements, flags_of
 
 
 def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **settings: Any) -> str:
@@ -27,6 +27,8 @@ def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **sett
         TypeError: a keyword is unknown, or a value has the wrong type.
         ValueError: there is no such model, or it cannot be exported with these settings.
     """
-    given = read_keywords("export_model", flags_of(ExportSettings), settings, ("model", "export_dir"))
+    flags = flags_of(ExportSettings)
+    given = read_keywords("export_model", flags, settings, ("model", "export_dir"))
+    check_requirements(flags, given)
     form = make_export_options(given)
     return export_trained(os.fspath(model), os.fspath(export_dir), form, calibration=given.calibration_file)

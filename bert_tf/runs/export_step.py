@@ -19,30 +19,10 @@ def make_export_options(settings: Settings):
     """Returns the `ExportOptions` that the flags describe.
 
     Raises:
-        ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
+        ValueError: the options contradict each other.
     """
     explanations = tuple(settings.get("export_explanations") or ())
-    form = ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
-    if "export_threads" in settings.given and form.export_for != "cpu":
-        raise ValueError(
-            f"`export_threads` requires `export_for=cpu`; got `export_for={form.export_for}`. Change `export_for` or "
-            "remove `export_threads`."
-        )
-    if settings.get("calibration_file") is not None and not form.takes_ranges:
-        raise ValueError(
-            f"`calibration_file` requires `export_dtype=int8` and `export_for=cpu`; got `export_dtype={form.dtype}` "
-            f"and `export_for={form.export_for}`. Set both, or remove `calibration_file`."
-        )
-    return form
-
-
-def check_tolerance(settings: Settings):
-    """Raises ValueError if `int8_tolerance` is given, but the run does not compare scores before and after int8."""
-    if "int8_tolerance" not in settings.given:
-        return
-    for is_there, what in ((settings.export_dtype == "int8", "export_dtype=int8"), (settings.do_eval, "do_eval")):
-        if not is_there:
-            raise ValueError(f"`int8_tolerance` requires `{what}`. Add `{what}` or remove `int8_tolerance`.")
+    return ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
 
 
 def check_export(settings: Settings, form: ExportOptions, trained: TrainedTask):

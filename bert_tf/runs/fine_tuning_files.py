@@ -29,8 +29,6 @@ def check_test_file(settings: Settings):
     path, other = settings.get("test_file"), settings.get("eval_file")
     if path is None:
         return
-    if not settings.do_eval:
-        raise ValueError("`test_file` requires `do_eval`. Add `do_eval`, or remove `test_file`.")
     for pair in itertools.product(find_files(path), find_files(other) if other else ()):
         if all(map(os.path.isfile, pair)) and filecmp.cmp(*pair, shallow=False):
             raise ValueError(

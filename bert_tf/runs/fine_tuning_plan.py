@@ -13,16 +13,6 @@ from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings, options_of
 
 
-def check_stopping(settings: Settings):
-    """Raises ValueError if a metric is to end the run, but none is named."""
-    patience = settings.get("early_stopping")
-    if patience and not settings.keep_best:
-        raise ValueError(
-            f"`early_stopping={patience}` requires `keep_best`, the metric that determines the best checkpoint. Add "
-            "it, or remove `early_stopping`."
-        )
-
-
 def count_examples(examples, settings):
     """Returns the number of training examples over all epochs, or, without training, the number of all examples.
 
@@ -33,15 +23,10 @@ def count_examples(examples, settings):
 
 
 def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
-    """Returns how examples are batched, from `max_seq_length`, `bucket_by_length` and `bucket_batches`.
-
-    Raises:
-        ValueError: the number of batches was given, but nothing is sorted.
-    """
-    by_length = settings.bucket_by_length
-    if not by_length and "bucket_batches" in settings.given:
-        raise ValueError("`bucket_batches` requires `bucket_by_length`; got `bucket_by_length=false`. Remove one.")
-    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
+    """Returns how examples are batched, from `max_seq_length`, `bucket_by_length` and `bucket_batches`."""
+    return BatchSettings(
+        settings.max_seq_length, settings.bucket_by_length, use_xla, settings.get("bucket_batches")
+    )
 
 
 def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:

@@ -41,12 +41,7 @@ def with_adapters(model: Description, settings: Settings) -> Description:
     Raises:
         ValueError: settings contradict each other, or the frozen weights would be random.
     """
-    if not settings.lora_rank:
-        for name in ("lora_alpha", "lora_targets"):
-            if name in settings.given:
-                raise ValueError(f"`{name}` requires `lora_rank`. Add `lora_rank` or remove `{name}`.")
-        return model
-    if not settings.do_train:
+    if not settings.lora_rank or not settings.do_train:
         return model
     if not settings.init_checkpoint:
         raise ValueError(
@@ -69,12 +64,9 @@ def teacher_options(settings):
 
 def find_label_rows(task, model, settings):
     """Returns the rows of the initial checkpoint's head that the run keeps, where it trains; otherwise None."""
-    renames = settings.get("rename_labels") or ()
-    if settings.do_train:
-        return rows_by_label(task, model, settings.init_checkpoint, renames)
-    if renames:
-        raise ValueError("`rename_labels` requires `do_train`. Add `do_train` or remove `rename_labels`.")
-    return None
+    if not settings.do_train:
+        return None
+    return rows_by_label(task, model, settings.init_checkpoint, settings.get("rename_labels") or ())
 
 
 _FEW_STEPS = 100  # with 20, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md

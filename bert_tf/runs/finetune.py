@@ -15,11 +15,11 @@ from bert_tf.runs.in_memory import as_files
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.process import run_in_process
 from bert_tf.runs.run_task import run_task
-from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.base import FineTuningTask
-from bert_tf.tasks.options import ACTIONS, SelectionOptions, TeacherOptions
+from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, load_custom_task, task_of
-from bert_tf.utils.settings import Flag, Settings, flags_of
+from bert_tf.utils.settings import Settings
 
 # Names for a task with one of its settings.
 _VARIANTS = {
@@ -155,13 +155,6 @@ def find_kind(task: str | type[FineTuningTask]) -> tuple[type[FineTuningTask], d
         raise ValueError(f"`task` must be one of {known}, or a custom task. {error}") from error
 
 
-def flags_of_task(kind: type[FineTuningTask]) -> tuple[Flag, ...]:
-    """Returns the settings of fine-tuning a task, as flags."""
-    teaches = kind.distillation_losses is not FineTuningTask.distillation_losses
-    others = (SelectionOptions, TeacherOptions) if teaches else (SelectionOptions,)
-    return flags_of(fine_tuning_settings(type(kind.options), *(() if kind in TASKS else others)))
-
-
 def _read_settings(kind, data, settings):
     """Returns the settings, with what the given examples imply: do_train and so on."""
     for argument, file in _FILES.items():
@@ -177,7 +170,7 @@ def _read_settings(kind, data, settings):
     actions |= {"do_export": True} if settings.get("export_dir") is not None else {}
     if not actions:
         raise ValueError("finetune() has nothing to do: pass `train`, `eval` or `predict` examples.")
-    flags = [flag for flag in flags_of_task(kind) if flag.name not in (*_FILES.values(), *_ACTIONS)]
+    flags = [flag for flag in task_flags(kind) if flag.name not in (*_FILES.values(), *_ACTIONS)]
     said = read_keywords("finetune", flags, settings, _ARGUMENTS)
-    defaults = {flag.name: flag.default for flag in flags_of_task(kind)}
+    defaults = {flag.name: flag.default for flag in task_flags(kind)}
     return Settings(defaults | said.to_dict() | actions, [*said.given, *actions])

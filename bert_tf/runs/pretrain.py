@@ -22,7 +22,7 @@ from bert_tf.training.scored_files import scored_files
 from bert_tf.training.scoring import Scoring
 from bert_tf.training.tracking import tracked
 from bert_tf.training.trainer import Trainer, prepare_directory
-from bert_tf.utils.settings import Settings, flags_of
+from bert_tf.utils.settings import Settings, check_requirements, flags_of
 
 
 class PretrainingRun:
@@ -103,7 +103,9 @@ def run_pretraining(settings: Settings, show: Callable[[str], None] = print) -> 
     Raises:
         ValueError: settings, records or checkpoints are not as they must be.
     """
-    settings = with_precision(complete(settings))
+    settings = complete(settings)
+    check_requirements(flags_of(PretrainingSettings), settings)
+    settings = with_precision(settings)
     strategy = prepare_devices(settings)
     pretraining = Pretraining.of(settings)
     batches, scored = pretraining.streams()

@@ -9,34 +9,22 @@ from bert_tf.pretraining.objectives.distillation import OF_A_LAYER, RELATIONS, D
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
 from bert_tf.pretraining.phases import Phase, Phases, find_training_files, parse_phases
 from bert_tf.runs.pretraining_recipes import with_recipe
+from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.start_model import model_paths
 from bert_tf.tasks.distillation import check_temperature
 from bert_tf.training.run_record import recorded_settings
-from bert_tf.utils.settings import Settings, command_line
+from bert_tf.utils.settings import Settings, command_line, flags_of
 
-# Flags that mean something with one objective alone.
-_OWN_FLAGS = {
-    "electra": ("generator_size",),
-    "distillation": (
-        "teacher", "distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads",
-    ),
-}  # fmt: skip
 _MASK_FLAGS = ("masking", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob")
 
 
 def make_objective(settings: Settings) -> Objective:
-    """Returns the objective that the flags describe.
+    """Returns the objective that the settings describe.
 
     Raises:
-        ValueError: a flag was given that means something with another one alone, or is wrong.
+        ValueError: a setting of the objective is wrong.
     """
-    name, given = settings.objective, settings.given
-    for other, flags in _OWN_FLAGS.items():
-        if alone := given & (set(flags) - set(_OWN_FLAGS.get(name, ()))):
-            raise ValueError(
-                f"`{min(alone)}` requires `objective={other}`; got `objective={name}`. Choose that objective or "
-                f"remove `{min(alone)}`."
-            )
+    name = settings.objective
     options = {"electra": lambda flags: flags.generator_size, "distillation": _distillation_options}
     return OBJECTIVES[name](options[name](settings)) if name in options else OBJECTIVES[name]()
 
@@ -155,7 +143,8 @@ def _as_trained(settings):
     A generator has the shape that it was given there, and nothing else can be filled with its weights. Where the user
     says something of the objective, what the run says is left aside.
     """
-    own = _OWN_FLAGS.get(settings.objective, ())
+    needed = f"objective={settings.objective}"
+    own = [flag.name for flag in flags_of(PretrainingSettings) if needed in flag.requires]
     if settings.do_train or settings.given & set(own):
         return settings
     for path in filter(None, model_paths(settings)):

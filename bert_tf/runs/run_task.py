@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 
 from bert_tf.runs.data_checks import DataChecks
 from bert_tf.runs.devices import compiles, prepare_devices, with_precision
-from bert_tf.runs.export_step import check_export, check_tolerance, make_export_options
+from bert_tf.runs.export_step import check_export, make_export_options
 from bert_tf.runs.fine_tuning import FineTuning, describe_splits
 from bert_tf.runs.fine_tuning_files import check_test_file, kind_of_split, splits_to_read, with_dry_run_defaults
 from bert_tf.runs.fine_tuning_plan import (
-    check_stopping,
     count_examples,
     describe_training_cost,
     make_identity,
@@ -24,8 +23,9 @@ from bert_tf.runs.fine_tuning_start import (
     with_trained_options,
 )
 from bert_tf.runs.save_formats import save_formats
-from bert_tf.runs.scored_answers import check_showing, warn_of_teacher
+from bert_tf.runs.scored_answers import warn_of_teacher
 from bert_tf.runs.start_model import describe_model, task_paths
+from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import find_task
@@ -35,7 +35,7 @@ from bert_tf.training.run_record import RunRecord
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import Settings, check_requirements, options_of
 from bert_tf.utils.token_counts import TokenCounts
 
 
@@ -63,6 +63,7 @@ def run_task(
         ValueError: settings, files or checkpoints are not as they must be.
     """
     settings = with_precision(with_dry_run_defaults(settings))
+    check_requirements(task_flags(kind), settings)
     _check_settings(settings)
     strategy = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
@@ -113,11 +114,8 @@ def run_task(
 
 def _check_settings(settings):
     """Raises ValueError for flags that contradict each other, before the model and the examples are read."""
-    check_stopping(settings)
     check_test_file(settings)
     check_tracking(settings.tracking)
-    check_showing(settings)
-    check_tolerance(settings)
     check_teacher(teacher_options(settings))
     warn_of_teacher(settings)
 

@@ -26,15 +26,6 @@ _REMEDY = "Train for more steps or with `class_weights=balanced`, or add example
 _REMEDY_OF_ALWAYS = "Train for more steps, use `fit_thresholds`, or add examples without such a label."
 
 
-def check_showing(settings: Settings):
-    """Raises ValueError where a table is to be sorted that is not written."""
-    if "sort_predictions" in settings.given and not settings.do_eval:
-        raise ValueError(
-            f"`sort_predictions={settings.sort_predictions}` requires `do_eval`. Add `do_eval` or remove "
-            "`sort_predictions`."
-        )
-
-
 def warn_of_teacher(settings: Settings):
     """Warns where `teacher`, by the answers that it gave when it was scored, has learned nothing to teach."""
     path = settings.get("teacher")

@@ -46,11 +46,12 @@ class LoraSettings:
         None,
         "LoRA scaling: adapters are multiplied by this value divided by --lora_rank. Default: the value of "
         "--lora_rank.",
-        low=0,
+        low=0, requires=("lora_rank",),
     )
     lora_targets: Sequence[str] = option(
         ["query", "value"],
         "Attention projections that get an adapter: query, key, value, output.",
+        requires=("lora_rank",),
     )
 
 
@@ -74,7 +75,7 @@ class FineTuningSettings(
         0.01,
         "With --export_dtype=int8 and --do_eval: maximum relative drop of a metric in int8; nothing is exported if "
         "one drops further.",
-        low=0.0, high=1.0, group="Export",
+        low=0.0, high=1.0, group="Export", requires=("export_dtype=int8", "do_eval"),
     )
     strict_data: bool = option(
         False,
@@ -90,7 +91,7 @@ class FineTuningSettings(
         "file",
         "With --do_eval: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most "
         "confident ones at the top.",
-        choices=names.PREDICTION_ORDERS, group="Evaluation",
+        choices=names.PREDICTION_ORDERS, group="Evaluation", requires=("do_eval",),
     )
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
     learning_rate: float | str = option_as(
@@ -131,7 +132,10 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
         help="Maximum number of masked tokens per sequence: that of the records, or for records without masks "
         "(create_pretraining_data --dynamic_masking) the number to draw.",
     )
-    distillation_temperature: float = option_as(TeacherOptions, "distillation_temperature")
+    distillation_temperature: float = option_as(
+        TeacherOptions, "distillation_temperature",
+        requires=("objective=distillation",),
+    )
     dry_run: bool = option(
         False,
         "Report whether training fits, without training: parameters, memory, tokens per step.",
@@ -140,7 +144,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     teacher: str | None = option(
         None,
         "With --objective=distillation: teacher model, with the vocabulary of the records.",
-        group="Distillation",
+        group="Distillation", requires=("objective=distillation",),
     )
     input_file: Sequence[str] | None = option(
         None,
@@ -210,7 +214,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     generator_size: float = option(
         0.25,
         "With --objective=electra: width, heads and feed-forward width of the generator, as a share of the model's.",
-        group="Pretraining objective and masking",
+        group="Pretraining objective and masking", requires=("objective=electra",),
     )
     dropout_prob: float | None = option(
         None,
@@ -226,17 +230,17 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
         ["query_relations", "key_relations", "value_relations"],
         "Distillation losses, each with a weight after a colon if it is not 1: soft_targets, masked_lm, hidden, "
         "attention, query_relations, key_relations, value_relations.",
-        group="Distillation",
+        group="Distillation", requires=("objective=distillation",),
     )
     teacher_layer: int | None = option(
         None,
         "Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last "
         "layer.",
-        low=1, group="Distillation",
+        low=1, group="Distillation", requires=("objective=distillation",),
     )
     relation_heads: int | None = option(
         None,
         "Number of relation heads that queries, keys and values are split into to be compared with each other. "
         "Default: the number of the teacher's attention heads.",
-        low=1, group="Distillation",
+        low=1, group="Distillation", requires=("objective=distillation",),
     )

@@ -197,20 +197,8 @@ def check_temperature(temperature: float):
 
 def check_teacher(options: TeacherOptions):
     """Raises ValueError if teacher options contradict each other."""
-    if options.teacher is None:
-        for name, given in (
-            ("distillation_temperature", options.given_distillation_temperature),
-            ("distillation_weight", options.given_distillation_weight),
-        ):
-            if given is not None:
-                raise ValueError(f"`{name}` requires `teacher`. Add `teacher=DIR`, or remove `{name}`.")
-        return
-    if not options.do_train:
-        raise ValueError(
-            "`teacher` requires `do_train`, because a trained model predicts without it. Remove `teacher`, or add "
-            "`do_train`."
-        )
-    check_temperature(options.distillation_temperature)
+    if options.teacher is not None:
+        check_temperature(options.distillation_temperature)
 
 
 def with_teacher(task: FineTuningTask, student: Description, options: TeacherOptions) -> tuple[TrainableTask, dict]:

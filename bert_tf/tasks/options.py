@@ -43,6 +43,7 @@ class RunOptions:
         None,
         "With --do_eval: labeled examples in the format of --eval_file, on which the final model is evaluated too. "
         "They are not used to select or fit anything. The names of the output files include that of the test file.",
+        requires=("do_eval",),
     )
     output_dir: str | None = option(
         None,
@@ -155,13 +156,13 @@ class SelectionOptions(RunOptions):
         None,
         "Metric by which every checkpoint is evaluated on --eval_file and the best one kept: accuracy, f1, "
         "matthews, loss, ...",
-        essential=True,
+        essential=True, requires=("do_train",),
     )
     early_stopping: int = option(
         0,
         "With --keep_best: number of consecutive checkpoints without improvement after which training stops. 0 "
         "turns it off.",
-        low=0,
+        low=0, requires=("do_train", "keep_best"),
     )
 
 
@@ -175,16 +176,18 @@ class LabelOptions(SelectionOptions):
         None,
         "Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of "
         "labels and weights. Other labels have weight 1.",
+        requires=("do_train",),
     )
     label_smoothing: float = option(
         0.0,
         "Share of the target distribution that is spread over all labels.",
-        low=0, high=1,
+        low=0, high=1, requires=("do_train",),
     )
     rename_labels: Sequence[str] = option(
         [],
         "With a trained model as --init_checkpoint: old:new pairs of a label of the model and its name in "
         "--train_file. Renamed labels keep their weights in the head, like labels with unchanged names.",
+        requires=("do_train",),
     )
 
 
@@ -198,19 +201,18 @@ class TeacherOptions(RunOptions):
         None,
         "Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge "
         "distillation).",
+        requires=("do_train",),
     )
     distillation_temperature: float = option(
         2.0,
         "Temperature that divides the teacher's and the student's logits before they are compared.",
-        low=0,
+        low=0, requires=("teacher",),
     )
     distillation_weight: float = option(
         0.5,
         "Weight of the distillation loss against --teacher; the loss on the labels has the rest.",
-        low=0, high=1,
+        low=0, high=1, requires=("teacher",),
     )
-    given_distillation_temperature: float | None = None
-    given_distillation_weight: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,7 +226,7 @@ class AbstentionOptions(RunOptions):
         "With --do_eval: choose, on --eval_file, the lowest confidence threshold at which this share of the accepted "
         "predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then "
         "reports for each prediction whether it is confident.",
-        low=0, high=1,
+        low=0, high=1, requires=("do_eval",),
     )
 
 
@@ -282,13 +284,13 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
         False,
         "With --do_eval: fit on --eval_file the temperature that calibrates the probabilities best, and store it "
         "with the model.",
-        group="Evaluation",
+        group="Evaluation", requires=("do_eval",),
     )
     fit_thresholds: bool = option(
         False,
         "With --do_eval and --problem_type=multi_label: fit the probability threshold of each label to its highest F1 "
         "on --eval_file, and store it with the model. Unfitted thresholds are 0.5.",
-        group="Evaluation",
+        group="Evaluation", requires=("do_eval",),
     )
     long_text: str = option(
         "truncate",
@@ -513,7 +515,7 @@ class SquadOptions(RecurrentOptions, TeacherOptions):
         None,
         "With --version_2_with_negative: margin by which the score of no answer must exceed that of the best answer, "
         "for no answer to be predicted. Default: the best margin that --do_eval found, otherwise 0.",
-        group="Evaluation",
+        group="Evaluation", requires=("version_2_with_negative",),
     )
     verbose_logging: bool = option(
         False,
@@ -551,7 +553,7 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         None,
         "Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is "
         "fine-tuned.",
-        choices=LAYERS, group="Layers, adapters and loss", essential=True,
+        choices=LAYERS, group="Layers, adapters and loss", essential=True, requires=("do_train",),
     )
     tag_scheme: str = option(
         "auto",

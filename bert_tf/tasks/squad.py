@@ -155,11 +155,6 @@ class QuestionAnsweringTask(FineTuningTask):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        if options.null_score_diff_threshold is not None and not options.version_2_with_negative:
-            raise ValueError(
-                "`null_score_diff_threshold` requires `version_2_with_negative`. Add it, or remove "
-                "`null_score_diff_threshold`."
-            )
         examples = {}
         for kind in kinds:
             examples[kind] = read_squad(options.file_of(kind, "questions"), with_answers=kind != "test")

@@ -129,7 +129,7 @@ class CheckpointSettings:
         False,
         "With --do_train: delete an earlier run in --output_dir and start over. Otherwise, an interrupted run "
         "resumes.",
-        group="Output", essential=True,
+        group="Output", essential=True, requires=("do_train",),
     )
     save_checkpoints_steps: int = option(1000, "Number of steps between checkpoints.", low=1)
     keep_checkpoints: int = option(5, "Number of most recent checkpoints to keep.", low=1)
@@ -137,6 +137,7 @@ class CheckpointSettings:
         False,
         "Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the "
         "run has ended.",
+        requires=("do_train",),
     )
     save_format: Sequence[str] = option(
         [],
@@ -157,7 +158,7 @@ class TrainingSettings(DeviceSettings, OptimizerSettings, ComputationSettings, C
     tracking: str | None = option(
         None,
         "Also log losses and metrics to Weights & Biases or MLflow; the package must be installed.",
-        choices=names.TRACKERS,
+        choices=names.TRACKERS, requires=("do_train",),
     )
 
 
@@ -184,23 +185,24 @@ class FineTuningConfig:
         "0",
         "Number of layers to freeze, from the embeddings up; `all` freezes the whole encoder, so that only the head "
         "is trained.",
+        requires=("do_train",),
     )
     layerwise_lr_decay: float = option(
         1.0,
         "Factor between the learning rates of a layer and of the layer above it. 1: all layers train at the same "
         "learning rate.",
-        low=0, high=1,
+        low=0, high=1, requires=("do_train",),
     )
     unfreeze_epochs: float = option(
         0.0,
         "Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more "
         "layer is unfrozen from the top. 0 trains all layers from the start.",
-        low=0,
+        low=0, requires=("do_train",),
     )
     reinit_layers: int = option(
         0,
         "Number of top layers that start, like the pooler, from random weights instead of the checkpoint's.",
-        low=0,
+        low=0, requires=("do_train",),
     )
 
 
@@ -219,7 +221,7 @@ class BatchingSettings:
         "With --bucket_by_length: number of batches whose examples are sorted by length together. With fewer, "
         "batches are more random and need more padding; 1 makes them fully random. Default: one fortieth of the "
         "batches of an epoch, but from 4 to 50.",
-        low=1,
+        low=1, requires=("bucket_by_length",),
     )
     pack_examples: bool = option(
         False,

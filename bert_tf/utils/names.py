@@ -50,13 +50,6 @@ TOKEN_COUNTS = "bert_tf/token_counts"
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNKNOWN, CLS, SEP, MASK)
 
-# Settings that decide how a model is trained, so that a program which only scores or answers refuses them.
-OF_TRAINING = (
-    "keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
-    "class_weights", "label_smoothing", "early_stopping", "features", "lstm_units",
-    "keep_optimizer", "tracking",
-)  # fmt: skip
-
 
 # === Counts ===
 # Counts in messages, where 1 is singular, and shares.

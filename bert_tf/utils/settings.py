@@ -25,6 +25,7 @@ class Flag:
         required: it cannot be left out.
         group: title under which --help shows it.
         essential: --help shows it even if the command has many flags.
+        requires: what must be set if this is: names of settings, or `name=value`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Flag:
     words: tuple[str, ...] = ()
     group: str = ""
     essential: bool = False
+    requires: tuple[str, ...] = ()
 
     @property
     def has_effect(self) -> bool:
@@ -187,3 +189,30 @@ def options_of(kind: type[Options], settings: Settings, **values) -> Options:
         value = getattr(settings, name)
         values[field.name] = value if name == field.name or name in settings.given else None
     return kind(**values)
+
+
+_OFF = (None, False, 0, "0", "", [], ())  # values with which a setting does nothing
+
+
+def check_requirements(flags: Iterable[Flag], settings: Settings):
+    """Raises ValueError if a setting is given without what it requires.
+
+    Args:
+        flags: of the settings; those that `settings` does not have require nothing.
+        settings: as the user gave them.
+    """
+    for flag in flags:
+        value = settings.get(flag.name)
+        if value == flag.default and (flag.name not in settings.given or value in _OFF):
+            continue
+        for required in flag.requires:
+            name, _, expected = required.partition("=")
+            current = settings.get(name, True)
+            if name not in settings or (str(current) == expected if expected else current):
+                continue
+            if not expected:
+                raise ValueError(f"`{flag.name}` requires `{name}`. Add `{name}`, or remove `{flag.name}`.")
+            raise ValueError(
+                f"`{flag.name}` requires `{required}`; got `{name}={current}`. Change `{name}`, or remove "
+                f"`{flag.name}`."
+            )

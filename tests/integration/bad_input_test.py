@@ -200,7 +200,7 @@ BAD = {
     ),
     "keep_best without training": (
         ["--keep_best=f1", "--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init"],
-        r"--keep_best requires --do_train\. Add --do_train or remove --keep_best\.",
+        r"--keep_best requires --do_train\. Add --do_train, or remove --keep_best\.",
     ),
     "scoring what was never trained": (
         ["--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--max_seq_length=16"],

@@ -317,7 +317,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train": {"train": Dataset(_texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
         ({"task": "clasification"}, ValueError, "`task` must be one of reranking, classification"),
-        ({"early_stopping": 2}, ValueError, "`early_stopping=2` requires `keep_best`"),
+        ({"early_stopping": 2}, ValueError, "`early_stopping` requires `keep_best`"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_named(given, kind, message, start, tmp_path):

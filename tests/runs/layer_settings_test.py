@@ -1,14 +1,10 @@
 """The flags of layers: what they mean, and which contradict each other or the model."""
 
 import pytest
-from absl import flags
 
-from bert_tf.cli import program, run_classifier
-from bert_tf.runs.fine_tuning_plan import check_stopping
 from bert_tf.training.learning_rate import LayerRates, layer_rates
 from bert_tf.training.settings import FineTuningConfig
 from bert_tf.training.state import RunConfig
-from bert_tf.utils.settings import Settings
 
 
 def _layer_rates(init_checkpoint="some", **given):
@@ -51,25 +47,3 @@ def test_the_flags_mean(given, expected):
 def test_flags_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         _layer_rates(**given)
-
-
-def test_early_stopping_is_by_a_metric():
-    with pytest.raises(ValueError, match="`early_stopping=2` requires `keep_best`"):
-        check_stopping(Settings({"early_stopping": 2, "keep_best": None}))
-    check_stopping(Settings({"early_stopping": 1, "keep_best": "ece"}))
-    check_stopping(Settings({"early_stopping": 0, "keep_best": None}))
-    check_stopping(Settings({}))  # a task whose checkpoints are not scored
-
-
-@pytest.mark.parametrize(
-    "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
-)
-def test_without_training_they_are_refused(given):
-    mine, table = flags.FlagValues(), run_classifier.FLAGS
-    program.define(mine, table)
-    names = [flag.name for flag in table]
-    mine(["program", "--output_dir=out", "--do_eval"])
-    program.check_actions(program.read_settings(mine, names), table)
-    mine(["program", f"--{given}"])
-    with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} requires --do_train\. Add --do_train or remove"):
-        program.check_actions(program.read_settings(mine, names), table)

@@ -92,8 +92,6 @@ def test_batches_by_length():
     assert batch_settings(_settings(), False) == BatchSettings(128)
     assert batch_settings(_settings(bucket_batches=4), True) == BatchSettings(128, True, True, 4)
     assert batch_settings(_settings(bucket_by_length=False), False) == BatchSettings(128, False)
-    with pytest.raises(ValueError, match="`bucket_batches` requires `bucket_by_length`; got `bucket_by_len"):
-        batch_settings(_settings(bucket_by_length=False, bucket_batches=4), False)
 
 
 def test_how_batches_are_made_belongs_to_the_run():

@@ -3,20 +3,12 @@
 import types
 
 import numpy as np
-import pytest
 
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport
-from bert_tf.runs.scored_answers import check_showing, error_reports, show_answers, show_scored, warn_of_teacher
+from bert_tf.runs.scored_answers import error_reports, show_answers, show_scored, warn_of_teacher
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.utils.settings import Settings
 from tests.evaluation.error_reports.support import choices, shown
-
-
-def test_a_table_that_is_not_written_cannot_be_sorted():
-    check_showing(Settings({"sort_predictions": "file", "do_eval": False}))
-    check_showing(Settings({"sort_predictions": "errors", "do_eval": True}, ["sort_predictions"]))
-    with pytest.raises(ValueError, match="`sort_predictions=errors` requires `do_eval`"):
-        check_showing(Settings({"sort_predictions": "errors", "do_eval": False}, ["sort_predictions"]))
 
 
 def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path, caplog):

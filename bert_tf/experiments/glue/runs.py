@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.data import glue
 from bert_tf.experiments.child_runs import FINISHED_FILE, read_finished, training_flags
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
-from bert_tf.utils.names import OF_TRAINING
-from bert_tf.utils.settings import command_line
+from bert_tf.utils.settings import command_line, flags_of
 from bert_tf.utils.subprocesses import name_of_flag
 
 GRID_FILE = "grid.json"  # the manifest of a grid
@@ -228,7 +229,12 @@ _OURS = (
     "learning_rate", "num_train_epochs", "do_train", "do_eval", "do_predict", "train_file", "eval_file",
     "predict_file", "do_export", "export_dir", "dry_run",
 )  # fmt: skip
-_NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "fit_abstention", "sort_predictions")
+# Those that a run which only predicts refuses.
+_NOT_IN_PREDICTION = frozenset(
+    flag.name
+    for flag in flags_of(fine_tuning_settings(ClassificationOptions))
+    if {"do_train", "do_eval"} & {*flag.requires}
+)
 
 
 def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ()):

@@ -186,7 +186,7 @@ BAD = {
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],
-        r"--overwrite_output_dir requires --do_train\. Add --do_train or remove",
+        r"--overwrite_output_dir requires --do_train\. Add --do_train, or remove",
     ),
     "an argument that is no flag": (["train.tfrecord"], r"must have the form --flag=value; got 'train"),
     "ids beyond the embedding table": (
