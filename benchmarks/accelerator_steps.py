@@ -183,7 +183,7 @@ _STEADY = 2e-5
 
 def precisions(run: Run):
     """The losses of a model in each precision, with XLA and without, against float32 without it; the loss scale."""
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
 
     size, reference = run.sizes, None
     task = ClassificationTask(config_of(size.small, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), 2)
@@ -255,7 +255,7 @@ def _summarize_speeds(run):
 
 def fine_tuning(run: Run):
     """Steps of fine-tuning a classifier: forward, backward, AdamW."""
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
 
     size, half = run.sizes, run.half()
     task = ClassificationTask(config_of(size.base), 2)
@@ -294,7 +294,7 @@ def inference(run: Run):
     import tensorflow as tf
 
     from bert_tf.export.precision import dtype_policy
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
 
     size, half = run.sizes, run.half().removeprefix("mixed_")
     task = ClassificationTask(config_of(size.base), 2)
@@ -321,7 +321,7 @@ def memory(run: Run):
     import accelerator_commands
     import tensorflow as tf
 
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.memory import StepShape, available_memory, estimate
     from bert_tf.utils.resources import kilobytes
 
@@ -353,7 +353,7 @@ def mirrored(run: Run):
     """Training on all GPUs, or on two halves of a single one, or of the CPU: the losses are those of one device."""
     import tensorflow as tf
 
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.distribution import make_strategy
 
     kind = "CPU" if run.mode == "rehearsal" else "GPU"

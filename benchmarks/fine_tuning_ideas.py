@@ -61,8 +61,8 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.data.dataset import Tokenized, build_batches, scoring_order, training_order
 from bert_tf.models.lora import Lora, is_adapter
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.classification_data import make_source, tokenize_examples
+from bert_tf.tasks.classification.data import make_source, tokenize_examples
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.learning_rate import LayerRates, WarmupLinearDecay, WordRate
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.scoring import Scorer, Scoring

@@ -20,7 +20,7 @@ def measure(pairs, tokens, parts):
     import numpy as np
 
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.tasks.embedding import EmbeddingTask
+    from bert_tf.tasks.embedding.task import EmbeddingTask
     from bert_tf.training.learning_rate import WarmupLinearDecay
     from bert_tf.training.optimizers import AdamW
     from bert_tf.training.step import StepConfig, TrainStep

@@ -101,7 +101,7 @@ def _model(options, folder):
     from bert_tf.models.config import EncoderConfig
     from bert_tf.models.sizes import BERT
     from bert_tf.tasks.base import TrainedTask
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.tasks.registry import save_task
     from bert_tf.tokenization.wordpiece import Tokenizer
 

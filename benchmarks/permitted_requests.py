@@ -83,7 +83,7 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     from bert_tf.export.saved_model import export_trained
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.base import TrainedTask
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.tasks.registry import save_task
     from bert_tf.tokenization.wordpiece import Tokenizer
 

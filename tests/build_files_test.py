@@ -92,5 +92,5 @@ def test_a_fault_is_found_and_named(tmp_path, changes, expected):
 def test_the_walk_sees_imports_in_functions_and_in_code_for_other_processes():
     assert {"bert_tf", "bert_tf.utils.text_files"} <= imports(ROOT, "tests/utils/text_files_test.py")
     assert "bert_tf.data.glue" in modules_in_strings(ROOT, "tests/data/tables_test.py")
-    assert "run_squad" in modules_in_strings(ROOT, "tests/tasks/squad/run_squad_test.py")
+    assert "run_squad" in modules_in_strings(ROOT, "tests/tasks/question_answering/run_squad_test.py")
     assert "plain_tokenization" in imports(ROOT, "benchmarks/plain_pretraining_data.py")

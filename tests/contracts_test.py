@@ -253,7 +253,7 @@ def test_light_modules_are_light():
 
 
 def test_variable_paths_of_the_classifier_are_the_committed_ones():
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
 
     committed = pathlib.Path(__file__).parent / "tasks" / "classification_variables.json"
     model = ClassificationTask(tiny.config(num_hidden_layers=2), 3).build_model()

@@ -13,7 +13,7 @@ import os
 from absl import logging
 
 from bert_tf.cli import run_classifier
-from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag, Settings, command_line, options_of, with_attributes
@@ -107,7 +107,7 @@ def _identity(settings):
 
 def _examples(settings):
     """Returns the training examples, of one label each."""
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
 
     defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
     settings = Settings({**defaults, **settings.to_dict()}, settings.given)

@@ -16,7 +16,7 @@ import os
 from absl import logging
 
 from bert_tf.inference.settings import ApproximateSettings, PromptSettings
-from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.utils.settings import Flag, flags_of
 
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them

@@ -10,7 +10,7 @@ what is done. Run the same command again to resume an interrupted run.
 """
 
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils.settings import flags_of
 
 FLAGS = flags_of(fine_tuning_settings(ClassificationOptions))
@@ -18,6 +18,6 @@ FLAGS = flags_of(fine_tuning_settings(ClassificationOptions))
 
 def main(settings):
     from bert_tf.cli.fine_tuning_command import fine_tune
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
 
     fine_tune(ClassificationTask, settings)

@@ -9,7 +9,7 @@ or retrieval. Run the same command again to resume an interrupted run.
 """
 
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.utils.settings import flags_of
 
 FLAGS = flags_of(fine_tuning_settings(EmbeddingOptions))
@@ -17,6 +17,6 @@ FLAGS = flags_of(fine_tuning_settings(EmbeddingOptions))
 
 def main(settings):
     from bert_tf.cli.fine_tuning_command import fine_tune
-    from bert_tf.tasks.embedding import EmbeddingTask
+    from bert_tf.tasks.embedding.task import EmbeddingTask
 
     fine_tune(EmbeddingTask, settings)

@@ -9,7 +9,7 @@ again to resume an interrupted run.
 """
 
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import MultipleChoiceOptions
+from bert_tf.tasks.multiple_choice.options import MultipleChoiceOptions
 from bert_tf.utils.settings import flags_of
 
 FLAGS = flags_of(fine_tuning_settings(MultipleChoiceOptions))
@@ -17,6 +17,6 @@ FLAGS = flags_of(fine_tuning_settings(MultipleChoiceOptions))
 
 def main(settings):
     from bert_tf.cli.fine_tuning_command import fine_tune
-    from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+    from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 
     fine_tune(MultipleChoiceTask, settings)

@@ -9,7 +9,7 @@ same command again to resume an interrupted run.
 """
 
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import RerankingOptions
+from bert_tf.tasks.reranking.options import RerankingOptions
 from bert_tf.utils.settings import flags_of
 
 FLAGS = flags_of(fine_tuning_settings(RerankingOptions))
@@ -17,6 +17,6 @@ FLAGS = flags_of(fine_tuning_settings(RerankingOptions))
 
 def main(settings):
     from bert_tf.cli.fine_tuning_command import fine_tune
-    from bert_tf.tasks.reranking import RerankingTask
+    from bert_tf.tasks.reranking.task import RerankingTask
 
     fine_tune(RerankingTask, settings)

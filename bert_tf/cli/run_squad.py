@@ -9,7 +9,7 @@ to resume an interrupted run.
 """
 
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import SquadOptions
+from bert_tf.tasks.question_answering.options import SquadOptions
 from bert_tf.utils.settings import flags_of
 
 FLAGS = flags_of(fine_tuning_settings(SquadOptions))
@@ -17,6 +17,6 @@ FLAGS = flags_of(fine_tuning_settings(SquadOptions))
 
 def main(settings):
     from bert_tf.cli.fine_tuning_command import fine_tune
-    from bert_tf.tasks.squad import QuestionAnsweringTask
+    from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
     fine_tune(QuestionAnsweringTask, settings)

@@ -9,7 +9,7 @@ them. Run the same command again to resume an interrupted run.
 """
 
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import TaggingOptions
+from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.utils.settings import flags_of
 
 FLAGS = flags_of(fine_tuning_settings(TaggingOptions))
@@ -17,6 +17,6 @@ FLAGS = flags_of(fine_tuning_settings(TaggingOptions))
 
 def main(settings):
     from bert_tf.cli.fine_tuning_command import fine_tune
-    from bert_tf.tasks.tagging import TaggingTask
+    from bert_tf.tasks.tagging.task import TaggingTask
 
     fine_tune(TaggingTask, settings)

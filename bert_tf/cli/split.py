@@ -12,7 +12,7 @@ import os
 
 from absl import logging
 
-from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils.names import percent
 from bert_tf.utils.settings import Flag, flags_of
 

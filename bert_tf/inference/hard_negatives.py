@@ -14,7 +14,7 @@ from bert_tf.evaluation.metrics import cosines
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.retrieval import read_judged_queries
 from bert_tf.inference.search import Hit, SearchIndex
-from bert_tf.tasks.embedding_data import group_texts, is_list_file
+from bert_tf.tasks.embedding.data import group_texts, is_list_file
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 

@@ -115,7 +115,7 @@ def _advise(directory):
     """Returns how to name the activation of a classifier with one output, which may be a reranker; "" for others."""
     # Imported here, because an export needs none of it.
     from bert_tf.checkpoints.loading import load_description
-    from bert_tf.tasks.reranking import has_one_score
+    from bert_tf.tasks.reranking.task import has_one_score
 
     if task_in(directory) is not None or not has_one_score(load_description([directory])):
         return ""

@@ -12,9 +12,9 @@ from bert_tf.interpret.lens import build_head
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
+from bert_tf.tasks.classification.outputs import PROBLEMS, problem_of
+from bert_tf.tasks.question_answering.task import best_spans
 from bert_tf.tasks.registry import read_task
-from bert_tf.tasks.squad import best_spans
 
 _SPANS = "cls/squad/output_weights"
 _UNREAD = ("recurrent/", "tagger/")

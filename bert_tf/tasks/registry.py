@@ -8,13 +8,13 @@ from typing import Any
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.entry_points import GROUP, custom_tasks, package_of
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
-from bert_tf.tasks.reranking import RerankingTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.reranking.task import RerankingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.utils.files import brief, write_text
 
 TASKS: tuple[type[FineTuningTask], ...] = (

@@ -6,9 +6,9 @@ import pytest
 
 from bert_tf.checkpoints import heads
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from tests import tiny
 
 POOLER, CLASSIFIER, SQUAD = "bert/pooler/dense/bias", "classifier/output_bias", "cls/squad/output_bias"

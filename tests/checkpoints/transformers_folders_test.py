@@ -14,7 +14,7 @@ from bert_tf.export.conversion.convert import LeaveOut, with_task
 from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models import config_keys, families
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
+from bert_tf.tasks.classification.outputs import PROBLEMS, problem_of
 from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from tests import other_envs
 from tests.harness import relative_error

@@ -11,7 +11,7 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import sentence_folders, tiny
 from tests.documentation import checks, tables
 from tests.export.conversion import models
-from tests.tasks.squad import support as squad
+from tests.tasks.question_answering import support as squad
 
 LENGTH = 512
 _DEEP = (r"surgery|--teacher", 6), (r"extract_features|--features=", 4)  # commands that need so many layers

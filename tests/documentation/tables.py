@@ -8,8 +8,8 @@ from bert_tf.data import glue
 from tests import tiny
 from tests.tasks.embedding import support as embedding
 from tests.tasks.multiple_choice import support as multiple_choice
+from tests.tasks.question_answering import support as squad
 from tests.tasks.reranking import support as reranking
-from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
 ROWS = 40  # more than a batch

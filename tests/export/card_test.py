@@ -12,7 +12,7 @@ from bert_tf.evaluation.label_results import LabelResult
 from bert_tf.export.card import model_card
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.run_facts import RunFacts, read_run
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scored_files import Evaluated, FileScores
 from tests import tiny

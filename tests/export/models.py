@@ -11,13 +11,13 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.precision import build_with_weights
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tasks.reranking import RerankingTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.reranking.task import RerankingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -21,7 +21,7 @@ from bert_tf.export import saved_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.saved_model import export, export_trained, list_versions
 from bert_tf.export.serving_module import ServingModule, cut
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SEQUENCES

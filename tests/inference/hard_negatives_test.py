@@ -18,8 +18,8 @@ from bert_tf.inference.hard_negatives import (
 )
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from tests import tiny
 from tests.run_cases import run_here
 from tests.tasks.reranking.support import write_jsonl

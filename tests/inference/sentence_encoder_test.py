@@ -14,8 +14,8 @@ import bert_tf
 from bert_tf.cli import embed
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, make_finish, with_prompt
 from bert_tf.models.sentence_transformers_files import Dense
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.utils.settings import Settings
 from tests import run_cases, tiny
 from tests.fake_pandas import DataFrame, Series

@@ -9,7 +9,7 @@ from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.runs.run_task import run_task
 from bert_tf.serving.client.results import split_answer, to_dataclass
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.runs.run_task import run_task
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pretraining_heads import Pretrainer
-from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from tests import other_envs, real_models
 
 TOLERANCE = 1e-4  # of the values themselves, whatever their size

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.runs.run_task import run_task
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

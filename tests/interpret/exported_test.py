@@ -10,11 +10,11 @@ from bert_tf.checkpoints.loading import Bert
 from bert_tf.interpret import exported
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import head_in
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.harness import randomize

@@ -16,11 +16,11 @@ import bert_tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.main import start_program
 from bert_tf.inference.fill_mask import Filler
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
-from tests.tasks.squad.support import questions, write
+from tests.tasks.question_answering.support import questions, write
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "goldens" / "distilbert"
 PIECES = [*tiny.VOCAB, *(f"word{n}" for n in range(200 - len(tiny.VOCAB)))]

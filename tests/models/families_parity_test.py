@@ -16,9 +16,9 @@ from bert_tf.models import config_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pretraining_heads import Pretrainer, ReplacedTokenHead
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from tests import parity
 from tests.harness import relative_error
 

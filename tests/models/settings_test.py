@@ -8,8 +8,8 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize, relative_error
 

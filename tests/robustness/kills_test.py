@@ -19,7 +19,7 @@ from tests.experiments.glue.glue_folder import write_glue
 from tests.integration.pretraining import support as pretraining
 from tests.tasks.embedding import support as embedding
 from tests.tasks.multiple_choice import support as multiple_choice
-from tests.tasks.squad import support as squad
+from tests.tasks.question_answering import support as squad
 from tests.tasks.tagging import support as tagging
 
 RUN = ["--init_checkpoint=HOME/init", "--output_dir=OUT", "--do_train", "--learning_rate=3e-3", "--deterministic",

@@ -13,12 +13,12 @@ import bert_tf
 from bert_tf.cli import main
 from bert_tf.runs.finetune import evaluate, find_kind, finetune
 from bert_tf.runs.in_memory import as_files, plain
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
 from tests.tasks.embedding import support as embedding
 from tests.tasks.multiple_choice import support as multiple_choice
+from tests.tasks.question_answering import support as squad
 from tests.tasks.reranking import support as reranking
-from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
 SETTINGS = {"max_seq_length": 16, "num_train_epochs": 2, "train_batch_size": 4, "learning_rate": 1e-3}

@@ -4,10 +4,10 @@ import pytest
 
 from bert_tf.runs.settings import PretrainingSettings, fine_tuning_settings
 from bert_tf.runs.task_flags import task_flags
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import TASKS
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.utils.settings import Settings, check_requirements, flags_of
 
 CLASSIFIER, TAGGER, SQUAD = (task_flags(kind) for kind in (ClassificationTask, TaggingTask, QuestionAnsweringTask))

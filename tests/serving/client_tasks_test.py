@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.serving.client.client import Client
-from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.serving.client_test import run

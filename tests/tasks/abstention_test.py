@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
-from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.utils.html_report import Page
 from tests import tiny

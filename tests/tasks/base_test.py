@@ -9,15 +9,15 @@ from bert_tf.data.windowed import Windowing
 from bert_tf.runs.fine_tuning_start import with_trained_options
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.options import ACTIONS, RunOptions
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import TASKS, read_task, save_task
-from bert_tf.tasks.reranking import RerankingTask
+from bert_tf.tasks.reranking.task import RerankingTask
 from bert_tf.tasks.sequences import at_least_one
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.settings import Settings, flags_of, options_of
 from tests import tiny

@@ -13,10 +13,10 @@ from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.data import dataset, glue
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.classification_data import tokenize_examples
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.squad_data import encode_squad, read_squad
+from bert_tf.tasks.classification.data import tokenize_examples
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.data import encode_squad, read_squad
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.losses import class_weights, divergence, yes_no_divergence
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from tests import tiny
 
 SEVERAL = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], np.int32)

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from bert_tf.tasks.options import ClassificationOptions, RunOptions, TeacherOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
+from bert_tf.tasks.options import RunOptions, TeacherOptions
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.settings import Settings, options_of
 from tests.tasks.support import PROGRAMS, options

@@ -5,11 +5,11 @@ import pytest
 
 from bert_tf.checkpoints import heads
 from bert_tf.tasks import recurrent
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.options import RecurrentOptions
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from tests import tiny
 
 CONFIG = tiny.config(is_decoder=True)

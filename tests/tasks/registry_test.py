@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.entry_points import custom_tasks
 from bert_tf.tasks.registry import load_custom_task, read_task, save_task
 from tests import tiny

@@ -12,10 +12,10 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.models.lora import Lora
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.retraining import rows_by_label
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.state import RunConfig, first_state
 from tests import tiny

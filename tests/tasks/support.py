@@ -2,14 +2,12 @@
 
 from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_reranker, run_squad, run_tagger
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.tasks.options import (
-    ClassificationOptions,
-    EmbeddingOptions,
-    MultipleChoiceOptions,
-    RerankingOptions,
-    SquadOptions,
-    TaggingOptions,
-)
+from bert_tf.tasks.classification.options import ClassificationOptions
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.multiple_choice.options import MultipleChoiceOptions
+from bert_tf.tasks.question_answering.options import SquadOptions
+from bert_tf.tasks.reranking.options import RerankingOptions
+from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.utils.settings import Settings, options_of
 
 PROGRAMS = {

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
 from bert_tf.models.training_ops import seed_scope
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW

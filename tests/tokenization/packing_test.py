@@ -182,7 +182,7 @@ def test_take_gives_each_window_its_tokens_in_the_graph_too():
 
 
 # === Questions ===
-# With a template that is not BERT's; tests/tasks/squad/rows_test.py draws BERT's.
+# With a template that is not BERT's; tests/tasks/question_answering/rows_test.py draws BERT's.
 
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.history import History
 from bert_tf.training.scoring import BatchSettings, Scorer
 from bert_tf.training.state import RunConfig

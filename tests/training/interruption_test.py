@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import interruption
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.state import RunConfig

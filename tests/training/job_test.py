@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.callbacks import Events
 from bert_tf.training.history import History, read_history

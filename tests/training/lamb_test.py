@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.learning_rate import WarmupPolynomialDecay
 from bert_tf.training.optimizers import OPTIMIZERS, Lamb
 from tests import tiny

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, top_layers, word_rate
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.state import RunConfig

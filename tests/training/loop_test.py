@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.state import RunConfig, first_state

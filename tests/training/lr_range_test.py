@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import fine_tuning, history, report_page
 from bert_tf.training.fine_tuning import with_tested_rate
 from bert_tf.training.history import History

@@ -14,7 +14,7 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import dataset
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig

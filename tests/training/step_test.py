@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.distribution import build_graphs
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW

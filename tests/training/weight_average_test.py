@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import read_tensors
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.optimizers import WeightAverage
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig

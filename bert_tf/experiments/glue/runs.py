@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from bert_tf.data import glue
 from bert_tf.experiments.child_runs import FINISHED_FILE, read_finished, training_flags
 from bert_tf.runs.settings import fine_tuning_settings
-from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.settings import command_line, flags_of
 from bert_tf.utils.subprocesses import name_of_flag

@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin
 
 from bert_tf.inference.sklearn.estimator import FineTunedEstimator, labeled_texts
 from bert_tf.inference.sklearn.inputs import as_values
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)

@@ -14,7 +14,7 @@ from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.tables import read_table
 from bert_tf.interpret.probing import probe
 from bert_tf.interpret.probing.probe import Probed, train_probe
-from bert_tf.tasks.tagging_columns import read_columns
+from bert_tf.tasks.tagging.columns import read_columns
 from bert_tf.utils.files import brief
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import free_memory, group_limits

@@ -15,7 +15,7 @@ from bert_tf.export.conversion.convert import check_format
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.runs.save_formats import save_formats
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.settings import Settings
@@ -23,7 +23,7 @@ from tests import other_envs, tiny
 from tests.export.conversion import models
 from tests.integration.pretraining import support as pretraining
 from tests.scripts import at, run_programs
-from tests.tasks.squad import support as squad
+from tests.tasks.question_answering import support as squad
 from tests.tasks.tagging import support as tagging
 
 TEXTS = ["the film is a great story .", "music of cold people , and the dull film"]

@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from bert_tf.inference.sklearn import BertClassifier, BertRegressor, BertTagger
 from bert_tf.inference.sklearn.inputs import as_weights
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.losses import class_weights
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from tests import tiny
 
 TEXTS, LABELS = map(list, zip(*tiny.texts(24, names=("bad", "good")), strict=True))

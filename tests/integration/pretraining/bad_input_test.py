@@ -162,7 +162,7 @@ BAD = {
     ),
     "a generator without a discriminator": (
         ["--generator_size=0.5"],
-        r"--generator_size requires --objective=electra; got --objective=masked_lm\. Choose that",
+        r"--generator_size requires --objective=electra; got --objective=masked_lm\. Change",
     ),
     "no configuration": (
         ["--bert_config_file=HOME/none.json"],

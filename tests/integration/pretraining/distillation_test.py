@@ -26,7 +26,7 @@ BAD = {
     "no teacher": ([], r"--objective=distillation requires --teacher\. Add --teacher=DIR"),
     "another objective": (
         ["--teacher=HOME/bare", "--objective=masked_lm"],
-        r"--teacher requires --objective=distillation; got --objective=masked_lm\. Choose that",
+        r"--teacher requires --objective=distillation; got --objective=masked_lm\. Change",
     ),
     "no head": (
         ["--teacher=HOME/bare", OF_DISTILBERT],

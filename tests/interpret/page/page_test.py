@@ -21,7 +21,7 @@ from bert_tf.interpret.page import build_html, contents, visualize
 from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather, target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import run_cases, tiny

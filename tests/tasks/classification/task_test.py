@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.evaluation import metrics
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.classification_outputs import PROBLEMS
+from bert_tf.tasks.classification.outputs import PROBLEMS
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.callbacks import KeepBest
 from bert_tf.training.scoring import BatchSettings

@@ -13,11 +13,11 @@ from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.distillation import with_teacher
 from bert_tf.tasks.options import TeacherOptions
 from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.tagging import TaggingTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.training.history import read_history
 from tests import processes, scripts, tiny
 from tests.harness import randomize
@@ -116,7 +116,7 @@ BAD = {
         r"--teacher must have the student's labels, bad, good, so-so\. HOME/other has no, yes; use",
     ),
     "no trained model": (["--teacher=HOME/base"], r"must have task\.json, .* HOME/base has none"),
-    "nothing to teach": (["--distillation_weight=1"], r"--distillation_weight requires --teacher\. Add --teacher=DIR"),
+    "nothing to teach": (["--distillation_weight=1"], r"--distillation_weight requires --teacher\. Add --teacher, or"),
     "no training": (["--teacher=HOME/teacher", "--nodo_train", "--do_eval"], r"--teacher requires --do_train"),
     "no temperature": (["--teacher=HOME/teacher", "--distillation_temperature=0"], r"must be above 0\. Received: 0; 2"),
     "nobody": (["--teacher=HOME/nobody"], r"Checkpoint not found: HOME/nobody; HOME contains"),

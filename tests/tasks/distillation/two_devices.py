@@ -7,7 +7,7 @@ import sys
 
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, required_outputs
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.distillation import DistilledTask
 from tests import tiny
 from tests.training import two_virtual_devices

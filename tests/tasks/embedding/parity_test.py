@@ -11,8 +11,8 @@ from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.dataset import build_batches
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from tests import other_envs, tiny
 from tests.parity import GOLDENS
 from tests.tasks.embedding.support import pairs

@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_tf.cli import run_embedder
 from bert_tf.runs.run_task import run_task
-from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

@@ -21,10 +21,10 @@ from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.distillation import DistilledTask
-from bert_tf.tasks.embedding import EmbeddingTask
-from bert_tf.tasks.embedding_data import TextGroups, encode_text_groups
-from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
-from bert_tf.tasks.options import EmbeddingOptions
+from bert_tf.tasks.embedding.data import TextGroups, encode_text_groups
+from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from tests import parity
 
 SCRIPT = "torch_multiple_choice.py"

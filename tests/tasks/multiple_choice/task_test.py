@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from pyarrow import parquet
 
-from bert_tf.tasks.multiple_choice import (
+from bert_tf.tasks.multiple_choice.task import (
     ChoiceExamples,
     MultipleChoiceTask,
     encode_choices,

@@ -14,9 +14,9 @@ from pyarrow import parquet
 from bert_tf.checkpoints.loading import Description
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.evaluation.ranking import ranking_metrics
-from bert_tf.tasks.options import RANKING_LOSSES
 from bert_tf.tasks.registry import read_task
-from bert_tf.tasks.reranking import RerankingTask
+from bert_tf.tasks.reranking.options import RANKING_LOSSES
+from bert_tf.tasks.reranking.task import RerankingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from tests import tiny

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from bert_tf.evaluation.entities import parse_entities, tags_of
-from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
+from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns, text_of, write_columns
 
 CONLL = """-DOCSTART- -X- O O
 
@@ -304,5 +304,5 @@ def test_conll_2003(name, caplog):
 
 
 def test_no_tensorflow():
-    code = "import bert_tf.tasks.tagging_columns, sys; assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    code = "import bert_tf.tasks.tagging.columns, sys; assert not {'tensorflow', 'keras'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=pathlib.Path(__file__).parents[3])

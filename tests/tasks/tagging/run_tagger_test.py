@@ -8,7 +8,7 @@ from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.evaluation import entities
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.tagging_columns import read_columns
+from bert_tf.tasks.tagging.columns import read_columns
 from tests import tiny
 from tests.scripts import at, run_named, run_programs
 from tests.tasks.program_tests import *  # noqa: F403

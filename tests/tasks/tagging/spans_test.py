@@ -5,16 +5,16 @@ import json
 import pytest
 
 from bert_tf.evaluation.entities import EntitySpan
-from bert_tf.tasks.options import TaggingOptions
-from bert_tf.tasks.tagging import TaggingTask
-from bert_tf.tasks.tagging_alignment import (
+from bert_tf.tasks.tagging.alignment import (
     answered_entities,
     changed_entities,
     find_changed_entities,
     refuse_changed_entities,
 )
-from bert_tf.tasks.tagging_boundaries import find_boundaries, inner_span, word_spans
-from bert_tf.tasks.tagging_columns import read_columns
+from bert_tf.tasks.tagging.boundaries import find_boundaries, inner_span, word_spans
+from bert_tf.tasks.tagging.columns import read_columns
+from bert_tf.tasks.tagging.options import TaggingOptions
+from bert_tf.tasks.tagging.task import TaggingTask
 
 TEXT = "Joan  Baez sang in (Rome).\nThen Bonn"
 WORDS = ["Joan", "Baez", "sang", "in", "(", "Rome", ")", ".", "Then", "Bonn"]

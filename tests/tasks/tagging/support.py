@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from bert_tf.evaluation.entities import parse_entities
-from bert_tf.tasks.tagging_columns import text_of
+from bert_tf.tasks.tagging.columns import text_of
 from tests import tiny
 
 

@@ -28,7 +28,7 @@ from bert_tf.tasks.abstention import Abstaining, check_abstention, check_kept
 from bert_tf.tasks.base import TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import divergence
-from bert_tf.tasks.options import MultipleChoiceOptions
+from bert_tf.tasks.multiple_choice.options import MultipleChoiceOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open

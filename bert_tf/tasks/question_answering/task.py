@@ -14,14 +14,11 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
-from bert_tf.tasks import squad_data
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import divergence
-from bert_tf.tasks.options import SquadOptions
-from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
-from bert_tf.tasks.sequences import at_least_one, pad_sequences
-from bert_tf.tasks.squad_data import (
+from bert_tf.tasks.question_answering import data as squad_data
+from bert_tf.tasks.question_answering.data import (
     PREDICTIONS_FILES,
     QuestionAnswers,
     encode_squad,
@@ -30,6 +27,9 @@ from bert_tf.tasks.squad_data import (
     write_squad_predictions,
     write_squad_rows,
 )
+from bert_tf.tasks.question_answering.options import SquadOptions
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
+from bert_tf.tasks.sequences import at_least_one, pad_sequences
 from bert_tf.tokenization.packing import encode_questions
 
 # === Spans ===

@@ -11,8 +11,8 @@ from absl import logging
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.features import FEATURES, splits_of
 from bert_tf.evaluation.entities import split_tag
-from bert_tf.tasks.tagging_boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
-from bert_tf.tasks.tagging_columns import TaggedExamples
+from bert_tf.tasks.tagging.boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
+from bert_tf.tasks.tagging.columns import TaggedExamples
 from bert_tf.tokenization.characters import SPACE, character_table
 from bert_tf.tokenization.flat_ops import places, take, upper_bound, where
 from bert_tf.tokenization.packing import Windows, find_windows, room_for

@@ -15,8 +15,9 @@ from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.abstention import check_kept
 from bert_tf.tasks.base import TaskData
-from bert_tf.tasks.classification_outputs import PROBLEMS
-from bert_tf.tasks.options import ACTIONS, ClassificationOptions
+from bert_tf.tasks.classification.options import ClassificationOptions
+from bert_tf.tasks.classification.outputs import PROBLEMS
+from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.sequences import pack_sequences
 
 # === Sources ===

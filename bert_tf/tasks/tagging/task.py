@@ -18,12 +18,12 @@ from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_losses
-from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import pad_sequences
-from bert_tf.tasks.tagging_alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
-from bert_tf.tasks.tagging_columns import read_columns
-from bert_tf.tasks.tagging_outputs import (
+from bert_tf.tasks.tagging.alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
+from bert_tf.tasks.tagging.columns import read_columns
+from bert_tf.tasks.tagging.options import TaggingOptions
+from bert_tf.tasks.tagging.outputs import (
     COLUMNS_FILE,
     ENTITIES_FILE,
     EVAL_FILE,
@@ -33,7 +33,7 @@ from bert_tf.tasks.tagging_outputs import (
     write_entities,
     write_tags,
 )
-from bert_tf.tasks.tagging_words import TaggedWords, encode_sentences, encode_words, entities_in
+from bert_tf.tasks.tagging.words import TaggedWords, encode_sentences, encode_words, entities_in
 from bert_tf.utils.files import with_suffix
 
 # === Frozen ===

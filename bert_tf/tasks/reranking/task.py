@@ -28,8 +28,8 @@ from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import limit_length, log_shorter_length, names_class
 from bert_tf.tasks.losses import divergence
-from bert_tf.tasks.options import RerankingOptions
 from bert_tf.tasks.ranking_data import check_differences, check_run_files, rank_relevances, read_rankings
+from bert_tf.tasks.reranking.options import RerankingOptions
 from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text

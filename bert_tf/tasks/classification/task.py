@@ -22,7 +22,7 @@ from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification_data import (
+from bert_tf.tasks.classification.data import (
     ClassificationData,
     check_label_options,
     check_trained,
@@ -30,11 +30,11 @@ from bert_tf.tasks.classification_data import (
     tokenize_examples,
     windows_of,
 )
-from bert_tf.tasks.classification_data import targets as targets_of
-from bert_tf.tasks.classification_outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
-from bert_tf.tasks.classification_writers import leaderboard, write_class_predictions, write_leaderboard
+from bert_tf.tasks.classification.data import targets as targets_of
+from bert_tf.tasks.classification.options import ClassificationOptions
+from bert_tf.tasks.classification.outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
+from bert_tf.tasks.classification.writers import leaderboard, write_class_predictions, write_leaderboard
 from bert_tf.tasks.losses import class_weights, sum_losses
-from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 

@@ -7,8 +7,8 @@ import numpy as np
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
-from bert_tf.tasks.tagging_alignment import answered_entities
-from bert_tf.tasks.tagging_columns import TaggedExamples, write_columns
+from bert_tf.tasks.tagging.alignment import answered_entities
+from bert_tf.tasks.tagging.columns import TaggedExamples, write_columns
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 

@@ -21,9 +21,9 @@ from bert_tf.evaluation.entities import (
     split_tag,
     tags_of,
 )
-from bert_tf.tasks.tagging_alignment import tag_words
-from bert_tf.tasks.tagging_boundaries import find_boundaries, word_spans
-from bert_tf.tasks.tagging_spans import has_spans, read_span_texts
+from bert_tf.tasks.tagging.alignment import tag_words
+from bert_tf.tasks.tagging.boundaries import find_boundaries, word_spans
+from bert_tf.tasks.tagging.spans import has_spans, read_span_texts
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of
 

@@ -11,7 +11,7 @@ from tests import tiny
 from tests.scripts import assert_same_tensors, at, check_continues, run, run_and_kill, run_named
 from tests.tasks.program_tests import *  # noqa: F403
 from tests.tasks.program_tests import scores_of, table_of
-from tests.tasks.squad.support import STRANGE, TRAIN, questions, write
+from tests.tasks.question_answering.support import STRANGE, TRAIN, questions, write
 
 PROGRAM = "run_squad"
 SCRIPT = "run_squad.py"
@@ -79,7 +79,7 @@ _BAD = {
     ),
     "a threshold without SQuAD 2.0": (
         _but("--null_score_diff_threshold=1"),
-        r"--null_score_diff_threshold requires --version_2_with_negative\. Add it",
+        r"--null_score_diff_threshold requires --version_2_with_negative\. Add --version_2_with_negative",
     ),
     "questions that fill the row": (
         _but("--max_query_length=21"),

@@ -9,11 +9,11 @@ from absl import logging
 
 from bert_tf.data.lint_sample import DataFinding, format_positions, format_share
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
-from bert_tf.tasks.tagging_boundaries import inner_span, word_spans
+from bert_tf.tasks.tagging.boundaries import inner_span, word_spans
 from bert_tf.utils.names import word_for
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.tagging_columns import TaggedExamples
+    from bert_tf.tasks.tagging.columns import TaggedExamples
 
 _MOST = 0.2  # share of a file's entities that words may change
 _SHOWN = 3  # types in messages

@@ -15,8 +15,9 @@ from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
 from bert_tf.data.table_reader import line_position, names_in
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowed
-from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS
-from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
+from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.ranking_data import check_run_files, read_rankings
 from bert_tf.tasks.sequences import pack_sequences
 from bert_tf.utils.files import find_files

@@ -12,7 +12,7 @@ from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.squad import QuestionAnsweringTask, best_spans, null_score
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask, best_spans, null_score
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig

@@ -11,8 +11,8 @@ import pytest
 
 from bert_tf.data.features import Ragged
 from bert_tf.evaluation.squad import Golds
-from bert_tf.tasks import squad_data
-from bert_tf.tasks.squad_data import (
+from bert_tf.tasks.question_answering import data as squad_data
+from bert_tf.tasks.question_answering.data import (
     AnswerSpan,
     QuestionAnswers,
     QuestionOrigin,

@@ -31,11 +31,11 @@ from bert_tf.models.sentence_transformers_files import (
 )
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.embedding_data import encode_text_groups, evaluation_by, read_embedding_data
-from bert_tf.tasks.embedding_losses import LOSS_FUNCTIONS, LossParameters
-from bert_tf.tasks.embedding_recipe import check_pooled_prompts, check_recipe, parse_prompts, read_initial_recipe
+from bert_tf.tasks.embedding.data import encode_text_groups, evaluation_by, read_embedding_data
+from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.embedding.options import EmbeddingOptions
+from bert_tf.tasks.embedding.recipe import check_pooled_prompts, check_recipe, parse_prompts, read_initial_recipe
 from bert_tf.tasks.foreign_models import limit_length, log_shorter_length
-from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.ranking_data import rank_relevances
 from bert_tf.tasks.sequences import encode_served_texts
 from bert_tf.utils.files import atomic_open

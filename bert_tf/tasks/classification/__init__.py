@@ -1,0 +1,1 @@
+"""Classification of texts and pairs of texts, with one label or several, and regression."""

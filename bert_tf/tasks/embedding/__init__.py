@@ -1,0 +1,1 @@
+"""Sentence embeddings: texts as vectors."""

@@ -1,0 +1,1 @@
+"""Question answering: spans of a context, as in SQuAD."""

@@ -1,0 +1,1 @@
+"""Reranking: documents in the order of their relevance to a query."""

@@ -1,0 +1,1 @@
+"""Tagging of words, such as named entity recognition."""
