@@ -18,7 +18,7 @@ from bert_tf.data.columns import SPAN_KEYS, is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import group_near_duplicates
-from bert_tf.data.splitting import group_by_texts
+from bert_tf.data.row_groups import group_by_texts
 from bert_tf.data.table_reader import (
     Column,
     find_columns,
