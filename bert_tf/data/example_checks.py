@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bert_tf.data import lint_sample, table_checks
+from bert_tf.data import label_checks, lint_sample, raw_file_checks
 from bert_tf.data.dataset import Truncation
 from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_positions, format_share
 from bert_tf.data.list_cells import as_list, parse_list
@@ -214,16 +214,16 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
-        found += [*sample.findings, *table_checks.check_raw_file(sample)]
+        found += [*sample.findings, *raw_file_checks.check_raw_file(sample)]
         found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
         found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
         found += [*find_empty_texts(sample), *find_list_texts(sample)]
         if split == "train":
-            found += table_checks.check_training_labels(sample)
+            found += label_checks.check_training_labels(sample)
         if not split.startswith("test"):
             found += find_repeated_texts(sample)
         if split.startswith(("dev", "final")) and train:
-            found += table_checks.check_evaluation_labels(sample, train) if train.labels is not None else []
+            found += label_checks.check_evaluation_labels(sample, train) if train.labels is not None else []
             found += find_overlap(train, sample)
     return found
 
