@@ -11,7 +11,7 @@ from bert_tf.data.near_duplicates import find_leader
 def group_by_texts(sample: LintSample) -> np.ndarray:
     """Returns int64 [n]: for each of n examples, the index of the first one with the same texts.
 
-    Texts are compared as in `example_checks.find_overlap`: case and outer spaces are ignored.
+    Texts are compared as in `text_checks.find_overlap`: case and outer spaces are ignored.
     """
     hashes, examples = sample.fingerprints  # ascending hashes; of equal ones, the earlier example comes first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])

@@ -10,8 +10,9 @@ import pytest
 from bert_tf.data import label_checks, tables
 from bert_tf.data.columns import NAME, number
 from bert_tf.data.dialect import Dialect
-from bert_tf.data.example_checks import check_samples, check_unknown_tokens
+from bert_tf.data.example_checks import check_samples
 from bert_tf.data.lint_sample import LintSample, TableLayout
+from bert_tf.data.token_checks import check_unknown_tokens
 from bert_tf.utils.token_counts import TokenCounts
 
 NAMES = ("balance", "card", "refund", "limit")

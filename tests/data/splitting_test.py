@@ -10,7 +10,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data import example_checks
+from bert_tf.data import text_checks
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.splitting import Columns, split_folds, split_table
@@ -55,7 +55,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     train, held_out, test = _parts(done)
     assert sorted(train + held_out + test) == sorted(rows)
     for one, other in ((train, held_out), (train, test), (held_out, test)):
-        assert not list(example_checks.find_overlap(_sample(one), _sample(other)))
+        assert not list(text_checks.find_overlap(_sample(one), _sample(other)))
     assert done.sizes() == [len(train), len(held_out), len(test)] == [420, 60, 120]
     for label in ("good", "bad", "odd"):
         expected = 0.1 * sum(row[1] == label for row in rows)
@@ -68,7 +68,7 @@ def test_a_group_is_in_one_part(tmp_path):
     done = split_table(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
     train, held_out = _parts(done)
     assert not {row[2] for row in train} & {row[2] for row in held_out}
-    assert not list(example_checks.find_overlap(_sample(train), _sample(held_out)))
+    assert not list(text_checks.find_overlap(_sample(train), _sample(held_out)))
 
 
 def test_the_seed_decides(tmp_path):
@@ -210,7 +210,7 @@ def test_folds_share_no_text_and_are_stratified(tmp_path):
     for fold, (train, held_out) in enumerate([map(_read, pair) for pair in paths]):
         assert held_out == [row for row, own in zip(rows, fold_of, strict=True) if own == fold]
         assert train == [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
-        assert not list(example_checks.find_overlap(_sample(train), _sample(held_out)))
+        assert not list(text_checks.find_overlap(_sample(train), _sample(held_out)))
         for label in ("good", "bad", "odd"):
             assert abs(sum(row[1] == label for row in held_out) - sum(row[1] == label for row in rows) / 5) <= 2
     assert np.array_equal(split_folds(path, str(tmp_path / "folds"), 5)[1], fold_of)  # the files are there already
