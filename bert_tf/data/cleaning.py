@@ -18,16 +18,10 @@ from bert_tf.data.columns import SPAN_KEYS, is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import group_near_duplicates
+from bert_tf.data.row_errors import line_position
 from bert_tf.data.row_groups import group_by_texts
-from bert_tf.data.table_reader import (
-    Column,
-    find_columns,
-    iterate_lines,
-    line_position,
-    names_in,
-    parse_object,
-    read_rows,
-)
+from bert_tf.data.table_columns import Column, find_columns
+from bert_tf.data.table_reader import iterate_lines, names_in, parse_object, read_rows
 from bert_tf.data.tables import is_empty
 from bert_tf.utils import files
 from bert_tf.utils.names import CLEANING_KINDS

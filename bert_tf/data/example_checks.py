@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bert_tf.data import label_checks, raw_file_checks
 from bert_tf.data.lint_sample import DataFinding, LintSample, format_positions, format_share
 from bert_tf.data.list_cells import as_list
-from bert_tf.data.table_reader import excerpt, line_position
+from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.data.text_checks import find_empty_texts, find_list_texts, find_overlap, find_repeated_texts
 from bert_tf.utils.names import word_for

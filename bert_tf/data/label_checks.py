@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bert_tf.data import columns
 from bert_tf.data.lint_sample import DataFinding, LintSample
 from bert_tf.data.list_cells import find_separator
-from bert_tf.data.table_reader import excerpt
+from bert_tf.data.row_errors import excerpt
 from bert_tf.utils.names import number_of, word_for
 
 UNKNOWN = "unknown_labels"  # a file with these cannot be encoded

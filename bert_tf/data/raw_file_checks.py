@@ -12,7 +12,8 @@ from bert_tf.data import lint_sample
 from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, QuotedRows, extension_of, separator_name, separator_option
 from bert_tf.data.label_checks import FEW_ROWS, is_number
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
-from bert_tf.data.table_reader import Column, names_in
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 

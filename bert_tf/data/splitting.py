@@ -13,7 +13,8 @@ from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.row_groups import group_by_texts, group_by_values, join_groups
 from bert_tf.data.split_files import write_split_files
 from bert_tf.data.stratification import assign_parts
-from bert_tf.data.table_reader import Column, read_rows
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
 

@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.data import lint_sample
 from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_share
 from bert_tf.data.list_cells import parse_list
-from bert_tf.data.table_reader import excerpt
+from bert_tf.data.row_errors import excerpt
 from bert_tf.utils.names import word_for
 
 

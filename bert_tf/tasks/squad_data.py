@@ -13,7 +13,7 @@ from absl import logging
 
 from bert_tf.data.dataset import Tokenized, Truncation
 from bert_tf.data.features import Ragged
-from bert_tf.data.table_reader import excerpt
+from bert_tf.data.row_errors import excerpt
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
