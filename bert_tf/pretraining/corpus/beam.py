@@ -23,7 +23,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from bert_tf.data import features, tfrecords
+from bert_tf.data import features, record_features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import tokenize_documents
@@ -183,7 +183,7 @@ def _write(grouped, output_files, names, stamp):
     keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate_features([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
-        compression = tfrecords.compression_of(names[number])
+        compression = record_features.compression_of(names[number])
         tfrecords.write_records(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
         with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
             shutil.copyfileobj(source, target, 1 << 20)

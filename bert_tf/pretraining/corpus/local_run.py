@@ -20,7 +20,7 @@ from collections import Counter
 from absl import logging
 
 from bert_tf.data import tfrecords
-from bert_tf.data.tfrecords import compression_of
+from bert_tf.data.record_features import compression_of
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import Documents, tokenize_documents
 from bert_tf.pretraining.corpus.job import (
