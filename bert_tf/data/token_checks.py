@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert_tf.data import lint_sample
-from bert_tf.data.dataset import Truncation
 from bert_tf.data.lint_sample import DataFinding, LintSample, format_share
+from bert_tf.data.truncation import Truncation
 from bert_tf.utils.names import word_for
 from bert_tf.utils.token_counts import TokenCounts
 

@@ -11,9 +11,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized, Truncation
+from bert_tf.data.dataset import Tokenized
 from bert_tf.data.features import Ragged
 from bert_tf.data.row_errors import excerpt
+from bert_tf.data.truncation import Truncation
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
