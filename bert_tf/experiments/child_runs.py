@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.evaluation.metrics import only_answer_in
+from bert_tf.evaluation.constant_predictions import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.utils import subprocesses
 from bert_tf.utils.files import read_text, write_text

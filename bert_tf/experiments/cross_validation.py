@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.evaluation.metrics import PREDICTIONS_FILE
+from bert_tf.evaluation.constant_predictions import PREDICTIONS_FILE
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.child_runs import ChildRun, ChildRuns, read_finished, training_flags
 from bert_tf.utils.files import atomic_open, read_lines, write_text

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, load_if_path, name_of_model, parts_of
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
