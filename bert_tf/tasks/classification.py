@@ -14,7 +14,7 @@ from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead

@@ -10,8 +10,8 @@ import pytest
 from bert_tf.cli import main
 from bert_tf.evaluation import entities, metrics
 from bert_tf.evaluation.error_reports.answers import QuestionReport
-from bert_tf.evaluation.error_reports.common import Shown, write_table
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
+from bert_tf.evaluation.error_reports.report import Shown, write_table
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from bert_tf.experiments.comparison import compare_runs

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.evaluation.calibration import Bins, reliability
-from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, Shown
+from bert_tf.evaluation.error_reports.rates import Counts
+from bert_tf.evaluation.error_reports.report import ErrorReport, Shown
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 from bert_tf.utils.names import percent
 

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 
 from bert_tf.evaluation.error_reports import sections
-from bert_tf.evaluation.error_reports.common import NORMAL_QUANTILE, ErrorReport, ratio_interval
+from bert_tf.evaluation.error_reports.rates import NORMAL_QUANTILE, ratio_interval
+from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.metrics import pearson, share_below, spearman
 from bert_tf.utils.html_report import BarCell, Page
 from bert_tf.utils.names import percent

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import write_table
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.report import write_table
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from tests.evaluation.error_reports.support import choices, shown
 
