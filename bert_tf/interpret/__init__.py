@@ -10,7 +10,8 @@ Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs
 from bert_tf.interpret.attention import Attention, Neurons, attention, heads_off, neurons
 from bert_tf.interpret.attribution import Attributions, attributions
 from bert_tf.interpret.encoded_text import EncodedText, Word
-from bert_tf.interpret.lens import Inputs, Layers, MaskedWords, inputs, layers, masked_words
+from bert_tf.interpret.hidden_states import Inputs, Layers, inputs, layers
+from bert_tf.interpret.lens import MaskedWords, masked_words
 
 __all__ = [
     "Attention", "Attributions", "Inputs", "Layers", "MaskedWords", "Neurons", "EncodedText", "Word",
