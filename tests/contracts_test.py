@@ -236,6 +236,7 @@ LIGHT = {
     "bert_tf.experiments.comparison_page": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.experiments.tuning.tuner": ("tensorflow", "keras"),
     "bert_tf.utils.documents": ("tensorflow", "keras"),
+    "bert_tf.utils.text_blocks": ("tensorflow", "keras"),
 }
 
 

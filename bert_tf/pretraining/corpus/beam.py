@@ -38,8 +38,9 @@ from bert_tf.pretraining.corpus.job import (
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
-from bert_tf.utils.documents import read_blocks, read_documents
+from bert_tf.utils.documents import read_documents
 from bert_tf.utils.proxies import exempt_local
+from bert_tf.utils.text_blocks import read_blocks
 
 
 def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from bert_tf.data import features
 from bert_tf.data.features import Ragged
-from bert_tf.utils.documents import split_by_characters
+from bert_tf.utils.string_batches import split_by_characters
 
 # === Arrays ===
 # Tokenized documents as arrays: the input of every later stage.
