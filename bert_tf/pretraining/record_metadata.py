@@ -14,8 +14,8 @@ from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import SPECIAL_TOKENS
+from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.resources import package_versions
 from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes

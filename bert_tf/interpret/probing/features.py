@@ -10,8 +10,8 @@ from absl import logging
 
 from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.interpret.probing.examples import Labelled
+from bert_tf.utils.memory import free_memory, group_limits
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.resources import free_memory, group_limits
 
 _CHUNK = 256  # texts
 _SHARE = 0.5  # of the free memory for features; beyond that, they go into a file

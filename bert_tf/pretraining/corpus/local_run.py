@@ -36,8 +36,8 @@ from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.record_metadata import PACKAGES, describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_documents
 from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
+from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.resources import package_versions
 from bert_tf.utils.text_blocks import read_blocks
 from bert_tf.utils.work_folder import TaskTotal, WorkFolder
 from bert_tf.utils.workers import WorkerDied, Workers
