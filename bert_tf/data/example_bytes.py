@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.data.features import NOTHING, Ragged, concatenate_features
+from bert_tf.data.ragged import NOTHING, Ragged, concatenate_features
 
 _ROWS = 2048  # serialized at a time: about 4 MB, which stay in the processor's cache
 

@@ -12,7 +12,8 @@ import os
 
 import tensorflow as tf
 
-from bert_tf.data.features import FEATURES, Ragged
+from bert_tf.data.features import FEATURES
+from bert_tf.data.ragged import Ragged
 from bert_tf.data.record_features import MADE_WITH, compression_of, first_features, map_names
 from bert_tf.utils.files import atomic_open
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.features import splits_of
+from bert_tf.data.ragged import splits_of
 from bert_tf.data.truncation import Truncation
 from bert_tf.tokenization.packing import find_windows, first_of_each, pair_lengths, room_for
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.features import Ragged, ranges
+from bert_tf.data.ragged import Ragged, ranges
 from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
 from bert_tf.utils.array_files import map_array, open_array, save_array

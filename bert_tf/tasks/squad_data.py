@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.data.row_errors import excerpt
 from bert_tf.data.truncation import Truncation
 from bert_tf.evaluation import squad

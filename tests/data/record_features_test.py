@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import features, tfrecords
+from bert_tf.data import ragged, tfrecords
 from bert_tf.data.record_features import compression_of, describe_records
 from tests.data.tfrecords_test import rows, written
 from tests.record_files import read_records
@@ -23,7 +23,7 @@ def test_a_description_names_types_and_lengths(tmp_path):
 
 def _file(path, messages):
     flat = np.frombuffer(b"".join(messages), np.uint8)
-    tfrecords.write_records(path, features.Ragged.of_lengths(flat, [len(m) for m in messages]))
+    tfrecords.write_records(path, ragged.Ragged.of_lengths(flat, [len(m) for m in messages]))
     return path
 
 

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from bert_tf.data import example_bytes, features, record_features, tfrecords
+from bert_tf.data import example_bytes, features, ragged, record_features, tfrecords
 from tests.fake_batches import fake_batch
 from tests.full_disk import full_disk
 from tests.record_files import read_records
@@ -132,7 +132,7 @@ def test_refuses_features_of_another_type_and_unknown_ones(tmp_path):
 @pytest.mark.parametrize("left_out", [1, 8000])  # bytes: in the last buffer, and so many that a write fails
 def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path, name, left_out):
     noise = np.random.default_rng(0).integers(0, 256, 9000).astype(np.uint8)
-    many = features.Ragged.of_lengths(noise, [90] * 100)
+    many = ragged.Ragged.of_lengths(noise, [90] * 100)
     path = tmp_path / name
     tfrecords.write_records(path, many)
     size = path.stat().st_size

@@ -23,7 +23,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from bert_tf.data import features, record_features, tfrecords
+from bert_tf.data import ragged, record_features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import tokenize_documents
@@ -181,7 +181,7 @@ def _write(grouped, output_files, names, stamp):
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
     check_written(names[number], len(pairs), len(output_files))
-    keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate_features([rows for _, rows in pairs])
+    keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate_features([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
         compression = record_features.compression_of(names[number])

@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.evaluation.squad import Golds
 from bert_tf.tasks import squad_data
 from bert_tf.tasks.squad_data import (
