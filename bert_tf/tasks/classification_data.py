@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 from absl import logging
 
-from bert_tf.data import columns, glue, tables, windowed
+from bert_tf.data import columns, glue, glue_tasks, tables, windowed
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.list_cells import find_separator
@@ -40,7 +40,7 @@ class Source:
             any.
     """
 
-    task: glue.GlueTask | None = None
+    task: glue_tasks.GlueTask | None = None
     data_dir: str | None = None
     language: str = glue.LANGUAGE
     files: dict = dataclasses.field(default_factory=dict)
