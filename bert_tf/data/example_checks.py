@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from bert_tf.data import label_checks, raw_file_checks
-from bert_tf.data.lint_sample import DataFinding, LintSample, format_positions, format_share
+from bert_tf.data.findings import DataFinding, format_positions, format_share
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.list_cells import as_list
 from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.tables import is_empty

@@ -5,7 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.data import columns
-from bert_tf.data.lint_sample import DataFinding, LintSample
+from bert_tf.data.findings import DataFinding
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.list_cells import find_separator
 from bert_tf.data.row_errors import excerpt
 from bert_tf.utils.names import number_of, word_for

@@ -8,10 +8,11 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from bert_tf.data import lint_sample
+from bert_tf.data import findings
 from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, QuotedRows, extension_of, separator_name, separator_option
+from bert_tf.data.findings import DataFinding, first_lines, format_share
 from bert_tf.data.label_checks import FEW_ROWS, is_number
-from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import names_in
 from bert_tf.utils import files
@@ -128,7 +129,7 @@ def _encoding(path, text, lost):
             f"encoding, as in {next(iter(damaged.values()))!r}",
             "export the text again, using UTF-8 throughout",
             first_lines(damaged),
-            len(damaged) >= lint_sample.DAMAGED * count,
+            len(damaged) >= findings.DAMAGED * count,
         )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.data import lint_sample
-from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_share
+from bert_tf.data import findings
+from bert_tf.data.findings import DataFinding, format_share
+from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, LintSample
 from bert_tf.data.list_cells import parse_list
 from bert_tf.data.row_errors import excerpt
 from bert_tf.utils.names import word_for
@@ -26,7 +27,7 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
             indices,
             f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
             f"remove {them} or fill {them} in",
-            lint_sample.EMPTY,
+            findings.EMPTY,
         )
 
 
@@ -34,7 +35,7 @@ def find_list_texts(sample: LintSample) -> Iterator[DataFinding]:
     """Yields columns whose texts are lists, such as of words, in the notation of JSON, Python or numpy."""
     for name, texts in sample.texts.items():
         indices = [i for i, text in enumerate(texts) if text[:1] == "[" and parse_list(text) is not None]
-        if len(indices) > lint_sample.LISTS * len(sample):
+        if len(indices) > findings.LISTS * len(sample):
             yield sample.finding(
                 "list_texts",
                 indices,
@@ -63,7 +64,7 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
             again,
             f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
             f"remove {them}, or keep {them} if repeated texts are normal in this data",
-            lint_sample.DUPLICATES,
+            findings.DUPLICATES,
         )
     if contrary:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
@@ -81,7 +82,7 @@ def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFindin
             f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} also in {train.path}, which makes "
             "the evaluation results too optimistic",
             f"remove {word_for(len(indices), 'it', 'them')} from one of the two files",
-            lint_sample.OVERLAP,
+            findings.OVERLAP,
         )
 
 
@@ -104,7 +105,7 @@ def _contradictions(sample, indices, first):
         f"{format_share(len(indices), len(sample), 'examples')} have the same text as another one, but a different "
         f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
         "keep one of them, or remove both",
-        lint_sample.CONTRADICTIONS,
+        findings.CONTRADICTIONS,
     )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bert_tf.data import lint_sample
-from bert_tf.data.lint_sample import DataFinding, LintSample, format_share
+from bert_tf.data import findings
+from bert_tf.data.findings import DataFinding, format_share
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.truncation import Truncation
 from bert_tf.utils.names import word_for
 from bert_tf.utils.token_counts import TokenCounts
@@ -36,7 +37,7 @@ def find_truncated_texts(
         f"{format_share(truncation.lost, truncation.total, 'tokens', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{truncation.parameter}`{windows}",
-        lint_sample.CUT,
+        findings.CUT,
     )
 
 
