@@ -19,8 +19,8 @@ from bert_tf.data.table_reader import names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
 from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.single_label import MultipleChoiceReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.evaluation.error_reports.answers import QuestionReport, question_words
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.evaluation.error_reports.page_parts import render_headline
 from bert_tf.evaluation.error_reports.ranking import RetrievalReport
 from bert_tf.evaluation.error_reports.regression import RegressionReport

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.evaluation.error_reports.ranking import RetrievalReport
 from bert_tf.evaluation.error_reports.regression import RegressionReport
 from bert_tf.evaluation.error_reports.report import write_table
