@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports import sections
+from bert_tf.evaluation.error_reports import figures, sections
 from bert_tf.evaluation.error_reports.rates import NORMAL_QUANTILE
 from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.metrics import pearson, share_below, spearman
@@ -69,7 +69,7 @@ class RegressionReport(ErrorReport):
             page.warning("Some predictions are not finite numbers: training diverged.")
             return
         drawn = (self.gold, self.given, "true", self.given_name, self.is_same_scale)
-        page.figure(None, lambda axes: sections.draw_scatter(axes, *drawn), 2.6, label="Predicted and true values")
+        page.figure(None, lambda axes: figures.draw_scatter(axes, *drawn), 2.6, label="Predicted and true values")
 
     def show(self, page: Page):
         errors, off = self.errors, np.abs(self.errors)
@@ -92,7 +92,7 @@ class RegressionReport(ErrorReport):
         sections.add_means_by_length(page, self.examples, {}, {"mean absolute error": off, "mean error": errors})
         lengths, unit = self.examples.lengths, self.examples.unit
         with page.section("Residuals by length"):
-            page.figure(None, lambda axes: sections.draw_residuals(axes, lengths, errors, unit), label="Residuals")
+            page.figure(None, lambda axes: figures.draw_residuals(axes, lengths, errors, unit), label="Residuals")
 
     def _off(self, error):
         return f"{error:+.4g}" if self.is_same_scale else f"{100 * error:+.0f}"
