@@ -9,9 +9,10 @@ Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs
 
 from bert_tf.interpret.attention import Attention, Neurons, attention, heads_off, neurons
 from bert_tf.interpret.attribution import Attributions, attributions
-from bert_tf.interpret.encoded_text import EncodedText, Word
+from bert_tf.interpret.encoded_text import EncodedText
 from bert_tf.interpret.hidden_states import Inputs, Layers, inputs, layers
 from bert_tf.interpret.lens import MaskedWords, masked_words
+from bert_tf.interpret.words import Word
 
 __all__ = [
     "Attention", "Attributions", "Inputs", "Layers", "MaskedWords", "Neurons", "EncodedText", "Word",
