@@ -16,7 +16,7 @@ from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli.see import FLAGS
-from bert_tf.interpret import attribution
+from bert_tf.interpret import integrated_gradients
 from bert_tf.interpret.page import build_html, packing, visualize
 from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather
 from bert_tf.interpret.page.target_parsing import target_of
@@ -34,7 +34,7 @@ from tests.interpret.page.models import PAIR, unpack, weights_of, with_all_heads
 def few_steps():
     """Takes 32 steps for every attribution: how near they come is tested elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attribution, "_MOST", attribution._FIRST)
+        patch.setattr(integrated_gradients, "_MOST", integrated_gradients._FIRST)
         yield
 
 
