@@ -7,7 +7,8 @@
 Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/guides/interpretability.md.
 """
 
-from bert_tf.interpret.attention import Attention, Neurons, attention, heads_off, neurons
+from bert_tf.interpret.ablation import heads_off
+from bert_tf.interpret.attention import Attention, Neurons, attention, neurons
 from bert_tf.interpret.attribution import Attributions, attributions
 from bert_tf.interpret.encoded_text import EncodedText
 from bert_tf.interpret.hidden_states import Inputs, Layers, inputs, layers
