@@ -38,8 +38,9 @@ from bert_tf.utils.documents import read_documents
 from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
 from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown
+from bert_tf.utils.task_total import TaskTotal
 from bert_tf.utils.text_blocks import read_blocks
-from bert_tf.utils.work_folder import TaskTotal, WorkFolder
+from bert_tf.utils.work_folder import WorkFolder
 from bert_tf.utils.workers import WorkerDied, Workers
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
