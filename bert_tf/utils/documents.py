@@ -6,7 +6,7 @@ import json
 import re
 from functools import cached_property
 
-from bert_tf.utils import text_files
+from bert_tf.utils import sentence_splitting
 from bert_tf.utils.junk_lines import is_junk
 from bert_tf.utils.settings import option
 from bert_tf.utils.text_blocks import Block
@@ -143,7 +143,7 @@ def _jsonl_parts(block, text, options):
 
 
 def _split(text, options):
-    return text_files.split_sentences(_BLANK_LINES.split(text), options.language)
+    return sentence_splitting.split_sentences(_BLANK_LINES.split(text), options.language)
 
 
 def _field(content, where, column):
