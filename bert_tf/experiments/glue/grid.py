@@ -14,7 +14,7 @@ from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import ScoreTable
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.manifest import check_manifest, contents
 
@@ -165,7 +165,7 @@ class Grid(ChildRuns):
             if not _has_answers(task, result.folder):
                 logging.info("Predicting %s with %s", glue_tasks.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
-                if not subprocesses.execute_resumable(self.program, flags, result.folder, self.claim):
+                if not logged_runs.execute_resumable(self.program, flags, result.folder, self.claim):
                     self.failed.append(f"the predictions of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:

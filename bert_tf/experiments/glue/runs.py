@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.data import glue, glue_tasks
 from bert_tf.experiments.child_runs import FINISHED_FILE, read_finished, training_flags
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
+from bert_tf.utils.logged_runs import name_of_flag
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import name_of_flag
 
 GRID_FILE = "grid.json"  # the manifest of a grid
 # "paper": the grid of Devlin et al. 2018, appendix A.3, for every task.
@@ -242,7 +242,7 @@ def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ())
     Raises:
         ValueError: a flag does not have the form --name or --name=value, or is set by the grid.
     """
-    subprocesses.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
+    logged_runs.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
 
 
 def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
