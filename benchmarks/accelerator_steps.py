@@ -323,7 +323,7 @@ def memory(run: Run):
 
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.memory import StepShape, available_memory, estimate
-    from bert_tf.utils.resources import kilobytes
+    from bert_tf.utils.memory import kilobytes
 
     size, half, length, on_gpu = run.sizes, run.half(), 128, run.mode == "gpu"
     task = ClassificationTask(config_of(size.planned), 2)

@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.index_segments import Segment, document_columns, write_segment
 from bert_tf.inference.nearest_neighbors import GRAPH_FILE, SegmentGraph
 from bert_tf.inference.vector_types import unit_vectors

@@ -25,7 +25,7 @@ import sys
 import scripts
 from paragraph_pairs import pairs
 
-from bert_tf.evaluation.metrics import ranks, retrieval
+from bert_tf.evaluation.retrieval import ranks, retrieval
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 
 DIMS = (384, 128, 64, 32)

@@ -59,7 +59,8 @@ from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.data.dataset import Tokenized, build_batches, scoring_order, training_order
+from bert_tf.data.batch_order import scoring_order, training_order
+from bert_tf.data.dataset import Tokenized, build_batches
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification.data import make_source, tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask

@@ -20,7 +20,7 @@ import sys
 import scripts
 
 from bert_tf.utils.files import read_text
-from bert_tf.utils.text_files import split_sentences
+from bert_tf.utils.sentence_splitting import split_sentences
 
 HEADING = re.compile(r"^ ?=( ?)([^=].*[^=])\1= ?$")
 

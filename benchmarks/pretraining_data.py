@@ -46,12 +46,12 @@ Result = collections.namedtuple("Result", ["records", "seconds", "inner"])  # in
 
 def read_documents():
     """Returns the documents of --corpus in random order: lists of sentences."""
-    from bert_tf.utils import documents, text_files
+    from bert_tf.utils import documents, text_blocks, text_files
 
     options = documents.TextOptions(document_start=FLAGS.document_start)
     paths = text_files.find_text_files(FLAGS.corpus)
     found = collections.defaultdict(list)
-    for block in documents.read_blocks(paths, [text_files.guess_format(path) for path in paths], options):
+    for block in text_blocks.read_blocks(paths, [text_files.guess_format(path) for path in paths], options):
         for part in documents.read_documents(block, options, collections.Counter()):
             found[part.file, part.line] += (" ".join(sentence.split()) for sentence in part.sentences)
     found = list(found.values())

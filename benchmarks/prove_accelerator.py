@@ -32,6 +32,7 @@ from peers import ROOT, gpus
 sys.path.insert(0, str(ROOT))
 from bert_tf.utils import resources
 from bert_tf.utils.files import write_text
+from bert_tf.utils.package_versions import package_versions
 from tools.docs import accelerators
 
 # A rehearsal may share its few cores with other work.
@@ -153,7 +154,7 @@ def describe_machine(mode: str) -> dict:
     elif mode == "tpu":
         kind = os.environ.get("TPU_ACCELERATOR_TYPE", "TPU")
         devices = [f"{kind} {path}" for pattern in _TPUS for path in sorted(glob.glob(pattern))]
-    versions = resources.package_versions(("tensorflow", "keras"))
+    versions = package_versions(("tensorflow", "keras"))
     return {"mode": mode, "devices": devices or [processor], "processor": processor, "system": platform.platform(),
             **versions}  # fmt: skip
 

@@ -12,7 +12,9 @@ import argparse
 import numpy as np
 
 from bert_tf.data import glue
-from bert_tf.evaluation.metrics import ranks, retrieval, spearman, unit
+from bert_tf.evaluation.cosine_similarity import unit
+from bert_tf.evaluation.metrics import spearman
+from bert_tf.evaluation.retrieval import ranks, retrieval
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
 from bert_tf.utils.names import VECTOR_DTYPES

@@ -21,7 +21,7 @@ import numpy as np
 import scripts
 from paragraph_pairs import pairs
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.evaluation.ranking import rank_documents, ranking_metrics
 from bert_tf.inference.predictor import Predictor
 from bert_tf.inference.reranker import Reranker, combine_scores

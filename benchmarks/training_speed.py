@@ -42,8 +42,8 @@ flags.DEFINE_string("results", None, "A file of JSON for every time, the ratios 
 
 def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], ...}, and one of all widths for warming up."""
-    from bert_tf.data import dataset
-    from bert_tf.tasks.classification import data as classification_data
+    from bert_tf.data import batch_order, dataset
+    from bert_tf.tasks.classification.task import data as classification_data
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     source = classification_data.make_source(
@@ -58,7 +58,7 @@ def write_turns(folder):
     files = {}
     for mode, by_length, pool in (("padded", False, None), ("ours", True, None), ("random", True, 1)):
         steps = 50  # whole pools: the lengths of as-shipped batches are those of a real run
-        order = dataset.training_order(examples.lengths, FLAGS.batch_size, steps, 1, by_length, pool)
+        order = batch_order.training_order(examples.lengths, FLAGS.batch_size, steps, 1, by_length, pool)
         batches = list(dataset.build_batches(examples, order, FLAGS.max_seq_length, by_length).as_numpy_iterator())
         widest = {b["input_ids"].shape[1]: b for b in batches}
         turns = [list(widest.values())] + [

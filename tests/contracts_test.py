@@ -224,6 +224,8 @@ LIGHT = {
     "bert_tf.serving.client.client": ("tensorflow", "keras", "aiohttp"),
     "bert_tf.serving.client.load_test": ("tensorflow", "keras", "aiohttp"),
     "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
+    "bert_tf.evaluation.constant_predictions": ("tensorflow", "keras"),
+    "bert_tf.evaluation.retrieval": ("tensorflow", "keras"),
     "bert_tf.evaluation.results": ("tensorflow", "keras"),
     "bert_tf.evaluation.significance": ("tensorflow", "keras"),
     "bert_tf.data.tables": ("tensorflow", "keras"),
@@ -234,6 +236,7 @@ LIGHT = {
     "bert_tf.experiments.comparison_page": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.experiments.tuning.tuner": ("tensorflow", "keras"),
     "bert_tf.utils.documents": ("tensorflow", "keras"),
+    "bert_tf.utils.text_blocks": ("tensorflow", "keras"),
 }
 
 

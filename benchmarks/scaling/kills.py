@@ -21,7 +21,7 @@ from absl import app, flags
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.corpus.examples import CorpusOptions
-from bert_tf.utils.documents import read_blocks
+from bert_tf.utils.text_blocks import read_blocks
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("input_file", None, "Text in Google's format, some megabytes.")

@@ -12,7 +12,7 @@ import time
 import numpy as np
 from absl import app, flags
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.pretraining.corpus import external_sort
 
 FLAGS = flags.FLAGS

@@ -72,7 +72,7 @@ def _check(settings):
 
 
 def _lines(path, report, is_written):
-    from bert_tf.data.lint_sample import format_positions
+    from bert_tf.data.findings import format_positions
 
     yield f"{path}: {number_of(report.rows, 'row')}, {report.kept:,} after cleaning"
     for finding in report.findings:

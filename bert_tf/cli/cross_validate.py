@@ -18,9 +18,10 @@ from bert_tf.cli import run_classifier
 from bert_tf.cli.program import parse_flags
 from bert_tf.utils.files import check_exists
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.logged_runs import check_passed_flags, name_of_flag
 from bert_tf.utils.manifest import check_manifest, contents
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import check_passed_flags, name_of_flag, resumable
+from bert_tf.utils.subprocesses import resumable
 
 FLAGS = (
     Flag(

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import NamedTuple
 
-from bert_tf.utils import resources
+from bert_tf.utils import memory, resources
 from bert_tf.utils.requirements import DISTRIBUTIONS, find_misfit, lacks, pip_install
 from bert_tf.utils.settings import Flag
 
@@ -70,7 +70,7 @@ def main(settings):
         examine_python(sys.version_info[:3]),
         *examine_packages({plain_name(each.name): each.version for each in distributions if each.name}),
         *examine_variables(os.environ),
-        *examine_machine(resources.instruction_sets(), resources.free_memory(), resources.group_limits()),
+        *examine_machine(resources.instruction_sets(), memory.free_memory(), memory.group_limits()),
         *examine_tensorflow(os.environ, resources.has_nvidia_gpu()),
     ]
     healthy = all(finding.state != FAULT for finding in findings)

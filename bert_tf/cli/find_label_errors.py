@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf.cli import run_classifier
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs, subprocesses
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag, Settings, command_line, options_of, with_attributes
 
@@ -155,4 +155,4 @@ def _train(settings, folder, are_pairs):
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
     with alone_in(folder, wait=True) as claim:
-        return run if subprocesses.execute_resumable("run_classifier", flags, run, claim) else None
+        return run if logged_runs.execute_resumable("run_classifier", flags, run, claim) else None

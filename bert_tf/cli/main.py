@@ -131,7 +131,7 @@ def _start_or_list(words):
 
 def version_list() -> str:
     """Returns the versions of bert_tf, Python and `STANDS_ON`, one per line, without importing any of them."""
-    from bert_tf.utils.resources import package_versions  # here, because the list of commands does not need it
+    from bert_tf.utils.package_versions import package_versions  # here, because the list of commands does not need it
 
     versions = package_versions(STANDS_ON)
     return "\n".join(f"{name} {versions.get(name, 'is not installed')}" for name in ("bert_tf", "python", *STANDS_ON))

@@ -146,7 +146,7 @@ def _check(settings):
 
 def _read(settings, path):
     from bert_tf.data.dialect import Dialect
-    from bert_tf.interpret.probing.job import read_labelled_texts, read_tagged_words
+    from bert_tf.interpret.probing.examples import read_labelled_texts, read_tagged_words
 
     if settings.unit == "word":
         tag = None if settings.heads else settings.tag_column
@@ -181,10 +181,10 @@ def _probes(settings, bert, train, test):
 
 
 def _heads(settings, bert, texts, _):
-    from bert_tf.interpret.probing import pages, probe
+    from bert_tf.interpret.probing import head_measures, pages
 
     chosen = texts.sample(settings.max_texts, settings.seed)
-    measures = probe.measure_heads(bert, chosen.texts)
+    measures = head_measures.measure_heads(bert, chosen.texts)
     read = [("model", settings.model), ("texts", f"{len(chosen):,}", f"of {len(texts):,} in {texts.path}")]
     values = {name: [[None if each != each else each for each in row] for row in layers.tolist()]
               for name, layers in measures.items()}  # fmt: skip

@@ -50,7 +50,8 @@ _SHOWN = 20  # labels in the table
 def main(settings):
     """Writes the parts, and prints what each has."""
     from bert_tf.data.dialect import Dialect
-    from bert_tf.data.splitting import Columns, group_sizes, split_table
+    from bert_tf.data.row_groups import group_sizes
+    from bert_tf.data.splitting import Columns, split_table
 
     columns = Columns(
         settings.text_column, settings.label_column, settings.group_column, settings.header, settings.problem_type,

@@ -18,9 +18,10 @@ from absl import logging
 from bert_tf.cli.program import parse_flags
 from bert_tf.utils.files import find_files
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.logged_runs import LOG_FILE, check_passed_flags
 from bert_tf.utils.manifest import check_manifest, contents
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import LOG_FILE, check_passed_flags, resumable
+from bert_tf.utils.subprocesses import resumable
 
 FLAGS = (
     Flag(

@@ -1,40 +1,25 @@
 """Cleaning of tables: finds and corrects what goes wrong in exports, and writes a new table."""
 
-import contextlib
-import csv
 import dataclasses
-import gzip
 import html
 import html.entities
-import io
 import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from bert_tf.data.columns import SPAN_KEYS, is_missing_cell
+from bert_tf.data.columns import is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import group_near_duplicates
-from bert_tf.data.splitting import group_by_texts
-from bert_tf.data.table_reader import (
-    Column,
-    find_columns,
-    iterate_lines,
-    line_position,
-    names_in,
-    parse_object,
-    read_rows,
-)
+from bert_tf.data.row_errors import line_position
+from bert_tf.data.row_groups import group_by_texts
+from bert_tf.data.table_columns import Column
 from bert_tf.data.tables import is_empty
-from bert_tf.utils import files
+from bert_tf.data.whole_rows import read_whole_rows, write_whole_rows
 from bert_tf.utils.names import CLEANING_KINDS
-
-# === Kinds ===
-# What is looked for in a text, and what becomes of it.
-
 
 _ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|\w+);")  # with a semicolon: "?a=1&copy=2" is an address
 _SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f"), " ")  # no-break spaces
@@ -131,14 +116,14 @@ def clean_table(
         _check_output(path, output, overwrite)
     columns = [Column(name, "text_column") for name in text_columns]
     columns += [Column(label_column, "label_column")] if label_column not in (None, "") else []
-    head, rows, keys = _read(path, columns, header, dialect)
+    head, rows, keys = read_whole_rows(path, columns, header, dialect)
     findings = {kind: CleaningFinding(kind, kind in fix) for kind in CLEANING_KINDS}
     count = len(text_columns)
     kept = [i for i, (line, row) in enumerate(rows) if not _clean_row(line_position(path, line), row, keys, count,
                                                                       findings)]  # fmt: skip
     kept = _drop_repeated(path, rows, kept, keys, count, findings)
     if output is not None:
-        _write(path, output, head, rows, kept, keys)
+        write_whole_rows(path, output, head, rows, kept, keys)
     return CleaningReport(len(rows), len(kept), list(findings.values()))
 
 
@@ -205,68 +190,3 @@ def _group_equal(path, texts):
 
 def _group_near(texts):
     return group_near_duplicates(["\n".join(each) for each in texts]).tolist()
-
-
-# === Files ===
-# Reads whole rows, and writes them.
-
-
-def _read(path, columns, header, dialect):
-    """Returns the first line's names or None, [(line, row)], and the keys of `columns` in a row: a list or a dict."""
-    dialect.check(path)
-    if extension_of(path) == ".jsonl":
-        lines = [(line, text) for line, (text,) in iterate_lines(path, dialect.encoding) if text.strip()]
-        rows = [(line, parse_object(line_position(path, line), text)) for line, text in lines]
-        for line, row in rows:
-            find_columns(columns, list(row), line_position(path, line), header=False)
-            if any(isinstance(row.get(key), list) and any(isinstance(each, list | dict) for each in row[key])
-                   for key in SPAN_KEYS):  # fmt: skip
-                raise ValueError(
-                    f"{line_position(path, line)}: texts with entities cannot be cleaned, because the offsets of the "
-                    "entities would change. Clean the texts before they are annotated."
-                )
-        return None, rows, [str(column.name) for column in columns]
-    names = names_in(path, dialect)
-    every = [Column(i, "text_column") for i in range(len(names))]
-    rows = read_rows(path, every or columns, header, dialect=dialect)
-    is_named = header or extension_of(path) == ".parquet"
-    keys = find_columns(columns, names if is_named else list(map(str, range(len(names)))), path, header=header)
-    return names if is_named else None, rows, keys
-
-
-def _write(path, output, head, rows, kept, keys):
-    extension = extension_of(output)
-    with files.atomic_open(output, "wb") as file, contextlib.ExitStack() as stack:
-        if extension == ".parquet":
-            _write_parquet(path, file, rows, kept, keys)
-            return
-        if output.lower().endswith(".gz"):
-            file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
-        for line in _lines(extension, head, [rows[i][1] for i in kept]):
-            file.write(line.encode("utf-8", "ignore"))
-
-
-def _lines(extension, head, rows) -> Iterator[str]:
-    if extension == ".jsonl":
-        yield from (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return
-    rows = [*([head] if head else []), *rows]
-    if extension == ".tsv":  # which has no quotes
-        yield from ("\t".join(re.sub("[\t\n\r]", " ", cell) for cell in row) + "\n" for row in rows)
-        return
-    for row in rows:
-        buffer = io.StringIO(newline="")
-        csv.writer(buffer).writerow(row)  # whose lines end in CR LF, so that it quotes both
-        yield buffer.getvalue().removesuffix("\r\n") + "\n"
-
-
-def _write_parquet(path, file, rows, kept, keys):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as source:
-        table = source.read()
-    for key in keys:
-        field = table.schema.field(key)
-        table = table.set_column(key, field, pa.array([row[key] for _, row in rows], field.type))
-    parquet.write_table(table.take(kept), file)

@@ -6,7 +6,9 @@ import os
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.list_cells import as_list
-from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
+from bert_tf.data.row_errors import excerpt, line_position
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list

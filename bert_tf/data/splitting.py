@@ -1,260 +1,22 @@
 """Splits a table into training, evaluation and test files; no text appears in two of them."""
 
-import codecs
 import collections
-import contextlib
 import dataclasses
-import gzip
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.data.columns import LABEL, NAME, number, several
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.data.near_duplicates import find_leader
-from bert_tf.data.table_reader import Column, read_rows
+from bert_tf.data.row_groups import group_by_texts, group_by_values, join_groups
+from bert_tf.data.split_files import write_split_files
+from bert_tf.data.stratification import assign_parts
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
-
-# === Groups ===
-# Rows that must stay together: those with the same texts, or with the same value, such as a user's name.
-
-
-def group_by_texts(sample: LintSample) -> np.ndarray:
-    """Returns int64 [n]: for each of n examples, the index of the first one with the same texts.
-
-    Texts are compared as in `example_checks.find_overlap`: case and outer spaces are ignored.
-    """
-    hashes, examples = sample.fingerprints  # ascending hashes; of equal ones, the earlier example comes first
-    begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
-    first = np.empty(len(sample), np.int64)
-    first[examples] = examples[begins][np.cumsum(begins) - 1]
-    return first
-
-
-def group_by_values(values: Sequence[Hashable]) -> np.ndarray:
-    """Returns int64 [n]: for each of n values, the index of the first equal one."""
-    first = {}
-    return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
-
-
-def join_groups(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Returns int64 [n]: the merged groups of two groupings, each group numbered by its first row.
-
-    If a and b are grouped in one, and b and c in the other, all three are in one group.
-
-    Args:
-        one, other: int64 [n], results of the functions above.
-    """
-    leader = one.tolist()  # each points to itself or to an earlier one
-    for i, first in enumerate(other.tolist()):
-        a, b = find_leader(leader, i), find_leader(leader, first)
-        leader[max(a, b)] = min(a, b)
-    return np.array([find_leader(leader, i) for i in range(len(leader))], np.int64)
-
-
-# === Assignment ===
-# Stratified assignment of rows to parts of given sizes: each label is as frequent as in the whole table.
-
-
-_EXACT = 1e-9  # tolerance for integers
-_ROUNDS = 100  # after which the sums of rows and columns are accurate enough for rounding
-
-
-def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float], seed: int) -> np.ndarray:
-    """Assigns each row to a part, and returns its index, int64 [n]; no part is empty.
-
-    Units of several rows come first, in decreasing size: each is assigned so that the parts are nearest to their
-    expected counts, per label and in total (least chi-square). Single rows then fill the remaining counts, by largest
-    remainders. Ties between units of one size and rows of one label are broken at random, given the seed.
-
-    Args:
-        units: int [n], equal for rows that must stay together; at least as many distinct values as parts.
-        strata: int [n], from 0: the label of each row.
-        shares: fractions of the parts, which sum to 1.
-        seed: seed of random choices.
-    """
-    rng, shares = np.random.default_rng(seed), np.asarray(shares)
-    unit_of = np.unique(units, return_inverse=True)[1]
-    sizes = np.bincount(unit_of)
-    members = np.split(np.argsort(unit_of, kind="stable"), np.cumsum(sizes)[:-1])
-    order = rng.permutation(len(sizes))
-    large = order[sizes[order] > 1]
-    large = large[np.argsort(-sizes[large], kind="stable")]
-    expected = np.outer(np.bincount(strata), shares)
-    part, held = _assign_large_units([strata[members[i]].tolist() for i in large], expected)
-    parts = np.full(len(sizes), -1)
-    parts[large] = part
-    single = order[sizes[order] == 1]
-    of_single = strata[[members[i][0] for i in single]] if len(single) else np.zeros(0, int)
-    quotas = _quotas(expected, held, np.bincount(of_single, minlength=len(expected)), rng)
-    by_label = single[np.argsort(of_single, kind="stable")]
-    parts[by_label] = np.repeat(np.tile(np.arange(len(shares)), len(expected)), quotas.ravel())
-    _fill_empty(parts, sizes, order, len(shares))
-    return parts[unit_of]
-
-
-def _assign_large_units(units, expected):
-    """Returns the part of each unit (given as its rows' labels), and the resulting counts, float [labels, parts]."""
-    labels, parts = expected.shape
-    held, aims = np.zeros([labels + 1, parts]).tolist(), np.vstack([expected, expected.sum(0)]).tolist()
-    chosen = []
-    for rows in units:
-        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # the last position counts all labels
-        # The increase of (held - aim)^2 / aim if these are added.
-        rises = [[n * (n + 2 * (held[k][p] - aims[k][p])) / aims[k][p] for k, n in counts] for p in range(parts)]
-        costs = list(map(sum, rises))
-        chosen.append(costs.index(min(costs)))
-        for k, n in counts:
-            held[k][chosen[-1]] += n
-    return chosen, np.array(held[:-1])
-
-
-def _quotas(expected, held, rows, rng):
-    """Returns the number of single rows per label and part, int [labels, parts]; `rows` are the numbers available."""
-    if not rows.sum():
-        return np.zeros(expected.shape, int)
-    missing = np.maximum(expected - held, 0)
-    missing[missing.sum(1) == 0] = expected[missing.sum(1) == 0]
-    wanted = np.maximum(largest_remainders(expected.sum(0)) - held.sum(0), 0)
-    columns = largest_remainders(wanted * rows.sum() / wanted.sum())
-    return _round_table(_rake(missing, rows, columns), rows, columns, rng)
-
-
-def largest_remainders(values: np.ndarray) -> np.ndarray:
-    """Rounds values with an integer sum, keeping the sum (largest remainders; the first of equal ones up)."""
-    whole = np.floor(values + _EXACT).astype(int)
-    up = np.argsort(-np.round(values - whole, 9), kind="stable")[: round(values.sum()) - whole.sum()]
-    whole[up] += 1
-    return whole
-
-
-def _rake(table, rows, columns):
-    """Scales the rows and columns of a table until both have approximately these sums (raking)."""
-    for _ in range(_ROUNDS):
-        table = table * (columns / np.maximum(table.sum(0), _EXACT))
-        table = table * (rows / np.maximum(table.sum(1), _EXACT))[:, None]
-    return table
-
-
-def _round_table(table, rows, columns, rng):
-    """Rounds a table to integers with these sums: the largest remainders are rounded up where the sums allow."""
-    whole = np.floor(table + _EXACT).astype(int)
-    remainders = np.round(table - whole, 9).ravel()
-    order = np.lexsort((rng.random(remainders.size), -remainders)).tolist()
-    of_rows, of_columns = rows - whole.sum(1), columns - whole.sum(0)
-    for most in (1, int(rows.max())):  # the remainder after one row per place is put where there is room
-        for row, column in (divmod(index, table.shape[1]) for index in order):
-            more = max(0, min(most, of_rows[row], of_columns[column]))
-            whole[row, column] += more
-            of_rows[row] -= more
-            of_columns[column] -= more
-    return whole
-
-
-def _fill_empty(parts, sizes, order, count):
-    """Moves to each empty part the smallest unit of the part with the most units."""
-    for empty in set(range(count)) - set(parts.tolist()):
-        richest = np.bincount(parts, minlength=count).argmax()
-        those = order[parts[order] == richest]
-        parts[those[sizes[those].argmin()]] = empty
-
-
-# === Writing ===
-# Writes the rows of a table to several files of the same format, byte for byte.
-
-
-_BLANK = b" \t\r\n"
-
-
-def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outputs: Sequence[str]):
-    """Writes each row of a table to the file of its part, in the table's order; writes all files or none.
-
-    Rows keep their bytes: quotes, line breaks in fields, and bytes that are not UTF-8. The header and a byte-order mark
-    are repeated. A line end is added to the last row if missing. For Parquet, the values and the schema are kept.
-
-    Args:
-        path: the table; if it is a .gz file, the outputs are compressed as well.
-        begins: the 1-based line on which each row begins.
-        parts: int [n], the index in `outputs` of each row's file.
-        outputs: paths that do not exist.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    is_packed = path.lower().endswith(".gz")
-    with _new_files(outputs) as opened:
-        if extension_of(path) == ".parquet":
-            _write_parquet(path, parts, opened)
-            return
-        with contextlib.ExitStack() as stack:
-            if is_packed:  # without name and time, so that the same rows give the same bytes
-                packed = (gzip.GzipFile("", "wb", fileobj=file, mtime=0) for file in opened)
-                opened = [stack.enter_context(file) for file in packed]
-            _write_rows(_read_blocks(path, begins), parts, opened)
-
-
-@contextlib.contextmanager
-def _new_files(paths):
-    """Opens files that appear when the block succeeds; if one fails, all are removed."""
-    folder = os.path.dirname(paths[0])
-    is_new = not os.path.isdir(folder)
-    os.makedirs(folder, exist_ok=True)
-    try:
-        with contextlib.ExitStack() as stack:
-            yield [stack.enter_context(files.atomic_open(path, "wb")) for path in paths]
-    except BaseException:
-        for path in filter(os.path.exists, paths):  # none of them existed before
-            os.remove(path)
-        if is_new:
-            os.rmdir(folder)
-        raise
-
-
-def _write_rows(blocks: Iterator[bytes], parts, opened):
-    head, first = next(blocks), next(blocks)
-    if first.startswith(codecs.BOM_UTF8):  # there is no header with it
-        head, first = codecs.BOM_UTF8, first.removeprefix(codecs.BOM_UTF8)
-    end = b"\r\n" if (head or first).endswith(b"\r\n") else b"\n"
-    for file in opened:
-        file.write(head)
-    _write_row(opened[parts[0]], first, end)
-    for part, row in zip(parts[1:], blocks, strict=True):
-        _write_row(opened[part], row, end)
-
-
-def _write_row(file, row, end):
-    file.write(row if row.endswith(b"\n") else row + end)
-
-
-def _read_blocks(path, begins) -> Iterator[bytes]:
-    """Yields the lines before the first row, then those of each row, without blank lines at the end."""
-    block, rest = [], iter(begins)
-    begin = next(rest)
-    for line_number, line in enumerate(files.read_byte_lines(path), 1):
-        if line_number == begin:
-            yield b"".join(block)
-            block, begin = [], next(rest, None)
-        block.append(line)
-    while len(block) > 1 and not block[-1].strip(_BLANK):
-        block.pop()
-    yield b"".join(block)
-
-
-def _write_parquet(path, parts, opened):
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        table = file.read()
-    for part, output in enumerate(opened):
-        parquet.write_table(table.take(np.flatnonzero(parts == part)), output)
-
-
-# === Split ===
-# Splits a table of examples into training, evaluation and test files that share no text.
-
 
 _PARTS = ("train", "eval", "test")
 # The problem -> the type of the label column, given the separator of several labels.
@@ -288,11 +50,6 @@ class Columns:
     separator: str = ","
     dialect: Dialect = DEFAULT_DIALECT
     label_columns: Sequence[str] = ()
-
-
-def group_sizes(groups: np.ndarray) -> list[int]:
-    """Returns the number of rows of each group; `groups` is int [n], equal for rows of one group."""
-    return np.unique(groups, return_counts=True)[1].tolist()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,161 +1,24 @@
 """Rows of .tsv, .csv, .jsonl and .parquet files: the requested columns, with their line numbers."""
 
 import csv
-import dataclasses
 import itertools
 import json
 import os
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
 
 from bert_tf.data.columns import without_surrogates
-from bert_tf.data.dialect import (
-    DEFAULT_DIALECT,
-    SEPARATOR_NAMES,
-    Dialect,
-    QuotedRows,
-    extension_of,
-    separator_name,
-    separator_option,
-)
+from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, QuotedRows, extension_of, separator_name
+from bert_tf.data.parquet_rows import parquet_rows
+from bert_tf.data.row_errors import bare_returns, excerpt, line_position
+from bert_tf.data.table_columns import Column, find_columns, missing_columns
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of, word_for
-
-# === Parquet ===
-# Rows of a Parquet file.
-
-
-_BATCH = 1024  # rows decoded at a time
-_BUFFER = 1 << 20  # bytes read at a time
-
-
-def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yields (1-based row, values of the requested columns) for each row, holding only a few rows in memory.
-
-    Args:
-        path: the file; only the columns asked for are read.
-        find: names of all columns -> the positions of those to read.
-
-    Raises:
-        ValueError: the file is not a complete Parquet file, or a column is missing.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    if not os.path.exists(path):
-        raise ValueError(f"File not found: {path}. Check its spelling.")
-    try:
-        with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
-            names = file.schema_arrow.names
-            wanted = find(names)
-            headings = {names[index] for index in wanted}
-            there = [index for index, name in enumerate(names) if name in headings]  # several may have one name
-            numbers = itertools.count(1)
-            for batch in file.iter_batches(_BATCH, columns=[names[index] for index in there]):
-                columns = [_plain_values(batch.column(there.index(index))) for index in wanted]
-                yield from ((next(numbers), list(values)) for values in zip(*columns, strict=True))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())  # Arrow's messages may have several lines
-        raise ValueError(f"{path} is not a complete Parquet file: {reason}. Write the file again.") from error
-
-
-def _plain_values(column):
-    """Returns a Parquet column as Python values; 32-bit numbers keep their short form (0.1, not 0.10000000149)."""
-    import numpy as np
-    import pyarrow as pa
-
-    values = column.to_pylist()
-    if pa.types.is_float32(column.type):
-        return [None if value is None else float(str(np.float32(value))) for value in values]
-    return values
-
-
-# === Rows ===
-# Rows of .tsv, .csv, .jsonl and .parquet files: the values of the requested columns, with their lines.
-
+from bert_tf.utils.names import number_of
 
 _FEW = 1e-3  # share of rows that may be malformed in files known for it
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """A column requested by name or index.
-
-    Attributes:
-        name: its name or index.
-        parameter: the parameter that named it. If None, files of this kind always have it.
-        remedy: advice that ends errors about it; required if there is no parameter.
-        meaning: its content, if there is no parameter.
-        optional: whether a line of .jsonl may lack it; its value is then None.
-    """
-
-    name: str | int
-    parameter: str | None = None
-    remedy: str | None = None
-    meaning: str | None = None
-    optional: bool = False
-
-    def index(self) -> int | None:
-        """Returns the column as an index from 0, or None if it is a name."""
-        text = str(self.name)
-        return int(text) if text.isascii() and text.isdecimal() else None
-
-    def find(self, names: Sequence[str], at: str) -> int | None:
-        """Returns the column's index in `names`, or None if it is missing; a name made of digits precedes an index.
-
-        `at` is "file:line" for errors.
-        """
-        if isinstance(self.name, str) and names.count(self.name) > 1:
-            raise ValueError(
-                f"{at}: column names must be unique. Received {self.name!r} more than once in {excerpt(names)}; "
-                f"set `{self.parameter}` to an index, from 0, or rename one."
-            )
-        if isinstance(self.name, str) and self.name in names:
-            return names.index(self.name)
-        index = self.index()
-        return index if index is not None and index < len(names) else None
-
-    def __str__(self):
-        return f"{self.name!r} ({self.meaning or f'`{self.parameter}`'})"
-
-
-def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool = True) -> list[int]:
-    """Returns the indices of columns in `names`.
-
-    Args:
-        columns: to find.
-        names: that there are.
-        at: "file:line" for errors.
-        header: whether an error may blame the parameter `header`.
-
-    Raises:
-        ValueError: columns are missing (the message lists all of them), or a name occurs more than once.
-    """
-    found = [column.find(names, at) for column in columns]
-    if missing := [column for column, index in zip(columns, found, strict=True) if index is None]:
-        raise _missing(missing, names, at, header)
-    return found
-
-
-def _missing(columns, names, at, header):
-    parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
-    advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
-    advice += ", or set `header=false` if line 1 is already an example" if header else ""
-    if header and len(names) == 1 and (likely := [each for each in SEPARATOR_NAMES if each in names[0]]):
-        advice = f"{separator_name(likely[0])} seem to separate the columns: set {separator_option(likely[0])}"
-    elif header and not at.lower().removesuffix(":1").removesuffix(".gz").endswith(".csv") and all(
-        name[:1] == name[-1:] == '"' for name in names
-    ):
-        advice = f"the columns seem to be in double quotes, as in .csv: {QuotedRows.REMEDY}"
-    *others, last = dict.fromkeys(map(str, columns))
-    what = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
-    return ValueError(
-        f"{at}: missing {what}. Found the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
-    )
 
 
 def read_rows(
@@ -202,20 +65,6 @@ def is_table(path: str) -> bool:
     return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # compressed twice: an error
 
 
-def line_position(path: str, line: int | str) -> str:
-    """Returns "file:line", the beginning of every error about a row; a text is such a position already."""
-    if isinstance(line, str):
-        return line
-    unit = {".parquet": "row", ".json": "item"}.get(extension_of(path))
-    return f"{path}: {unit} {line}" if unit else f"{path}:{line}"
-
-
-def excerpt(value: Any, length: int = 80) -> str:
-    """Returns repr(value), truncated to about `length` characters."""
-    text = repr(value)
-    return text if len(text) <= length else text[:length] + "..."
-
-
 def without_end(line: str) -> str:
     """Returns a line without its line feed and the carriage return before it."""
     return line.removesuffix("\n").removesuffix("\r")
@@ -233,18 +82,6 @@ def _lines(path, encoding):
         if number == 1 and not line.endswith("\n") and "\r" in line.removesuffix("\r"):
             raise bare_returns(path, number, line)
         yield line
-
-
-def bare_returns(path: str, number: int, line: str) -> ValueError:
-    """Returns the error of line `number`, in which a bare carriage return ends a line, as on old Macs."""
-    stem, extension = os.path.splitext(path.removesuffix(".gz"))
-    read = f"gzip -dc {shlex.quote(path)} | tr" if path.endswith(".gz") else f"tr < {shlex.quote(path)}"
-    before, _, _ = line.partition("\r")
-    return ValueError(
-        f"{line_position(path, number)}: lines must end in a line feed (LF) or in CR LF. Received a bare carriage "
-        f"return (CR) after {excerpt(before)}; convert the file: "
-        f"{read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
-    )
 
 
 def _read_tsv(path, wanted, header, skip_short, dialect):
@@ -296,7 +133,7 @@ def _read_jsonl(path, wanted, header, skip_short, dialect):
     for number, line in _without_blank_end(lines):
         row = parse_object(line_position(path, number), line)
         if missing := [column for column in wanted if not column.optional and str(column.name) not in row]:
-            raise _missing(missing, list(row), line_position(path, number), header=False)
+            raise missing_columns(missing, list(row), line_position(path, number), header=False)
         values = [row.get(str(column.name)) for column in wanted]
         whole = [without_surrogates(value) if isinstance(value, str) else value for value in values]
         broken += whole != values
@@ -417,10 +254,6 @@ def _without_blank_end(rows):
         yield from blank
         blank = []
         yield row
-
-
-# === Column names ===
-# The names of a table's columns, read without its rows.
 
 
 def names_in(path: str, dialect: Dialect = DEFAULT_DIALECT) -> list[str]:

@@ -10,7 +10,9 @@ from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, YES_OR_NO, ColumnType, is_missing_cell, is_whole_number
 from bert_tf.data.dialect import DEFAULT_DIALECT, SEPARATORS, Dialect, extension_of
-from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
+from bert_tf.data.row_errors import excerpt, line_position
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import names_in, read_rows
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 

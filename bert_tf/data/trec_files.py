@@ -7,7 +7,9 @@ from typing import NamedTuple
 from bert_tf.data.columns import NAME, TITLE_COLUMN, join_texts, joined_type
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of, separator_name
 from bert_tf.data.ranking_files import MOST_RELEVANT
-from bert_tf.data.table_reader import Column, excerpt, iterate_lines, iterate_rows, line_position, names_in
+from bert_tf.data.row_errors import excerpt, line_position
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import iterate_lines, iterate_rows, names_in
 from bert_tf.utils.names import number_of
 
 RUN_EXTENSIONS = (".run", ".trec")

@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized, Truncation
-from bert_tf.data.features import splits_of
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.ragged import splits_of
+from bert_tf.data.truncation import Truncation
 from bert_tf.tokenization.packing import find_windows, first_of_each, pair_lengths, room_for
 
 _CHUNK = 2_000  # texts tokenized at a time; they are long

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import NORMAL_QUANTILE
+from bert_tf.evaluation.error_reports.rates import NORMAL_QUANTILE
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.html_report import ACCENT, FILL, INK, Page
 from bert_tf.utils.names import percent

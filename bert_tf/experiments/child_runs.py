@@ -12,14 +12,14 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.evaluation.metrics import only_answer_in
+from bert_tf.evaluation.constant_predictions import only_answer_in
 from bert_tf.evaluation.results import read_results
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from bert_tf.utils.files import read_text, write_text
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.logged_runs import UNLESS_GIVEN, name_of_flag
 from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of_flag
 
 FINISHED_FILE = "finished.json"  # written after a successful run: its settings and duration
 
@@ -141,11 +141,11 @@ class ChildRuns(abc.ABC):
             self.check_errors()
 
     def _make(self, run):
-        start, logged = time.monotonic(), subprocesses.log_size(run.folder)
-        if not subprocesses.execute_resumable(self.program, run.flags, run.folder, self.claim):
+        start, logged = time.monotonic(), logged_runs.log_size(run.folder)
+        if not logged_runs.execute_resumable(self.program, run.flags, run.folder, self.claim):
             self.failed.append(run.key)
             if not self.one_succeeded:
-                self.errors[run.key] = subprocesses.logged_error(run.folder, logged)
+                self.errors[run.key] = logged_runs.logged_error(run.folder, logged)
             return
         self.one_succeeded = True
         seconds = time.monotonic() - start
@@ -165,4 +165,4 @@ def drop_models(results: Iterable, best: Any):
     """Removes the checkpoints of finished runs, except the best one."""
     for result in results:
         if result != best:
-            subprocesses.drop_checkpoints(result.folder)
+            logged_runs.drop_checkpoints(result.folder)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.evaluation.metrics import only_answer
+from bert_tf.evaluation.constant_predictions import only_answer
 from bert_tf.evaluation.significance import BootstrapResult
 from bert_tf.experiments.prediction_kinds import PredictionKind, RunPredictions, kind_of_table
 from bert_tf.experiments.prediction_tables import (

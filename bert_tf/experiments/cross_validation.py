@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.evaluation.metrics import PREDICTIONS_FILE
+from bert_tf.evaluation.constant_predictions import PREDICTIONS_FILE
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.child_runs import ChildRun, ChildRuns, read_finished, training_flags
 from bert_tf.utils.files import atomic_open, read_lines, write_text
 from bert_tf.utils.html_report import Page
+from bert_tf.utils.logged_runs import LOG_FILE
 from bert_tf.utils.progress import clock
-from bert_tf.utils.subprocesses import LOG_FILE
 
 TABLE_FILE, PAGE_FILE = "cross_validation.tsv", "report.html"
 # Flags that cross-validation sets for each fold, or that need the model of a fold, which is not kept.

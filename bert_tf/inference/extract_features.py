@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints.feature_extractor import Extractor, TokenFeatures
 from bert_tf.checkpoints.loading import load
-from bert_tf.data.features import Ragged, concatenate_features
+from bert_tf.data.ragged import Ragged, concatenate_features
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.sentence_encoder import hash_model
 

@@ -10,7 +10,7 @@ from absl import logging
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.data.tables import read_table
-from bert_tf.evaluation.metrics import cosines
+from bert_tf.evaluation.cosine_similarity import cosines
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.retrieval import read_judged_queries
 from bert_tf.inference.search import Hit, SearchIndex

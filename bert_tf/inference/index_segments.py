@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.features import Ragged, ranges
-from bert_tf.evaluation.metrics import unit
+from bert_tf.data.ragged import Ragged, ranges
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
 from bert_tf.utils.array_files import map_array, open_array, save_array
 from bert_tf.utils.files import atomic_open, brief

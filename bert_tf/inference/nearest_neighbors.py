@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from absl import logging
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.graph_file import check_graph_file
 from bert_tf.inference.index_segments import Segment
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors

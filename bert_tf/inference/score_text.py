@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.features import ENCODER_INPUTS, Ragged
+from bert_tf.data.features import ENCODER_INPUTS
+from bert_tf.data.ragged import Ragged
 from bert_tf.export.precision import build_with_weights
 from bert_tf.inference.fill_mask import longest_sequence, open_masked_lm, warn_of_unknown
 from bert_tf.inference.sentence_encoder import hash_model

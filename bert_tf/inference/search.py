@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.document_index import DocumentIndex, make_index
 from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.utils.names import VECTOR_DTYPES
 
 _MOST = 127  # symmetric, so that a vector and its opposite stay opposites

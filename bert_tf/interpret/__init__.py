@@ -7,10 +7,13 @@
 Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/guides/interpretability.md.
 """
 
-from bert_tf.interpret.attention import Attention, Neurons, attention, heads_off, neurons
+from bert_tf.interpret.ablation import heads_off
+from bert_tf.interpret.attention import Attention, Neurons, attention, neurons
 from bert_tf.interpret.attribution import Attributions, attributions
-from bert_tf.interpret.encoded_text import EncodedText, Word
-from bert_tf.interpret.lens import Inputs, Layers, MaskedWords, inputs, layers, masked_words
+from bert_tf.interpret.encoded_text import EncodedText
+from bert_tf.interpret.hidden_states import Inputs, Layers, inputs, layers
+from bert_tf.interpret.lens import MaskedWords, masked_words
+from bert_tf.interpret.words import Word
 
 __all__ = [
     "Attention", "Attributions", "Inputs", "Layers", "MaskedWords", "Neurons", "EncodedText", "Word",

@@ -1,4 +1,4 @@
-"""Attention probabilities, queries and keys of each head, and ablation of heads."""
+"""Attention weights of each head, and the queries and keys that they come from."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, load_if_path, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts
 from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.distillation import attention_inputs
 from bert_tf.models.local_attention import layer_views, rotate
-
-# === Attention ===
-# Attention weights, and the queries and keys that they come from.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -171,68 +168,3 @@ def _split_heads(config, layers):
         each = np.asarray(each, np.float32)[0]
         values[layer, kept[layer]] = each.reshape(len(each), -1, D).transpose(1, 0, 2)
     return values
-
-
-# === Ablation ===
-# Head ablation: the same model with some attention heads disabled.
-
-
-class HeadsOff:
-    """An `Encoder` with some attention heads disabled; it shares the original's weights and attributes.
-
-    Args:
-        encoder: the `Encoder`.
-        heads: {layer: its heads}, from 0.
-
-    Attributes:
-        head_mask: list with float32 [heads of the layer] for each layer: 0 for a disabled head, 1 otherwise.
-    """
-
-    def __init__(self, encoder: Any, heads: Mapping[int, Sequence[int]]):
-        if not isinstance(heads, Mapping):
-            raise ValueError(
-                f"`heads` must be a dict from layers to heads; got {heads!r}. Example: {{0: [1, 2]}}."
-            )
-        kept = kept_heads(encoder.config)
-        mask = np.ones(kept.shape, np.float32)
-        for layer, several in heads.items():
-            for head in several:
-                check_place(layer, head, kept)
-                mask[layer, head] = 0
-        before = getattr(encoder, "head_mask", [1.0] * len(kept))  # of an encoder with other heads disabled
-        self.head_mask = [row[there] * other for row, there, other in zip(mask, kept, before, strict=True)]
-        self._encoder = encoder._encoder if isinstance(encoder, HeadsOff) else encoder
-
-    def __call__(self, inputs, **options):
-        """Returns the encoder's outputs without these heads; arguments as in `Encoder`."""
-        return self._encoder(inputs, head_mask=self.head_mask, **options)
-
-    def __getattr__(self, name):
-        return getattr(self.__dict__["_encoder"], name)
-
-
-def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
-    """Returns the model with some attention heads ablated: they add zero to the attention's output.
-
-        without = heads_off(bert, {0: [1, 2], 11: [7]})
-        without.features(texts), attributions(without, texts)      # as with any model; `bert` itself is unchanged
-
-    Weights are shared and unchanged, and saving the new model saves all heads. To remove heads permanently,
-    see `bert-tf surgery --prune_heads`.
-
-    Args:
-        model: a model from `bert_tf.load`, or its path; an `Encoder`, or a pair of an `Encoder` and its tokenizer.
-        heads: {layer: its heads}, from 0, counted before any head was pruned.
-
-    Returns:
-        A model of the same kind, with a `HeadsOff` as its encoder.
-
-    Raises:
-        ValueError: there is no such layer or head.
-    """
-    model = load_if_path(model)
-    encoder, tokenizer = parts_of(model)
-    without = HeadsOff(encoder, heads)
-    if isinstance(model, tuple):
-        return without, tokenizer
-    return without if model is encoder else dataclasses.replace(model, encoder=without, _extractors={})

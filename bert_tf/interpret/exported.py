@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.interpret.attention import kept_heads
-from bert_tf.interpret.attribution import Integral, integrate_row
+from bert_tf.interpret.attribution import integrate_row
+from bert_tf.interpret.integrated_gradients import Integral
 from bert_tf.interpret.targets import TextHead
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.token_origins import OriginTracker, TokenOrigins

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.interpret.encoded_text import EncodedText, name_of_model
-from bert_tf.interpret.lens import build_head
+from bert_tf.interpret.loaded_heads import build_head
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask

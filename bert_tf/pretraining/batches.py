@@ -10,7 +10,7 @@ from absl import logging
 
 from bert_tf.data import tfrecords
 from bert_tf.data.dataset import without_autotune
-from bert_tf.data.tfrecords import MADE_WITH, compression_of, describe_records, read_stamp
+from bert_tf.data.record_features import MADE_WITH, compression_of, describe_records, read_stamp
 from bert_tf.pretraining import record_metadata
 from bert_tf.pretraining.packing import to_packed_rows, unpack_dataset
 from bert_tf.pretraining.record_metadata import RecordMetadata

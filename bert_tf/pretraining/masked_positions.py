@@ -5,8 +5,8 @@ import os
 
 import numpy as np
 
-from bert_tf.data import features
-from bert_tf.data.features import Ragged
+from bert_tf.data import ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.utils.files import brief, read_lines
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_TOKENS
 
@@ -83,7 +83,7 @@ class Phrases:
         """
         texts = read_phrases(path)
         parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
-        ids = features.concatenate_features(
+        ids = ragged.concatenate_features(
             [Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts]
         )
         known = [row for row in ids.rows() if len(row) and not special[row].any()]
@@ -129,7 +129,7 @@ class Phrases:
             at = at[~(inside[at] | inside[at + length - 1])]
             while len(at):
                 first = at[np.diff(at, prepend=-length) >= length]  # the others may overlap with one of these
-                inside[features.ranges(first, np.full(len(first), length))] = True
+                inside[ragged.ranges(first, np.full(len(first), length))] = True
                 found.append(first)
                 at = at[~inside[at]]
         starts = np.concatenate(found)
@@ -339,7 +339,7 @@ def _choose_spans(words, first, sizes, free, left, chances, rng):
     """Selects several words at a time; single ones fill the rest of the budget."""
     spans = _spans(words, first, chances, rng)
     starts, lengths = _choose(spans, _sizes(spans, free), words, left, np.arange(len(words)), rng)
-    words.ravel()[features.ranges(starts, lengths)] = False  # words that may still be selected
+    words.ravel()[ragged.ranges(starts, lengths)] = False  # words that may still be selected
     more = _choose(words, sizes, words, left, np.flatnonzero(left), rng)
     return np.concatenate([starts, more[0]]), np.concatenate([lengths, more[1]])
 

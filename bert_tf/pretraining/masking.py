@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data import features
+from bert_tf.data import ragged
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.masked_positions import MaskingVocabulary, choose_positions, read_phrases
 from bert_tf.utils.names import MASKINGS
@@ -129,7 +129,7 @@ def _predictions(place, original, shape, width):
 
 def _fates(starts, lengths, masking, size, rng):
     """Returns the replacement at each position of the flat rows, uint8 [size], given the selected groups."""
-    place = features.ranges(starts, lengths)
+    place = ragged.ranges(starts, lengths)
     draw = np.repeat(rng.random(len(starts)), lengths) if masking.kind == "span" else rng.random(len(place))
     swapped = np.where(draw < masking.mask_token_prob + masking.random_token_prob, np.uint8(_SWAPPED), np.uint8(_KEPT))
     fate = np.zeros(size, np.uint8)

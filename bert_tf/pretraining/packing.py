@@ -3,7 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.features import FEATURES, ranges, splits_of
+from bert_tf.data.features import FEATURES
+from bert_tf.data.ragged import ranges, splits_of
 
 # === Packing ===
 

@@ -7,15 +7,15 @@ import json
 import os
 from collections.abc import Iterable
 
-from bert_tf.data import tfrecords
+from bert_tf.data import record_features
 from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added, read_added_tokens
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_settings, config_text
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import SPECIAL_TOKENS
+from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.resources import package_versions
 from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes
@@ -49,7 +49,7 @@ class RecordMetadata:
         Raises:
             ValueError: the file is not a record file, or its metadata are not valid.
         """
-        data = tfrecords.read_stamp(path)
+        data = record_features.read_stamp(path)
         return None if data is None else cls.of_stamp(path, data)
 
     @classmethod
@@ -65,7 +65,7 @@ class RecordMetadata:
             values = None
         if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
             raise ValueError(
-                f"{os.fspath(path)} must state how it was made in {tfrecords.MADE_WITH}, a feature of its first "
+                f"{os.fspath(path)} must state how it was made in {record_features.MADE_WITH}, a feature of its first "
                 f"record. Received {brief(data[:200])}; create the records again."
             )
         return cls(**{name: values[name] for name in _TYPES})
@@ -76,7 +76,7 @@ class RecordMetadata:
 
         data = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":")).encode()
         feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
-        features = tf.train.Features(feature={tfrecords.MADE_WITH: feature})
+        features = tf.train.Features(feature={record_features.MADE_WITH: feature})
         return tf.train.Example(features=features).SerializeToString(deterministic=True)
 
 

@@ -3,8 +3,10 @@
 
 from absl import logging
 
-from bert_tf.data.example_checks import check_samples, check_truncation, check_unknown_tokens
-from bert_tf.data.lint_sample import DataFinding, LintSample
+from bert_tf.data.example_checks import check_samples
+from bert_tf.data.findings import DataFinding
+from bert_tf.data.lint_sample import LintSample
+from bert_tf.data.token_checks import check_truncation, check_unknown_tokens
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.names import number_of, word_for

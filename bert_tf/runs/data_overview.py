@@ -4,9 +4,10 @@ import collections
 import dataclasses
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.data.example_checks import Lengths, check_samples, check_truncation, check_unknown_tokens
-from bert_tf.data.lint_sample import DataFinding
-from bert_tf.data.table_checks import UNKNOWN, count_labels
+from bert_tf.data.example_checks import check_samples
+from bert_tf.data.findings import DataFinding
+from bert_tf.data.label_checks import UNKNOWN, count_labels
+from bert_tf.data.token_checks import Lengths, check_truncation, check_unknown_tokens
 from bert_tf.runs.data_checks import lint_samples
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS

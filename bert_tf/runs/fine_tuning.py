@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.checkpoints.tf1 import named
-from bert_tf.evaluation.error_reports.common import ErrorReport
+from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from bert_tf.evaluation.error_reports.common import ErrorReport
+from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.inference.predictor import Predictor
 from bert_tf.runs.export_model import export_model
 from bert_tf.runs.fine_tuning import FineTuning

@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from absl import logging
 
 from bert_tf.checkpoints.loading import directory_of
-from bert_tf.evaluation.error_reports.common import (
-    ErrorReport,
-    render_errors,
-    render_headline,
-    render_overview,
-    write_table,
-)
+from bert_tf.evaluation.constant_predictions import only_answer_in
+from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
+from bert_tf.evaluation.error_reports.report import ErrorReport, write_table
 from bert_tf.evaluation.label_results import describe_always_predicted, describe_missing, describe_unpredicted
-from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.training.report_page import HEADLINE, OVERVIEW
 from bert_tf.training.trainer import Trainer

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.windowed import Windowed
-from bert_tf.evaluation.error_reports.common import ErrorReport
+from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.sentence_transformers_files import PoolingConfig

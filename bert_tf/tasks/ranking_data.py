@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
-from bert_tf.data.table_reader import excerpt
+from bert_tf.data.row_errors import excerpt
 from bert_tf.data.tables import read_files
 from bert_tf.data.trec_files import RUN_EXTENSIONS, is_trec_run, read_qrels, read_texts_by_id, read_trec_run
 from bert_tf.evaluation.ranking import rank_documents

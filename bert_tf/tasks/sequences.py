@@ -6,8 +6,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized, count_truncated
-from bert_tf.data.features import splits_of
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.ragged import splits_of
+from bert_tf.data.truncation import count_truncated
 from bert_tf.data.windowed import Windowed
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 

@@ -14,9 +14,11 @@ from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_li
 from bert_tf.tokenization import characters
 from bert_tf.tokenization.flat_ops import rows_of
 from bert_tf.tokenization.wordpiece import Tokenizer, WordSplitter
-from bert_tf.utils.documents import CHARACTERS, TextOptions, read_blocks, read_documents, split_by_characters
+from bert_tf.utils.documents import TextOptions, read_documents
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN, number_of
 from bert_tf.utils.progress import Countdown
+from bert_tf.utils.string_batches import CHARACTERS, split_by_characters
+from bert_tf.utils.text_blocks import read_blocks
 from bert_tf.utils.text_files import find_text_files, formats_of
 
 # === Counts ===

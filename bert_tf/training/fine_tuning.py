@@ -14,7 +14,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.data.dataset import usual_pool
+from bert_tf.data.batch_order import usual_pool
 from bert_tf.training import history
 from bert_tf.training.distribution import is_chief, total
 from bert_tf.training.learning_rate import ExponentialRise, RangeTest, layer_rates

@@ -14,7 +14,7 @@ from bert_tf.training.report_page import build_history_page
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
 from bert_tf.utils.html_report import kept
-from bert_tf.utils.resources import package_versions
+from bert_tf.utils.package_versions import package_versions
 
 # === History ===
 # The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.

@@ -9,7 +9,7 @@ from absl import logging
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.local_attention import seen_by_local
 from bert_tf.training.step import micro_batches
-from bert_tf.utils.resources import free_memory, group_limits, kilobytes
+from bert_tf.utils.memory import free_memory, group_limits, kilobytes
 from bert_tf.utils.tensorflow_internals import gpu_memory_limits
 
 FLOAT32 = 4  # bytes

@@ -22,7 +22,8 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.json_files import json_text, read_object
 from bert_tf.utils.manifest import check_same
-from bert_tf.utils.resources import cores, package_versions
+from bert_tf.utils.package_versions import package_versions
+from bert_tf.utils.resources import cores
 
 RUN_FILE = "run.json"
 _KIND, _REMEDY = "the record of a run, in JSON", "remove it, then pass the run's settings again"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data import dataset
+from bert_tf.data import batch_order, dataset
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training.distribution import build_graphs, check_batch_size, collect, replica_share
 from bert_tf.training.state import RunConfig
@@ -117,7 +117,7 @@ class BatchSettings:
         max_seq_length: longest sequence.
         by_length: group sequences of similar lengths, and pad each batch to its longest.
         use_xla: a few widths only.
-        pool_batches: this many training batches are sorted by length together; None: `dataset.usual_pool`.
+        pool_batches: this many training batches are sorted by length together; None: `batch_order.usual_pool`.
     """
 
     max_seq_length: int
@@ -141,7 +141,7 @@ class BatchSettings:
     def scoring(self, examples: dataset.Tokenized, batch_size: int) -> Scoring:
         """Returns each example once, `batch_size` at a time."""
         check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
-        order = dataset.scoring_order(examples.lengths, batch_size, self.by_length)
+        order = batch_order.scoring_order(examples.lengths, batch_size, self.by_length)
         return Scoring(lambda: self._batches(examples, order), order, examples)
 
     def sample(self, examples: dataset.Tokenized, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
@@ -154,13 +154,13 @@ class BatchSettings:
             batch_size: the last batch is filled up with the first examples.
         """
         count = min(most, len(examples))
-        drawn = dataset.training_order(examples.lengths, count, 1, seed, by_length=False)[0]
+        drawn = batch_order.training_order(examples.lengths, count, 1, seed, by_length=False)[0]
         drawn = drawn[np.argsort(examples.lengths[drawn], kind="stable")]
         return self._batches(examples, np.resize(drawn, (-(-count // batch_size), batch_size)))
 
     def _training_order(self, examples, run):
         step = run.train_batch_size, run.num_train_steps, run.step.seed
-        return dataset.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
+        return batch_order.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
 
     @property
     def _width_step(self):

@@ -1,25 +1,17 @@
 """The work directory of an interruptible job: its manifest and its finished work, from which the same job resumes."""
 
 import contextlib
-import itertools
 import json
 import os
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from absl import logging
 
 import bert_tf
 from bert_tf.utils.files import is_temporary, write_text
 from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.json_files import read_object
 from bert_tf.utils.manifest import check_same, read_manifest
-from bert_tf.utils.workers import Workers
-
-# === Work folder ===
-
 
 _MANIFEST = "manifest.json"
 
@@ -111,51 +103,3 @@ class WorkFolder:
     def _remove(self, name):
         path = os.path.join(self.path, name)
         shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
-
-
-# === Task total ===
-
-
-class TaskTotal:
-    """The sum of the results of a list of tasks, in a file from which an interrupted list resumes.
-
-    A task that had begun when the run was killed is run again, and must replace what it left behind.
-
-    Args:
-        path: of the file.
-        encode, decode: convert the sum to JSON values and back.
-
-    Attributes:
-        total: the sum; None: there is no result yet.
-        done: number of tasks in it.
-        is_complete: whether these are all tasks.
-    """
-
-    def __init__(self, path: str, encode: Callable = dict, decode: Callable = Counter):
-        self._path, self._encode = path, encode
-        self.total: Any = None
-        self.done, self.is_complete = 0, False
-        if os.path.exists(path):
-            saved = read_object(path, "the state of unfinished work", "remove the directory that contains it")
-            self.done, self.is_complete = saved["done"], saved["is_complete"]
-            self.total = None if saved["total"] is None else decode(saved["total"])
-
-    def run(self, workers: Workers, method: str, tasks: Iterable) -> Iterator:
-        """Runs the tasks that are left; yields each result, which can be added to others, once it is in the file."""
-        if self.is_complete:
-            return
-        for result in workers.map(method, itertools.islice(tasks, self.done, None)):
-            self.total = result if self.total is None else self.total + result
-            self.done += 1
-            self._write()
-            yield result
-        self.is_complete = True
-        self._write()
-
-    def restart(self):
-        """Forgets all results."""
-        self.total, self.done, self.is_complete = None, 0, False
-
-    def _write(self):
-        total = None if self.total is None else self._encode(self.total)
-        write_text(self._path, json.dumps({"done": self.done, "is_complete": self.is_complete, "total": total}))

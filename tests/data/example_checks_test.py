@@ -7,11 +7,12 @@ import re
 
 import pytest
 
-from bert_tf.data import table_checks, tables
+from bert_tf.data import label_checks, tables
 from bert_tf.data.columns import NAME, number
 from bert_tf.data.dialect import Dialect
-from bert_tf.data.example_checks import check_samples, check_unknown_tokens
+from bert_tf.data.example_checks import check_samples
 from bert_tf.data.lint_sample import LintSample, TableLayout
+from bert_tf.data.token_checks import check_unknown_tokens
 from bert_tf.utils.token_counts import TokenCounts
 
 NAMES = ("balance", "card", "refund", "limit")
@@ -111,9 +112,9 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     assert "label 'card' in all 40 examples; training will not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
     several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
-    assert [each.kind for each in table_checks.check_training_labels(several)] == ["no_labels"]
+    assert [each.kind for each in label_checks.check_training_labels(several)] == ["no_labels"]
     yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
-    assert not list(table_checks.check_training_labels(yes_or_no))
+    assert not list(label_checks.check_training_labels(yes_or_no))
 
 
 def test_labels_1_and_1_0_are_two_spellings_of_one(tmp_path):
@@ -163,7 +164,7 @@ def test_labels_with_exponents_are_numbers_of_their_own(tmp_path):
     assert not kinds(sample(write(tmp_path / "a.tsv", rows)))
     numbers = {"3": True, " -0.5 ": True, "1e-5": True, ".5E+3": True, "nan": False, "-inf": False, "1_0": False,
                "1e999": False, "": False, "1e": False}  # fmt: skip
-    assert {text: table_checks.is_number(text) for text in numbers} == numbers
+    assert {text: label_checks.is_number(text) for text in numbers} == numbers
 
 
 def test_labels_with_hardly_an_example(tmp_path):

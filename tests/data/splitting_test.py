@@ -3,13 +3,14 @@
 import csv
 import gzip
 import json
+import os
 import pathlib
 import random
 
 import numpy as np
 import pytest
 
-from bert_tf.data import example_checks, splitting
+from bert_tf.data import text_checks
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.splitting import Columns, split_folds, split_table
@@ -54,7 +55,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     train, held_out, test = _parts(done)
     assert sorted(train + held_out + test) == sorted(rows)
     for one, other in ((train, held_out), (train, test), (held_out, test)):
-        assert not list(example_checks.find_overlap(_sample(one), _sample(other)))
+        assert not list(text_checks.find_overlap(_sample(one), _sample(other)))
     assert done.sizes() == [len(train), len(held_out), len(test)] == [420, 60, 120]
     for label in ("good", "bad", "odd"):
         expected = 0.1 * sum(row[1] == label for row in rows)
@@ -62,41 +63,12 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     assert train == [row for row in rows if row in set(train)]  # in the table's order
 
 
-def test_single_rows_are_distributed_by_largest_remainders():
-    strata = np.repeat([0, 1, 2], [50, 30, 25])
-    parts = splitting.assign_parts(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
-    found = np.array([np.bincount(parts[strata == label], minlength=3) for label in range(3)])
-    assert found.sum(0).tolist() in ([84, 11, 10], [84, 10, 11])
-    assert found[:2].tolist() == [[40, 5, 5], [24, 3, 3]] and abs(found[2] - [20, 2.5, 2.5]).max() <= 0.5
-
-
 def test_a_group_is_in_one_part(tmp_path):
     rows = _rows(400, users=60)
     done = split_table(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
     train, held_out = _parts(done)
     assert not {row[2] for row in train} & {row[2] for row in held_out}
-    assert not list(example_checks.find_overlap(_sample(train), _sample(held_out)))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_sizes_are_within_a_group_of_what_was_asked(seed):
-    rng = np.random.default_rng(seed)
-    together, strata = np.sort(rng.integers(0, 40 * 2**seed, 400)), rng.integers(0, 3, 400)
-    sizes = np.bincount(splitting.assign_parts(together, strata, [0.7, 0.2, 0.1], seed), minlength=3)
-    assert abs(sizes - [280, 80, 40]).max() <= np.bincount(together).max()
-
-
-def test_no_part_is_empty():
-    assert sorted(splitting.assign_parts(np.repeat([0, 1, 2], 5), np.zeros(15, int), [0.98, 0.01, 0.01], 0)[::5]) == [
-        0,
-        1,
-        2,
-    ]
-    assert sorted(splitting.assign_parts(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
-
-
-def test_groupings_are_joined_transitively():
-    assert splitting.join_groups(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
+    assert not list(text_checks.find_overlap(_sample(train), _sample(held_out)))
 
 
 def test_the_seed_decides(tmp_path):
@@ -198,7 +170,7 @@ def test_existing_files_are_not_overwritten(tmp_path):
 
 def test_all_files_appear_or_none(tmp_path, monkeypatch):
     table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
-    real, ended = splitting.os.replace, []
+    real, ended = os.replace, []
 
     def replace(aside, path):
         if ended:
@@ -238,7 +210,7 @@ def test_folds_share_no_text_and_are_stratified(tmp_path):
     for fold, (train, held_out) in enumerate([map(_read, pair) for pair in paths]):
         assert held_out == [row for row, own in zip(rows, fold_of, strict=True) if own == fold]
         assert train == [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
-        assert not list(example_checks.find_overlap(_sample(train), _sample(held_out)))
+        assert not list(text_checks.find_overlap(_sample(train), _sample(held_out)))
         for label in ("good", "bad", "odd"):
             assert abs(sum(row[1] == label for row in held_out) - sum(row[1] == label for row in rows) / 5) <= 2
     assert np.array_equal(split_folds(path, str(tmp_path / "folds"), 5)[1], fold_of)  # the files are there already

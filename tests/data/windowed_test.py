@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from bert_tf.data import dataset, windowed
+from bert_tf.data import batch_order, dataset, windowed
 from bert_tf.data.windowed import Windowing
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
@@ -123,7 +123,7 @@ def test_batches_have_few_shapes_and_the_specs_hold(examples):
     assert {name: spec.shape.rank for name, spec in made.element_spec.items()} == {
         **dict.fromkeys(("input_ids", "segment_ids", "input_mask"), 3), "label_ids": 1, "is_real_example": 1,
     }  # fmt: skip
-    assert dataset.scoring_order(examples.lengths, 1).ravel().tolist() == [0, 2, 1]  # the most windows first
+    assert batch_order.scoring_order(examples.lengths, 1).ravel().tolist() == [0, 2, 1]  # the most windows first
 
 
 def test_numbers_of_windows_are_rounded_up_to_few(tokenizer):

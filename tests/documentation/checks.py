@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 from bert_tf.cli import program
 from bert_tf.cli.commands import PROGRAMS, find, starting_with
 from bert_tf.experiments.tuning import trials
-from bert_tf.utils.subprocesses import check_passed_flags
+from bert_tf.utils.logged_runs import check_passed_flags
 from tests.conftest import ROOT
 from tests.documentation import commands
 

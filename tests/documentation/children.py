@@ -12,7 +12,7 @@ import shutil
 from bert_tf.experiments.glue import report
 from bert_tf.pretraining.quick import run
 from bert_tf.runs import pretraining_recipes
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from tests import processes, run_cases
 from tests.pretraining.quick import support, tiny_program
 
@@ -45,7 +45,7 @@ def _run_children(connection):
 
 def _replace(children):
     """Has programs start `children`, and pretrain_small train tiny networks for few steps."""
-    subprocesses.execute_resumable = children.execute_run
+    logged_runs.execute_resumable = children.execute_run
     report.write_glue_report = functools.partial(_write_last, report.write_glue_report)
     run.pretrain_small = functools.partial(run.pretrain_small, execute=children.execute)
     small, taught = (
@@ -84,7 +84,7 @@ class _Children:
         assert ended["status"] == 0, ended["log"][-6000:]
 
     def execute_run(self, program, flags, folder, claim):
-        """As `subprocesses.execute_resumable`."""
+        """As `logged_runs.execute_resumable`."""
         values = dict(flag.removeprefix("--").partition("=")[::2] for flag in flags)
         key = (program, *(values.get(name) for name in _ALIKE))
         if key in self.made:

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from bert_tf.data import glue
+from bert_tf.data import glue_tasks
 from tests import tiny
 from tests.tasks.embedding import support as embedding
 from tests.tasks.multiple_choice import support as multiple_choice
@@ -159,13 +159,13 @@ TABLES = {
 def write_all_of_glue(folder, names):
     """Writes a folder with the tasks of GLUE that are among the names."""
     for name in names:
-        if name in glue.TASKS:
-            write_glue(folder / glue.TASKS[name].directory, name)
+        if name in glue_tasks.TASKS:
+            write_glue(folder / glue_tasks.TASKS[name].directory, name)
 
 
 def write_glue(folder, name):
-    """Writes the files of a task of GLUE, as `glue.TASKS` describes them."""
-    task = glue.TASKS[name]
+    """Writes the files of a task of GLUE, as `glue_tasks.TASKS` describes them."""
+    task = glue_tasks.TASKS[name]
     for place, split in enumerate(task.splits.values()):
         columns = [*split.text_columns, split.label_column, split.id_column]
         named = [column for column in columns if column is not None]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bert_tf.evaluation import metrics
-from bert_tf.evaluation.metrics import cosines, only_answer, only_answer_in, ranks, retrieval, unit
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ALL = ("accuracy", "f1", "precision", "recall", "matthews")
@@ -178,86 +177,3 @@ def test_the_majority_share():
     assert metrics.majority_share(labels) == pytest.approx(3 / 7)
     assert metrics.majority_share(np.array([[1], [1]])) == 1.0  # also where the most frequent is label 0
     assert np.isnan(metrics.majority_share(np.zeros((2, 3), np.int32)))
-
-
-# === One answer ===
-# Answers that are the same for all examples.
-
-
-@pytest.mark.parametrize(
-    "columns, expected",
-    [
-        ({"label": ["a", "b"], "prediction": ["b", "b"]}, "b"),
-        ({"label": ["a", "b"], "prediction": ["", ""]}, ""),  # of models that may give none of several labels
-        ({"label": ["1.0", "4.5"], "prediction": ["2.5", "2.5"]}, "2.5"),
-        ({"label": ["a", "b"], "prediction": ["b", "a"]}, None),
-        ({"label": ["b", "b"], "prediction": ["b", "b"]}, None),  # as it should be
-        ({"tags": ["B-X O", "O"], "predicted_tags": ["O O", "O"]}, "O"),
-        ({"tags": ["B-X O", "O"], "predicted_tags": ["O B-X", "O"]}, None),
-        ({"tags": ["O O", "O"], "predicted_tags": ["O O", "O"]}, None),
-        ({"answer": ["x", ""], "prediction": ["", ""], "exact": ["0", "1"]}, ""),
-        ({"place": ["1", "1"]}, None),
-        ({}, None),
-    ],
-)
-def test_one_answer_where_there_should_be_several(columns, expected):
-    assert only_answer(columns) == expected
-
-
-def test_of_a_folder(tmp_path):
-    assert only_answer_in(tmp_path) is None
-    path = tmp_path / "eval_predictions.tsv"
-    path.write_text("id\tlabel\tprediction\ttext\n0\tno\tyes\ta\n1\tyes\tyes\tb\n")
-    assert only_answer_in(tmp_path) == "yes"
-    path.write_text("id\tlabel\tprediction\n0\tno\tyes\n1\tyes\tno\n")
-    assert only_answer_in(tmp_path) is None
-
-
-# === Retrieval ===
-# Recall and mean reciprocal rank, by hand.
-
-
-def test_ranks_count_what_is_nearer():
-    candidates = np.array([[1.0, 0.0], [0.0, 5.0], [1.0, 1.0], [1.0, 0.9]])
-    queries = np.array([[2.0, 0.1], [1.0, 1.0], [0.0, -1.0]])
-    assert ranks(queries, candidates).tolist() == [1, 3, 3]
-
-
-def test_a_text_that_occurs_twice_is_not_behind_itself():
-    candidates = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 0.0]])
-    assert ranks(candidates[:2], candidates).tolist() == [1, 1]
-
-
-def test_equal_texts_count_once_and_matches_of_a_query_not_against_each_other():
-    queries = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # the first two are one query with two matches
-    candidates = np.array([[1.0, 0.1], [1.0, 0.9], [1.0, 1.0], [1.0, 0.5], [1.0, 0.5], [1.0, 0.9]])
-    texts = np.array([0, 0, 1]), np.array([10, 11, 12, 13, 13, 11])  # the last negative of the third is a match here
-    assert ranks(queries, candidates).tolist() == [1, 4, 1]
-    assert ranks(queries, candidates, *texts).tolist() == [1, 2, 1]
-
-
-def test_blocks_change_nothing(monkeypatch):
-    vectors = np.random.default_rng(0).normal(size=(2, 9, 4))
-    texts = np.arange(9) // 2, np.arange(9) % 7
-    whole = ranks(*vectors), ranks(*vectors, *texts)
-    monkeypatch.setattr("bert_tf.evaluation.metrics._BLOCK", 2)
-    assert [ranks(*vectors).tolist(), ranks(*vectors, *texts).tolist()] == [each.tolist() for each in whole]
-
-
-def test_scores():
-    assert retrieval(np.array([1, 2, 20, 4])) == pytest.approx(
-        {"recall_at_1": 0.25, "recall_at_10": 0.75, "mrr": (1 + 1 / 2 + 1 / 20 + 1 / 4) / 4}
-    )
-
-
-def test_cosines_and_units():
-    assert unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[0.6, 0.8], [0, 0]]
-    for dtype in (np.float16, np.float32, np.float64):
-        limits = np.finfo(dtype)
-        sizes = (limits.max / 8, np.sqrt(limits.max), 1, np.sqrt(limits.tiny), limits.tiny, limits.smallest_subnormal)
-        rows = np.array([[3 * size, -4 * size] for size in sizes], dtype)
-        expected = np.broadcast_to([0.6, -0.8], rows.shape)
-        np.testing.assert_allclose(unit(rows), expected, rtol=4 * float(limits.eps))
-        np.testing.assert_array_equal(unit(rows)[2], unit(rows[2:3])[0])  # whatever is beside it
-        np.testing.assert_allclose(cosines(rows, rows[::-1]), 1, rtol=8 * float(limits.eps))
-    assert cosines(np.array([[2.0, 0.0]]), np.array([[1.0, 1.0]])) == pytest.approx([0.5**0.5])

@@ -10,10 +10,12 @@ import pytest
 from bert_tf.cli import main
 from bert_tf.evaluation import entities, metrics
 from bert_tf.evaluation.error_reports.answers import QuestionReport
-from bert_tf.evaluation.error_reports.common import Shown, write_table
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
+from bert_tf.evaluation.error_reports.ranking import RetrievalReport
+from bert_tf.evaluation.error_reports.regression import RegressionReport
+from bert_tf.evaluation.error_reports.report import Shown, write_table
+from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
-from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.experiments.comparison_page import build_comparison_page, comparison_lines
 from bert_tf.experiments.prediction_kinds import KINDS, kind_of_table

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.cli import cross_validate
 from bert_tf.evaluation.results import read_results, write_results
 from bert_tf.experiments import cross_validation
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.scripts import at, run_programs
@@ -37,7 +37,7 @@ def children(monkeypatch):
         write_results(str(folder), {"accuracy": 0.4 + 0.1 * len(called)}, 7)
         return "--learning_rate=9" not in flags
 
-    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     return called
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference import document_index, embedders, index_segments
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.document_index import make_index

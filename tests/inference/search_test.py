@@ -11,7 +11,7 @@ from pyarrow import parquet
 import bert_tf
 from bert_tf.cli.search import decode_queries
 from bert_tf.data.trec_files import read_texts_by_id
-from bert_tf.evaluation.metrics import cosines
+from bert_tf.evaluation.cosine_similarity import cosines
 from bert_tf.inference import nearest_neighbors
 from bert_tf.inference.embedders import Embedder, Indexer
 from bert_tf.inference.search import SearchIndex

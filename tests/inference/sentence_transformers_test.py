@@ -10,7 +10,8 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.data import glue
-from bert_tf.evaluation.metrics import cosines, regression, unit
+from bert_tf.evaluation.cosine_similarity import cosines, unit
+from bert_tf.evaluation.metrics import regression
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import other_envs, tiny

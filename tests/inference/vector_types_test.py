@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.metrics import unit
+from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.vector_types import quantize_vectors, stored_width, unit_vectors

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import inspect
-from bert_tf.interpret.encoded_text import words_of
 from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.models.pretraining_heads import MaskedLMHead
@@ -47,27 +46,6 @@ def test_attention_of_a_pair_comes_with_tokens_and_words(bert):
     assert row.of_words(np.arange(11.0)).tolist() == [1, 5, 4, 5, 6, 8, 9]
     [same] = inspect.attention((bert.encoder, bert.tokenizer), TEXT, pairs="is good")
     assert np.array_equal(same.weights, row.weights)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I don't.", ["I", "don't", "."]),
-        ("東京 e-mail", ["東", "京", "e-mail"]),
-        ("cafe\u0301  (yes)", ["cafe\u0301", "(", "yes", ")"]),
-        ("", []),
-    ],
-)
-def test_texts_are_split_into_words(text, expected):
-    starts = np.flatnonzero([not char.isspace() for char in text])
-    words, of_token = words_of(text, starts, starts + 1)
-    assert [word.text for word in words] == expected
-    assert "".join(words[i].text[0] for i in sorted(set(of_token.tolist()))) == "".join(word[0] for word in expected)
-
-
-def test_one_piece_over_several_words_makes_them_one():
-    words, of_token = words_of("a, b c", np.array([0, 1, 5]), np.array([1, 4, 6]))
-    assert [word.text for word in words] == ["a", ", b", "c"] and of_token.tolist() == [0, 1, 2]
 
 
 def test_blanks_have_places(bert):

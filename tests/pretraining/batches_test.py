@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import tfrecords
+from bert_tf.data import example_bytes, tfrecords
 from bert_tf.pretraining.batches import Batches, Records
 from bert_tf.pretraining.record_metadata import RecordMetadata
 
@@ -28,7 +28,7 @@ def _rows_of(first, number, length=3):
     ids = np.arange(first, first + number)[:, None].repeat(length, 1)
     features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
     features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), 0 * ids[:, :2])
-    return tfrecords.serialize(features | {"masked_lm_weights": np.ones((number, 2), np.float32)})
+    return example_bytes.serialize(features | {"masked_lm_weights": np.ones((number, 2), np.float32)})
 
 
 def _rows(dataset, number):
@@ -121,7 +121,7 @@ def _features(rows=ROWS, length=S):
 
 
 def _write(path, features):
-    tfrecords.write_records(path, tfrecords.serialize(features))
+    tfrecords.write_records(path, example_bytes.serialize(features))
     return pathlib.Path(path)
 
 
@@ -233,7 +233,7 @@ def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
     """As `cat` does it: of how it was made a file speaks in its first record alone."""
     one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))
     for part, metadata in ((one, _metadata("0")), (two, _metadata("1", "span"))):
-        tfrecords.write_records(part, tfrecords.serialize(_features(30)), stamp=metadata.stamp())
+        tfrecords.write_records(part, example_bytes.serialize(_features(30)), stamp=metadata.stamp())
     path.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
     received = "made with vocabulary 1{16}, masking span, but the first was made with vocabulary 0{16}, masking token"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import tfrecords
+from bert_tf.data.example_bytes import serialize
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
@@ -392,7 +393,7 @@ def test_records_with_masks_are_refused(tmp_path):
     ids, path = np.full((4, 8), 7), str(tmp_path / "masked.tfrecord")
     features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
     features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ids[:, :2])
-    tfrecords.write_records(path, tfrecords.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
+    tfrecords.write_records(path, serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
     with pytest.raises(ValueError, match="requires records without masks, .* masked already, such as .*masked"):
         Records.of([path]).batches(2, 0, masks=_masker())
 

@@ -6,7 +6,7 @@ import logging
 import numpy as np
 import pytest
 
-from bert_tf.data import tfrecords
+from bert_tf.data import example_bytes, tfrecords
 from bert_tf.pretraining import record_compatibility
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
@@ -43,7 +43,7 @@ def _features(cls=CLS, sep=SEP, mask=MASK, masked=True):
 
 def _records(path, metadata=None, **made):
     stamp = metadata.stamp() if metadata else b""
-    tfrecords.write_records(str(path), tfrecords.serialize(_features(**made)), stamp=stamp)
+    tfrecords.write_records(str(path), example_bytes.serialize(_features(**made)), stamp=stamp)
     return Records.of([str(path)])
 
 

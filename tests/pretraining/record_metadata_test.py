@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.data import tfrecords
+from bert_tf.data import example_bytes, record_features, tfrecords
 from bert_tf.pretraining import record_compatibility, record_metadata
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus.local_run import create_pretraining_data
@@ -27,7 +27,7 @@ ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3
 
 
 def _write(path, stamp):
-    tfrecords.write_records(path, tfrecords.serialize(ROWS), stamp=stamp)
+    tfrecords.write_records(path, example_bytes.serialize(ROWS), stamp=stamp)
     return str(path)
 
 
@@ -35,7 +35,7 @@ def _write(path, stamp):
 def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name):
     path = _write(tmp_path / name, METADATA.stamp())
     assert RecordMetadata.of(path) == METADATA
-    assert tfrecords.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
+    assert record_features.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
     (batch,) = read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
     assert batch.keys() == ROWS.keys()
     np.testing.assert_array_equal(batch["input_ids"], np.concatenate([ROWS["input_ids"]] * 2))

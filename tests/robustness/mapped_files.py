@@ -124,7 +124,7 @@ def _parquet(**options):
 
 
 def _read_parquet(folder):
-    from bert_tf.data.table_reader import parquet_rows
+    from bert_tf.data.parquet_rows import parquet_rows
 
     for _ in parquet_rows(os.path.join(folder, "a.parquet"), lambda names: list(range(len(names)))):
         pass

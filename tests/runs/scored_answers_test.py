@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.runs.scored_answers import error_reports, show_answers, show_scored, warn_of_teacher
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.utils.settings import Settings

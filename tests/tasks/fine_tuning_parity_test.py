@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.data import dataset, glue
+from bert_tf.data import batch_order, dataset, glue
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification.data import tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -37,7 +37,7 @@ def _config(minilm):
 def _first_batches(rows, batch_size, steps, max_seq_length):
     """Returns the first batches of a run of EPOCHS over `rows`, and how many steps it has."""
     whole = len(rows) * EPOCHS // batch_size
-    order = dataset.training_order(rows.lengths, batch_size, whole, seed=0)[:steps]
+    order = batch_order.training_order(rows.lengths, batch_size, whole, seed=0)[:steps]
     return list(dataset.build_batches(rows, order, max_seq_length)), whole
 
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.data import dataset
+from bert_tf.data import batch_order, dataset
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, Rollback, first_broken, order_seed
@@ -270,7 +270,7 @@ def _fit(run, bad, kill_at=None):
 
     def scaled(start, rollbacks):
         begun.append((start, rollbacks))
-        order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, order_seed(3, rollbacks))
+        order = batch_order.training_order(EXAMPLES.lengths, 8, run.num_train_steps, order_seed(3, rollbacks))
         rows = dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
         for step, batch in enumerate(rows, start + 1):
             yield batch | {"times": tf.fill([8], np.nan if step in bad.get(rollbacks, ()) else 1.0)}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.data import dataset
+from bert_tf.data import batch_order, dataset
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.scoring import BatchSettings
@@ -37,7 +37,7 @@ def run(folder):
 def train(folder, also=lambda step: None):
     """Returns the losses of the steps made to the end; after each comes also(step)."""
     keras.utils.set_random_seed(0)
-    order, losses = dataset.training_order(EXAMPLES.lengths, 16, 8, 0), []
+    order, losses = batch_order.training_order(EXAMPLES.lengths, 16, 8, 0), []
 
     def watch(step, results, state):
         losses.append(float(results["loss"]))

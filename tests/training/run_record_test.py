@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.training.history import History
 from bert_tf.training.run_record import PACKAGES, RunRecord, commit, fingerprints
-from bert_tf.utils.resources import package_versions
+from bert_tf.utils.package_versions import package_versions
 from tests import tiny
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bert_tf.evaluation.error_reports.common import checkpoint_sentence
+from bert_tf.evaluation.error_reports.page_parts import checkpoint_sentence
 from bert_tf.training.report_page import build_history_page
 from bert_tf.utils.html_report import kept
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from bert_tf.checkpoints.tf1 import read_tensors
-from bert_tf.data import dataset
+from bert_tf.data import batch_order, dataset
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 
@@ -20,7 +20,7 @@ class Killed(Exception):
 
 def batches(run, examples=EXAMPLES):
     """Returns the batches of a run from any step on, as `Trainer.fit` takes them."""
-    order = dataset.training_order(examples.lengths, run.train_batch_size, run.num_train_steps, run.step.seed)
+    order = batch_order.training_order(examples.lengths, run.train_batch_size, run.num_train_steps, run.step.seed)
     return lambda start: dataset.build_batches(examples, order[start:], 16, by_length=False)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import dataset
+from bert_tf.data import batch_order, dataset
 from bert_tf.training.scoring import Scorer, Scoring
 from tests import tiny
 
@@ -78,7 +78,7 @@ def test_narrower_batches_are_filled_up_with_zeros():
 @pytest.mark.parametrize("batch_size", [1, 4, 30])
 def test_real_batches_give_each_example_its_own(batch_size, by_length):
     examples = tiny.tokenized(30)
-    order = dataset.scoring_order(examples.lengths, batch_size, by_length)
+    order = batch_order.scoring_order(examples.lengths, batch_size, by_length)
     scoring = Scoring(lambda: dataset.build_batches(examples, order, 16, by_length), order, examples)
     outputs, (losses, weights) = _scorer().outputs(scoring)
     own = [row.tolist() for row in np.split(examples.features["input_ids"], examples.splits[1:-1])]

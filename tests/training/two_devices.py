@@ -19,16 +19,12 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-
-from bert_tf.data import dataset  # noqa: E402
+from bert_tf.data import batch_order, dataset  # noqa: E402
 from bert_tf.tasks.classification.task import ClassificationTask  # noqa: E402
 from bert_tf.training.distribution import check_batch_size, make_strategy  # noqa: E402
 from bert_tf.training.learning_rate import LayerRates  # noqa: E402
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
-from bert_tf.training.optimizers import (  # noqa: E402
-    OPTIMIZERS,
-    WeightAverage,  # noqa: E402
-)
+from bert_tf.training.optimizers import OPTIMIZERS, WeightAverage  # noqa: E402
 from bert_tf.training.scoring import BatchSettings  # noqa: E402
 from bert_tf.training.settings import AdamConfig  # noqa: E402
 from bert_tf.training.state import RunConfig  # noqa: E402
@@ -47,7 +43,7 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=
     """Returns the losses of the steps that were made."""
     values = {"save_checkpoints_steps": 5, "layer_rates": layers, "adam": adam, "step": StepConfig(**step)}
     run = RunConfig(folder or tempfile.mkdtemp(), 16, steps, 2, 1e-3, **values)
-    order = dataset.training_order(EXAMPLES.lengths, 16, steps, 0)
+    order = batch_order.training_order(EXAMPLES.lengths, 16, steps, 0)
     losses = []
 
     def watch(step, results, state):
@@ -108,7 +104,7 @@ class Poisoned(ClassificationTask):
 def guarded(strategy, optimizer):
     """Returns what 6 steps did of which the fourth is poisoned in its last row: the second device's alone."""
     rows = list(
-        dataset.build_batches(EXAMPLES, dataset.training_order(EXAMPLES.lengths, 16, 6, 0), 16, by_length=False)
+        dataset.build_batches(EXAMPLES, batch_order.training_order(EXAMPLES.lengths, 16, 6, 0), 16, by_length=False)
     )
     losses, skipped, copies = [], [], []
     with make_strategy(strategy).scope():

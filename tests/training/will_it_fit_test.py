@@ -15,7 +15,7 @@ from bert_tf.training.memory import (
     estimate,
     warn_if_too_large,
 )
-from bert_tf.utils.resources import kilobytes
+from bert_tf.utils.memory import kilobytes
 
 STEP = StepShape(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)
 GB = 2**30

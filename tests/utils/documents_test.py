@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-from bert_tf.utils import documents, text_files
-from bert_tf.utils.documents import TextOptions, is_junk, read_documents, split_by_characters
+from bert_tf.utils import text_blocks, text_files
+from bert_tf.utils.documents import TextOptions, read_documents
 from bert_tf.utils.names import TEXT_FORMATS
 from tests.utils.text_files_test import DATA
 
@@ -16,7 +16,7 @@ def read(path, data, format, block_bytes=1 << 20, **options):
     """([(line, first line, sentences) of each part], counts) of a file with this content."""
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     options, counts, parts = TextOptions(**options), collections.Counter(), []
-    for block in documents.read_blocks([str(path)], [format], options, block_bytes):
+    for block in text_blocks.read_blocks([str(path)], [format], options, block_bytes):
         parts += read_documents(block, options, counts)
     assert {part.file for part in parts} <= {0}
     return [(part.line, part.first_line, part.sentences) for part in parts], dict(counts)
@@ -166,48 +166,7 @@ def test_real_text_loses_nothing_in_blocks(corpus, start):
     with text_files.open_lines(path) as file:
         text = file.read().decode("utf-8", "ignore")
     options, counts = TextOptions(document_start=start), collections.Counter()
-    found = documents.read_blocks([path], ["prose"], options, 10_000)
+    found = text_blocks.read_blocks([path], ["prose"], options, 10_000)
     whole = [document for block in found for document in read_documents(block, options, counts)]
     kept = "".join("".join(document.sentences) for document in whole)
     assert "".join(kept.split()) == "".join(text.split())
-
-
-@pytest.mark.parametrize("size", [1, 2, 5, 100])
-def test_the_parts_are_the_list(size):
-    strings = ["a", "", "bcd", "ef", "", "g" * 7, "h"]
-    parts = split_by_characters(strings, size)
-    assert [s for part in parts for s in part] == strings and all(parts)
-
-
-def test_parts_have_about_the_size():
-    assert split_by_characters(["ab", "cd", "ef", "gh"], 4) == [["ab"], ["cd", "ef"], ["gh"]]
-
-
-def test_an_empty_list_is_one_empty_part():
-    assert split_by_characters([]) == [[]]
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["* * *", "1,024 98.6 0.31", ". . . . . . 47", "--", "= = = = a", "a 12", "A" * 101, "see http://x/" + "ab/" * 40],
-)
-def test_lines_without_words_are_junk(line):
-    assert is_junk(line)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "It was 12:47, said he.",
-        "a 1",
-        "a\t\t\t\tb",
-        "A" * 100,
-        "नमस्ते दुनिया, यह हिन्दी है।",
-        "မြို့တော်ကြီး",  # 3 letters, 10 marks
-        "これは日本語の文章です。" * 20,
-        "I.",
-        "Øl på 5 kr.",
-    ],
-)
-def test_short_and_foreign_sentences_are_not_junk(line):
-    assert not is_junk(line)

@@ -1,4 +1,4 @@
-"""Limits of memory, and what the processor can do."""
+"""What the processor can do."""
 
 import platform
 
@@ -95,22 +95,3 @@ def test_the_best_precision(monkeypatch):
     assert resources.best_precision() == "mixed_bfloat16"
     monkeypatch.setattr(resources, "computes_bfloat16", lambda: False)
     assert resources.best_precision() == "float32"
-
-
-@pytest.mark.parametrize(
-    "line, files, limits",
-    [
-        ("0::/", {"memory.max": "3000"}, [3000]),
-        ("0::/a/b", {"memory.max": "3000", "a/memory.max": "max", "a/b/memory.max": "2000"}, [3000, 2000]),
-        ("4:memory:/a", {"memory/memory.limit_in_bytes": "9", "memory/a/memory.limit_in_bytes": "5"}, [9, 5]),
-        ("4:cpu,memory:/on/the/host", {"memory/memory.limit_in_bytes": "9"}, [9]),
-        ("5:cpuset:/a", {"memory/memory.limit_in_bytes": "9"}, []),
-    ],
-)
-def test_limits_of_control_groups(tmp_path, line, files, limits):
-    groups, root = tmp_path / "cgroup", tmp_path / "fs"
-    groups.write_text(f"{line}\n")
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"{text}\n")
-    assert resources.group_limits(groups, root) == limits

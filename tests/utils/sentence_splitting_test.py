@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bert_tf.utils import text_files
+from bert_tf.utils import sentence_splitting
 
 QUOTED = {
     "He left. She stayed.": ["He left.", "She stayed."],
@@ -24,30 +24,30 @@ QUOTED = {
 
 @pytest.mark.parametrize("text", QUOTED)
 def test_cuts_where_a_sentence_ends(text):
-    assert text_files.split_sentences([text]) == QUOTED[text]
+    assert sentence_splitting.split_sentences([text]) == QUOTED[text]
 
 
 def test_white_space_is_one_space_and_empty_paragraphs_are_nothing():
-    assert text_files.split_sentences(["One\r\n two.\u2003\u2028Three. ", "", " \t", "four\x1cfive"]) == [
+    assert sentence_splitting.split_sentences(["One\r\n two.\u2003\u2028Three. ", "", " \t", "four\x1cfive"]) == [
         "One two.",
         "Three.",
         "four five",
     ]
-    assert text_files.split_sentences([]) == text_files.split_sentences([""]) == []
+    assert sentence_splitting.split_sentences([]) == sentence_splitting.split_sentences([""]) == []
 
 
 def test_no_sentence_goes_on_over_a_paragraph():
-    assert text_files.split_sentences(["a heading", "and its text"]) == ["a heading", "and its text"]
+    assert sentence_splitting.split_sentences(["a heading", "and its text"]) == ["a heading", "and its text"]
 
 
 def test_a_quotation_that_never_closes_does_not_swallow_the_page():
     page = ["“This is a long speech. " * 20, "“It goes on. " * 20 + "”"]
-    assert len(text_files.split_sentences(page)) >= 40
+    assert len(sentence_splitting.split_sentences(page)) >= 40
 
 
 def test_the_language_has_its_own_abbreviations():
     text = "Das ist bzw. Herr Maier. Gut."
-    assert text_files.split_sentences([text], "de") == ["Das ist bzw. Herr Maier.", "Gut."]
+    assert sentence_splitting.split_sentences([text], "de") == ["Das ist bzw. Herr Maier.", "Gut."]
 
 
 def test_every_character_is_kept_whatever_the_text():
@@ -58,5 +58,5 @@ def test_every_character_is_kept_whatever_the_text():
     paragraphs = ["".join(chance.choices(parts, k=chance.randint(0, 30))) for _ in range(3000)]
     paragraphs.append("".join(chance.choices(parts, k=30_000)))
     for language in ("en", "de", "zh", "hi", "unknown"):
-        found = "".join(text_files.split_sentences(paragraphs, language))
+        found = "".join(sentence_splitting.split_sentences(paragraphs, language))
         assert "".join(found.split()) == "".join("".join(paragraphs).split())

@@ -5,14 +5,15 @@ import random
 
 import pytest
 
-from bert_tf.utils import documents
+from bert_tf.utils import text_blocks
 from bert_tf.utils.documents import TextOptions
+from bert_tf.utils.text_files import MAX_LINE_BYTES
 
 
 def read(path, data, format, block_bytes=1 << 20, **options):
     """The blocks of a file with this content."""
     path.write_bytes(data)
-    return list(documents.read_blocks([str(path)], [format], TextOptions(**options), block_bytes))
+    return list(text_blocks.read_blocks([str(path)], [format], TextOptions(**options), block_bytes))
 
 
 def cuts(*arguments, **options):
@@ -79,10 +80,10 @@ def test_files_are_numbered_and_never_share_a_block(tmp_path):
     for name in "ab":
         (tmp_path / name).write_text(f"{name}.\n")
     paths = [str(tmp_path / name) for name in "ab"]
-    found = list(documents.read_blocks(paths, ["sentences", "prose"], TextOptions()))
+    found = list(text_blocks.read_blocks(paths, ["sentences", "prose"], TextOptions()))
     assert found == [
-        documents.Block(0, paths[0], "sentences", 1, 1, b"a.\n"),
-        documents.Block(1, paths[1], "prose", 1, 1, b"b.\n"),
+        text_blocks.Block(0, paths[0], "sentences", 1, 1, b"a.\n"),
+        text_blocks.Block(1, paths[1], "prose", 1, 1, b"b.\n"),
     ]
 
 
@@ -115,7 +116,7 @@ def test_a_line_of_ten_megabytes_is_named(path):
 @pytest.mark.parametrize("block_bytes", [1 << 20, 3_000_000])
 @pytest.mark.parametrize("end", [b"\n", b"", b"\n" + b"short\n" * 1_000_000])
 def test_a_line_of_eight_megabytes_is_a_block(path, end, block_bytes):
-    long = b"x" * (documents.MAX_LINE_BYTES - 1)
+    long = b"x" * (MAX_LINE_BYTES - 1)
     found = read(path, b"short\n" + long + end, "prose", block_bytes)
     assert [(block.line, len(block.data)) for block in found[:2]] == [(1, 6), (2, len(long) + len(end[:1]))]
     assert all(len(block.data) <= block_bytes for block in found[2:])
@@ -126,7 +127,7 @@ def test_a_line_of_eight_megabytes_is_a_block(path, end, block_bytes):
 def test_a_gzip_file_that_breaks_off_is_named_where_it_does(tmp_path):
     packed = gzip.compress(random.Random(1).randbytes(300_000).hex(" ", 20).replace(" ", "\n").encode())
     (tmp_path / "cut.gz").write_bytes(packed[: len(packed) // 2])
-    reading = documents.read_blocks([str(tmp_path / "cut.gz")], ["prose"], TextOptions(), 1 << 16)
+    reading = text_blocks.read_blocks([str(tmp_path / "cut.gz")], ["prose"], TextOptions(), 1 << 16)
     assert next(reading).line == 1
     with pytest.raises(ValueError, match=r"cut.gz cannot be read to its end: .*end-of-stream marker"):
         list(reading)

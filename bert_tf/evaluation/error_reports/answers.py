@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.evaluation.error_reports import sections
-from bert_tf.evaluation.error_reports.common import ErrorReport, ratio_interval
+from bert_tf.evaluation.error_reports.rates import ratio_interval
+from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.utils.html_report import Page
 
 _WORDS = re.compile(r"\b(how many|how much|how|who|whom|whose|what|which|when|where|why)\b", re.IGNORECASE)

@@ -10,7 +10,8 @@ import numpy as np
 
 from bert_tf.evaluation.entities import EntitySpan, parse_entities
 from bert_tf.evaluation.error_reports import sections
-from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
+from bert_tf.evaluation.error_reports.rates import Counts, ratio_interval
+from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.label_results import label_results
 from bert_tf.utils.html_report import Page
 

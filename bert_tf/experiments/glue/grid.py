@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from bert_tf.data import glue
-from bert_tf.data.glue import LEADERBOARD, LEADERBOARD_HEADER
+from bert_tf.data import glue_tasks
+from bert_tf.data.glue_tasks import LEADERBOARD, LEADERBOARD_HEADER
 from bert_tf.experiments.child_runs import FINISHED_FILE, ChildRun, ChildRuns
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import ScoreTable
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.manifest import check_manifest, contents
 
@@ -163,9 +163,9 @@ class Grid(ChildRuns):
         asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
         for task, result in asked:
             if not _has_answers(task, result.folder):
-                logging.info("Predicting %s with %s", glue.TASKS[task].directory, result.run)
+                logging.info("Predicting %s with %s", glue_tasks.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
-                if not subprocesses.execute_resumable(self.program, flags, result.folder, self.claim):
+                if not logged_runs.execute_resumable(self.program, flags, result.folder, self.claim):
                     self.failed.append(f"the predictions of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:
@@ -195,7 +195,7 @@ class Grid(ChildRuns):
         return [*filter(None, files), *(self._data_dir(task) for task in tasks if task not in self.tables)]
 
     def _data_dir(self, task):
-        return os.path.join(self.glue_dir, glue.TASKS[task].directory)
+        return os.path.join(self.glue_dir, glue_tasks.TASKS[task].directory)
 
 
 def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[tuple[str, GlueResult]]:
@@ -206,10 +206,10 @@ def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[
     """
     asked, alike = [], {}
     for result in best.values():
-        task = glue.TASKS.get(result.run.task)
+        task = glue_tasks.TASKS.get(result.run.task)
         if task and task.leaderboard_files:
             alike.setdefault(task.labels, result)
-    for name, row in glue.TASKS.items():
+    for name, row in glue_tasks.TASKS.items():
         tests = [pathlib.Path(glue_dir, row.directory, row.splits[split].file) for split in row.like("test")]
         by = best.get(name) if row.like("train") else alike.get(row.labels)
         if by and row.leaderboard_files and all(path.is_file() for path in tests):
@@ -220,5 +220,5 @@ def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[
 def _has_answers(task, folder):
     """Whether all predictions exist and are newer than the finished run."""
     since = (folder / FINISHED_FILE).stat().st_mtime
-    files = [folder / name for name in glue.TASKS[task].leaderboard_files]
+    files = [folder / name for name in glue_tasks.TASKS[task].leaderboard_files]
     return all(file.exists() and file.stat().st_mtime >= since for file in files)

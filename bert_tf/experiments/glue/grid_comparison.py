@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 from bert_tf.evaluation import significance
-from bert_tf.evaluation.metrics import only_answer_in
+from bert_tf.evaluation.constant_predictions import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.evaluation.significance import Permuted, permutation_test
 from bert_tf.experiments.child_runs import FINISHED_FILE

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bert_tf.data import glue
+from bert_tf.data import glue_tasks
 from bert_tf.evaluation.significance import METRICS
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun, Point, best
 from bert_tf.utils.files import write_text
@@ -77,7 +77,7 @@ def read_score_tables(path: str | os.PathLike) -> dict[str, ScoreTable]:
 
 
 def _parse_table(path, name, values):
-    if not re.fullmatch(r"[\w-][\w.-]*", name, re.ASCII) or name in glue.TASKS:
+    if not re.fullmatch(r"[\w-][\w.-]*", name, re.ASCII) or name in glue_tasks.TASKS:
         raise ValueError(
             f"{path}: a table's name must be of letters, digits, `_`, `-` and `.`, and none of GLUE's tasks. "
             f"Received: {name!r}; give it another."
@@ -189,7 +189,7 @@ def glue_average(rows: dict[str, list[SettingScores]]) -> tuple[float, list[str]
 
     Every task counts once, however many metrics and files it has. None where there is none of GLUE's.
     """
-    tasks = [name for name, task in glue.TASKS.items() if task.like("train") and task.leaderboard_files]
+    tasks = [name for name, task in glue_tasks.TASKS.items() if task.like("train") and task.leaderboard_files]
     here = [name for name in tasks if name in rows]
     if not here:
         return None

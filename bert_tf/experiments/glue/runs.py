@@ -7,13 +7,13 @@ import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
 
-from bert_tf.data import glue
+from bert_tf.data import glue, glue_tasks
 from bert_tf.experiments.child_runs import FINISHED_FILE, read_finished, training_flags
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
+from bert_tf.utils.logged_runs import name_of_flag
 from bert_tf.utils.settings import command_line, flags_of
-from bert_tf.utils.subprocesses import name_of_flag
 
 GRID_FILE = "grid.json"  # the manifest of a grid
 # "paper": the grid of Devlin et al. 2018, appendix A.3, for every task.
@@ -45,7 +45,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class GlueRun:
-    """One fine-tuning: a task of `glue.TASKS`, settings, a seed."""
+    """One fine-tuning: a task of `glue_tasks.TASKS`, settings, a seed."""
 
     task: str
     settings: Point
@@ -109,7 +109,7 @@ def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> 
 
 
 def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
-    """Returns the names of the tasks as in `glue.TASKS`; without `names`, all with training examples.
+    """Returns the names of the tasks as in `glue_tasks.TASKS`; without `names`, all with training examples.
 
     Args:
         names: the requested names, or None.
@@ -131,9 +131,10 @@ def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterab
 
 
 def _find_glue_tasks(names, glue_dir):
-    there = [name for name in glue.TASKS if training_size(name, glue_dir)]
+    there = [name for name in glue_tasks.TASKS if training_size(name, glue_dir)]
     asked = there if names is None else list(dict.fromkeys(map(_find_task, names)))
-    if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
+    lacking = [glue_tasks.TASKS[name].directory for name in asked if name not in there]
+    if missing := lacking or ([] if asked else ["RTE"]):
         raise ValueError(
             f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
             f"It holds {sorted(os.listdir(glue_dir))[:20]}. Correct `glue_dir`, or pass other `tasks`."
@@ -145,13 +146,13 @@ def _find_task(name):
     try:
         return glue.find_glue_task(name).name
     except ValueError as error:
-        must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
+        must = ", ".join(name for name, row in glue_tasks.TASKS.items() if row.like("train"))
         raise ValueError(f"`tasks` must be among {must}; got {name!r}.") from error
 
 
 def training_size(task: str, glue_dir: str) -> int:
     """Returns the size of the training examples in bytes, 0 if missing, to estimate a run's duration."""
-    row = glue.TASKS[task]
+    row = glue_tasks.TASKS[task]
     files = [row.splits[name].file.format(language="*") for name in row.like("train")]
     folder = pathlib.Path(glue_dir, row.directory)
     return sum(path.stat().st_size for file in files for path in folder.glob(file))
@@ -163,7 +164,7 @@ def finished(folder: str | os.PathLike) -> GlueResult | None:
 
     def build(note, scores, one_answer):
         run, table = GlueRun(note["task"], Point(**note["settings"]), note["seed"]), note.get("table")
-        metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
+        metrics = table["metrics"] if table else glue_tasks.TASKS[run.task].metrics
         return GlueResult(run, folder, official(scores, metrics), note["seconds"], table, one_answer)
 
     return read_finished(folder, build)
@@ -172,7 +173,7 @@ def finished(folder: str | os.PathLike) -> GlueResult | None:
 def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
     """Returns every finished run below `output_dir`, including those of earlier commands, in the order of `grid`."""
     results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
-    order = {name: index for index, name in enumerate(glue.TASKS)}  # then the user's own, by name
+    order = {name: index for index, name in enumerate(glue_tasks.TASKS)}  # then the user's own, by name
 
     def sort_key(result):
         run = result.run
@@ -247,7 +248,7 @@ def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ())
     Raises:
         ValueError: a flag does not have the form --name or --name=value, or is set by the grid.
     """
-    subprocesses.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
+    logged_runs.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
 
 
 def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:

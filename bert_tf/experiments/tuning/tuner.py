@@ -9,8 +9,8 @@ from bert_tf.experiments.child_runs import ChildRun, ChildRuns, training_flags
 from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
 from bert_tf.utils.files import find_files, write_text
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
+from bert_tf.utils.logged_runs import name_of_flag
 from bert_tf.utils.progress import clock
-from bert_tf.utils.subprocesses import name_of_flag
 
 # === Report ===
 # Results of a search: trials.tsv and report.html.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, same_labels

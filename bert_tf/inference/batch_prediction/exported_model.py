@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.inference.text_model import TextInput, TextModel
 from bert_tf.serving.client import results
 from bert_tf.serving.client.requests import is_order_known, order_of

@@ -14,7 +14,9 @@ import numpy as np
 from bert_tf.data.columns import NAME, TEXT, TITLE, ColumnType, is_missing_cell, joined_type, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
 from bert_tf.data.list_cells import as_list
-from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows, line_position, names_in
+from bert_tf.data.row_errors import line_position
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import is_table, iterate_lines, iterate_rows, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
 from bert_tf.utils.names import number_of
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.data.table_reader import FIELD_LIMIT
 from bert_tf.serving.client import results
 from bert_tf.utils.files import atomic_open

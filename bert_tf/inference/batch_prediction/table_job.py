@@ -16,7 +16,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter, join_parts, part_folder
 from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows, expand_columns

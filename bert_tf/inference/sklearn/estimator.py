@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview
+from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
 from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sklearn.fitted_model import FittedModel, precision_of, seed_of_weights
 from bert_tf.inference.sklearn.inputs import as_texts, as_weights, column_names, select, with_string_input

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.interpret.probing.probe import MEASURES
+from bert_tf.interpret.probing.head_measures import MEASURES
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 from bert_tf.utils.names import percent
 

@@ -23,7 +23,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from bert_tf.data import features, tfrecords
+from bert_tf.data import ragged, record_features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import tokenize_documents
@@ -38,8 +38,9 @@ from bert_tf.pretraining.corpus.job import (
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
-from bert_tf.utils.documents import read_blocks, read_documents
+from bert_tf.utils.documents import read_documents
 from bert_tf.utils.proxies import exempt_local
+from bert_tf.utils.text_blocks import read_blocks
 
 
 def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:
@@ -180,10 +181,10 @@ def _write(grouped, output_files, names, stamp):
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
     check_written(names[number], len(pairs), len(output_files))
-    keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate_features([rows for _, rows in pairs])
+    keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate_features([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
-        compression = tfrecords.compression_of(names[number])
+        compression = record_features.compression_of(names[number])
         tfrecords.write_records(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
         with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
             shutil.copyfileobj(source, target, 1 << 20)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bert_tf.data import features
-from bert_tf.data.features import Ragged
-from bert_tf.utils.documents import split_by_characters
+from bert_tf.data import ragged
+from bert_tf.data.ragged import Ragged
+from bert_tf.utils.string_batches import split_by_characters
 
 # === Arrays ===
 # Tokenized documents as arrays: the input of every later stage.
@@ -42,7 +42,7 @@ class Documents:
     @cached_property
     def sentence_starts(self):
         """int64 [all sentences + 1], offsets of the sentences in tokens.flat, followed by the end of the tokens."""
-        return features.splits_of(self.sentences.flat)
+        return ragged.splits_of(self.sentences.flat)
 
     def take(self, parts) -> "Documents":
         """Returns these parts (int [k]), in this order."""
@@ -54,8 +54,8 @@ def concatenate_documents(several) -> Documents:
     return Documents(
         np.concatenate([d.keys for d in several]),
         np.concatenate([d.ids for d in several]),
-        features.concatenate_features([d.tokens for d in several]),
-        features.concatenate_features([d.sentences for d in several]),
+        ragged.concatenate_features([d.tokens for d in several]),
+        ragged.concatenate_features([d.sentences for d in several]),
     )
 
 
@@ -88,7 +88,7 @@ def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_
     part_of = _number_parts(text_of, lengths, longest_part)  # index of the part within its text
     first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
     sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
-    tokens = Ragged(encoded.flat, features.splits_of(lengths)[sentences.splits])
+    tokens = Ragged(encoded.flat, ragged.splits_of(lengths)[sentences.splits])
     text, part = text_of[first], part_of[first]
     file, line, own = (np.array([getattr(t, name) for t in texts], np.int64) for name in ("file", "line", "first_line"))
     keys = random_keys(seed, file[text], own[text], part)
@@ -123,7 +123,7 @@ def _encode(sentences, tokenizer):
     words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
     encoded = words.flatten().dictionary_encode()
     parts = [tokenizer.tokenize(batch) for batch in split_by_characters(encoded.dictionary.to_pylist())]
-    distinct = features.concatenate_features([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
+    distinct = ragged.concatenate_features([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
     tokens = distinct.take(encoded.indices.to_numpy())
     return Ragged(tokens.flat, tokens.splits[words.offsets.to_numpy()])
 

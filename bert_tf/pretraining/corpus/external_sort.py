@@ -13,8 +13,8 @@ import os
 
 import numpy as np
 
-from bert_tf.data import features
-from bert_tf.data.features import Ragged
+from bert_tf.data import ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.utils.array_files import open_array, save_array
 
 KEYS = 1 << 64  # the exclusive upper bound of all keys, which are uint64
@@ -64,7 +64,7 @@ def read_unsorted(directories: list[str], names: list[str], low: int, high: int)
     columns = {}
     for name in names:
         parts = [_column(directory, name, a, b) for directory, a, b in spans]
-        columns[name] = features.concatenate_features(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
+        columns[name] = ragged.concatenate_features(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
     return keys, columns, np.argsort(keys, kind="stable")
 
 

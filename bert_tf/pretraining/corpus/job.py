@@ -5,8 +5,8 @@ from collections import Counter
 
 import numpy as np
 
-from bert_tf.data.features import NOTHING, Ragged, concatenate_features
-from bert_tf.data.tfrecords import serialize
+from bert_tf.data.example_bytes import serialize
+from bert_tf.data.ragged import NOTHING, Ragged, concatenate_features
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.examples import OBJECTIVES, CorpusOptions, lay_out_examples
 from bert_tf.pretraining.corpus.statistics import Statistics

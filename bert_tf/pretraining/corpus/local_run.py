@@ -20,7 +20,7 @@ from collections import Counter
 from absl import logging
 
 from bert_tf.data import tfrecords
-from bert_tf.data.tfrecords import compression_of
+from bert_tf.data.record_features import compression_of
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import Documents, tokenize_documents
 from bert_tf.pretraining.corpus.job import (
@@ -34,11 +34,13 @@ from bert_tf.pretraining.corpus.job import (
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.record_metadata import PACKAGES, describe_corpus, hash_sources, metadata_of_job
-from bert_tf.utils.documents import read_blocks, read_documents
+from bert_tf.utils.documents import read_documents
 from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
+from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.resources import package_versions
-from bert_tf.utils.work_folder import TaskTotal, WorkFolder
+from bert_tf.utils.task_total import TaskTotal
+from bert_tf.utils.text_blocks import read_blocks
+from bert_tf.utils.work_folder import WorkFolder
 from bert_tf.utils.workers import WorkerDied, Workers
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
@@ -78,7 +80,7 @@ class CorpusStages:
 
         Args:
             number: number of the run to write.
-            blocks: a list of `bert_tf.utils.documents.Block`.
+            blocks: a list of `bert_tf.utils.text_blocks.Block`.
 
         Returns:
             The counts of what was read by name: documents, tokens and so on.

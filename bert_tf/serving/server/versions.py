@@ -32,7 +32,7 @@ from bert_tf.serving.server.version_folders import (
     find_versions,
     folder_fingerprint,
 )
-from bert_tf.utils.resources import return_free_memory
+from bert_tf.utils.memory import return_free_memory
 
 # === Warmup ===
 # The first run of a signature is slow, because TensorFlow then optimizes its graph. This is done before a version

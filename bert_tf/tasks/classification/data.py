@@ -6,12 +6,13 @@ import dataclasses
 import numpy as np
 from absl import logging
 
-from bert_tf.data import columns, glue, tables, windowed
-from bert_tf.data.dataset import Tokenized, count_truncated
+from bert_tf.data import columns, glue, glue_tasks, tables, windowed
+from bert_tf.data.dataset import Tokenized
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.list_cells import find_separator
-from bert_tf.data.table_reader import excerpt
+from bert_tf.data.row_errors import excerpt
 from bert_tf.data.tables import LabeledTexts
+from bert_tf.data.truncation import count_truncated
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.abstention import check_kept
 from bert_tf.tasks.base import TaskData
@@ -40,7 +41,7 @@ class Source:
             any.
     """
 
-    task: glue.GlueTask | None = None
+    task: glue_tasks.GlueTask | None = None
     data_dir: str | None = None
     language: str = glue.LANGUAGE
     files: dict = dataclasses.field(default_factory=dict)

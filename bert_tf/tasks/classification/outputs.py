@@ -7,9 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation import metrics
-from bert_tf.evaluation.error_reports.common import ErrorReport, Shown
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
-from bert_tf.evaluation.error_reports.values import RegressionReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
+from bert_tf.evaluation.error_reports.regression import RegressionReport
+from bert_tf.evaluation.error_reports.report import ErrorReport, Shown
+from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import cross_entropy, divergence, yes_no_divergence

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data import glue, windowed
+from bert_tf.data import glue_tasks, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
@@ -78,7 +78,7 @@ class ClassificationTask(Abstaining):
 
     name = "classification"
     options = ClassificationOptions()
-    files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue.LEADERBOARD)
+    files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
     uses_pooler = takes_pairs = True

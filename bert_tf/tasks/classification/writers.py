@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bert_tf.data import glue
-from bert_tf.data.glue import LEADERBOARD_HEADER
+from bert_tf.data.glue_tasks import LEADERBOARD_HEADER
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text

@@ -8,12 +8,13 @@ from absl import logging
 
 from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
-from bert_tf.data.dataset import count_truncated
 from bert_tf.data.dialect import Dialect
-from bert_tf.data.features import splits_of
+from bert_tf.data.ragged import splits_of
 from bert_tf.data.ranking_files import RankingExamples, read_ranking_file
-from bert_tf.data.table_reader import line_position, names_in
+from bert_tf.data.row_errors import line_position
+from bert_tf.data.table_reader import names_in
 from bert_tf.data.tables import LabeledTexts
+from bert_tf.data.truncation import count_truncated
 from bert_tf.data.windowed import Windowed
 from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS
 from bert_tf.tasks.embedding.options import EmbeddingOptions

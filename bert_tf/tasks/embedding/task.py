@@ -13,11 +13,14 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.ranking_files import RankingExamples
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.values import RankingReport, RegressionReport, RetrievalReport
-from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval, unit
+from bert_tf.evaluation.cosine_similarity import cosines, unit
+from bert_tf.evaluation.error_reports.ranking import RankingReport, RetrievalReport
+from bert_tf.evaluation.error_reports.regression import RegressionReport
+from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.metrics import mean_loss, regression
 from bert_tf.evaluation.ranking import METRICS as RANKING_METRICS
 from bert_tf.evaluation.ranking import first_relevant, ranking_metrics
+from bert_tf.evaluation.retrieval import ranks, retrieval
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, pooled_width

@@ -13,12 +13,14 @@ from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.list_cells import as_list
-from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
+from bert_tf.data.row_errors import excerpt, line_position
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
+from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.single_label import MultipleChoiceReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead

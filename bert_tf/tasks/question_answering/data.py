@@ -11,12 +11,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized, Truncation
-from bert_tf.data.features import Ragged
-from bert_tf.data.table_reader import excerpt
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.ragged import Ragged
+from bert_tf.data.row_errors import excerpt
+from bert_tf.data.truncation import Truncation
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
-from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
 from bert_tf.tokenization.packing import check_question_lengths, encode_tokenized_questions
 from bert_tf.utils.files import atomic_open

@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert_tf.checkpoints.loading import directory_of
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.lint_sample import LintSample
-from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.values import RankingReport
+from bert_tf.evaluation.error_reports.ranking import RankingReport
+from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.evaluation.ranking import METRICS, first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.cross_encoder_files import (

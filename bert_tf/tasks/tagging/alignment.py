@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from bert_tf.data.lint_sample import DataFinding, format_positions, format_share
+from bert_tf.data.findings import DataFinding, format_positions, format_share
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
 from bert_tf.tasks.tagging.boundaries import inner_span, word_spans
 from bert_tf.utils.names import word_for

@@ -10,7 +10,9 @@ from absl import logging
 from bert_tf.data.columns import NAME
 from bert_tf.data.dialect import Dialect, extension_of
 from bert_tf.data.list_cells import as_list
-from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
+from bert_tf.data.row_errors import bare_returns, excerpt, line_position
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.evaluation.entities import (
     SCHEMES,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
-from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.tasks.tagging.alignment import answered_entities
 from bert_tf.tasks.tagging.columns import TaggedExamples, write_columns

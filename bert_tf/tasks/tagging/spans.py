@@ -10,7 +10,8 @@ from absl import logging
 from bert_tf.data.columns import NAME, SPAN_KEYS
 from bert_tf.data.dialect import Dialect, extension_of
 from bert_tf.data.list_cells import as_list
-from bert_tf.data.table_reader import excerpt, iterate_lines, line_position, parse_object
+from bert_tf.data.row_errors import excerpt, line_position
+from bert_tf.data.table_reader import iterate_lines, parse_object
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of

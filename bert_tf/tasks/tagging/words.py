@@ -9,7 +9,8 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.features import FEATURES, splits_of
+from bert_tf.data.features import FEATURES
+from bert_tf.data.ragged import splits_of
 from bert_tf.evaluation.entities import split_tag
 from bert_tf.tasks.tagging.boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
 from bert_tf.tasks.tagging.columns import TaggedExamples

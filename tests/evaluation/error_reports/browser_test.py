@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview
+from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
 from bert_tf.utils.html_report import Page
 from tests.evaluation.error_reports.support import NASTY, choices
 from tests.serving.browser import CONTRAST, PATH, Browser

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import render_errors, render_headline
-from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
+from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline
+from bert_tf.evaluation.error_reports.single_label import MultipleChoiceReport
 from tests.evaluation.error_reports.support import NASTY, Sections, choices, shown
 
 GOLD = [0, 0, 0, 1]

@@ -7,10 +7,12 @@ import pytest
 
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.evaluation.error_reports.answers import QuestionReport, question_words
-from bert_tf.evaluation.error_reports.common import Shown, render_headline
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
+from bert_tf.evaluation.error_reports.page_parts import render_headline
+from bert_tf.evaluation.error_reports.ranking import RetrievalReport
+from bert_tf.evaluation.error_reports.regression import RegressionReport
+from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match_entities
-from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from tests.evaluation.error_reports.support import Sections, shown
 
 

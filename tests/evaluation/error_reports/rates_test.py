@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
-from bert_tf.evaluation.error_reports.common import Counts
+from bert_tf.evaluation.error_reports.rates import Counts
 
 
 def _close(rates, expected):

@@ -4,8 +4,8 @@ import html.parser
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.labels import SingleLabelReport
+from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.utils.html_report import Page
 
 NASTY = "<script>alert('x')</script> & \"y\""

@@ -12,7 +12,7 @@ import pytest
 
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.runs import Point
-from bert_tf.utils.subprocesses import LOG_FILE
+from bert_tf.utils.logged_runs import LOG_FILE
 from tests import tiny
 from tests.conftest import ROOT
 from tests.experiments.glue.glue_folder import LIMIT_S, TASKS, program, write_glue

@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from bert_tf.data import glue
+from bert_tf.data import glue_tasks
 from bert_tf.experiments.child_runs import FINISHED_FILE, drop_models
 from bert_tf.experiments.glue import grid as glue_grid
 from bert_tf.experiments.glue import report as glue_report
@@ -227,7 +227,7 @@ def test_a_diagnostic_is_answered_by_the_task_with_its_labels(grid):
     folder = grid / "glue"
     finish(grid, GlueRun("mnli", ONE, 1), accuracy=0.8, accuracy_mismatched=0.7)
     for name in ("cola", "mnli", "ax", "rte"):
-        row = glue.TASKS[name]
+        row = glue_tasks.TASKS[name]
         for split in row.like("test"):
             (folder / row.directory).mkdir(parents=True, exist_ok=True)
             (folder / row.directory / row.splits[split].file).write_text("")

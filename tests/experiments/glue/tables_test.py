@@ -9,7 +9,7 @@ from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.grid import Grid
 from bert_tf.experiments.glue.report import read_score_tables
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from tests.experiments.glue.glue_folder import ONE, TASKS, finish, program, write_glue
 
 
@@ -78,7 +78,7 @@ def _grid(folder, tables, monkeypatch):
         write_results(str(run_folder), {"accuracy": 0.75, "f1": 0.5, "loss": 0.5}, 10)
         return True
 
-    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     runs = glue_runs.grid(tables, [1, 2], [16], [5e-5], [2.0])
     return Grid(str(folder), None, str(folder), [], runs, False, None, tables), told
 

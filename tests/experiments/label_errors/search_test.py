@@ -11,7 +11,7 @@ from bert_tf.cli import main
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors import search
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
 
@@ -162,7 +162,7 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
         given.append(set(flags))
         return len(answered) != 1 and bool(answer(folder.parent))  # the first fold's training fails at first
 
-    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     model = pathlib.Path(tiny.checkpoint(tmp_path / "model"))
     flags = [f"--init_checkpoint={model}", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
     assert _run(tmp_path, *flags) == 1

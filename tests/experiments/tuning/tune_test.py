@@ -14,7 +14,7 @@ from bert_tf.cli.program import parse_flags
 from bert_tf.evaluation.results import read_results, write_results
 from bert_tf.experiments.child_runs import FINISHED_FILE
 from bert_tf.experiments.tuning import tuner
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.conftest import ROOT
@@ -69,7 +69,7 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
         tune._search(_settings(tmp_path, **given), *tune._program(["run_classifier", *flags]))
         return capsys.readouterr().out
 
-    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     assert search("--seed=1") == (
         f"bert-tf run_classifier --output_dir={tmp_path}/trial-2 --do_train --do_eval --learning_rate=1e-3 "
@@ -93,14 +93,14 @@ def test_a_tie_is_told_in_the_log(tmp_path, monkeypatch, caplog):
         write_results(str(folder), {"accuracy": 0.62}, 10)
         return True
 
-    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
     assert "Tied for the best: trial 1, trial 2. The first is used; eval_accuracy is the same." in caplog.text
 
 
 def test_where_all_trials_fail_it_ends_with_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(subprocesses, "execute_resumable", lambda *_: False)
+    monkeypatch.setattr(logged_runs, "execute_resumable", lambda *_: False)
     monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     with pytest.raises(ValueError, match=r"No trial succeeded; 2 failed. See their logs"):
         tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
@@ -137,7 +137,7 @@ def test_killed_and_started_again_it_goes_on(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert done.returncode == 0 and "2 trials, 1 of them finished already." in done.stderr, done.stderr
     assert (first / "eval_results.txt").stat().st_mtime_ns == since
-    assert "Continuing this run from step " in (second / subprocesses.LOG_FILE).read_text()
+    assert "Continuing this run from step " in (second / logged_runs.LOG_FILE).read_text()
     scores = [read_results(folder)["eval_accuracy"] for folder in (first, second)]
     better = 1 + scores.index(max(scores))
     best = out / "stage-2" / f"trial-{better}"

@@ -10,7 +10,7 @@ from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.tuning import tuner as tuner_module
 from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered
 from bert_tf.experiments.tuning.tuner import Tuner
-from bert_tf.utils import subprocesses
+from bert_tf.utils import logged_runs
 
 POINTS = [{"learning_rate": rate, "train_batch_size": batch} for rate in ("1e-5", "1e-4") for batch in ("8", "16")]
 ONE = SuccessiveHalving()
@@ -22,7 +22,7 @@ class Children:
 
     def __init__(self, monkeypatch, scores, metric="accuracy"):
         self.flags, self.scores, self.metric, self.of_one_answer = [], scores, metric, ()
-        monkeypatch.setattr(subprocesses, "execute_resumable", self._execute)
+        monkeypatch.setattr(logged_runs, "execute_resumable", self._execute)
         # Drawing takes longer than all else; see the last test.
         monkeypatch.setattr(tuner_module, "write_tuning_report", lambda *_: None)
 
@@ -109,11 +109,11 @@ def _failing(monkeypatch, errors):
     def execute(program, flags, folder, claim):
         made.append(int(folder.name.removeprefix("trial-")))
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / subprocesses.LOG_FILE).open("a", encoding="utf-8") as log:
+        with (folder / logged_runs.LOG_FILE).open("a", encoding="utf-8") as log:
             log.write(errors[min(made[-1], len(errors)) - 1].replace("HERE", str(folder)))
         return False
 
-    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     monkeypatch.setattr(tuner_module, "write_tuning_report", lambda *_: None)
     return made
 
@@ -146,10 +146,10 @@ def test_an_error_that_all_trials_share_ends_the_search(tmp_path, monkeypatch, e
 
 def test_after_one_has_ended_well_every_error_is_one_trial_s_own(tmp_path, monkeypatch):
     children = Children(monkeypatch, {1: 0.5})
-    ends_well = subprocesses.execute_resumable
+    ends_well = logged_runs.execute_resumable
     made = _failing(monkeypatch, [OF_DATA])
-    fails = subprocesses.execute_resumable
-    monkeypatch.setattr(subprocesses, "execute_resumable", lambda *a: (fails if children.flags else ends_well)(*a))
+    fails = logged_runs.execute_resumable
+    monkeypatch.setattr(logged_runs, "execute_resumable", lambda *a: (fails if children.flags else ends_well)(*a))
     tuner = _tuner(tmp_path, others=("--train_file=train.tsv",))
     tuner.run()
     assert made == [2, 3, 4] and tuner.best().trial.number == 1

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter
 from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Slice, format_of

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.data.table_reader import Column, read_rows
+from bert_tf.data.table_columns import Column
+from bert_tf.data.table_reader import read_rows
 from bert_tf.inference.batch_prediction import table_job
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.batch_prediction.input_table import TableRows

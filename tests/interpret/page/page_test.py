@@ -16,9 +16,10 @@ from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli.see import FLAGS
-from bert_tf.interpret import attribution
-from bert_tf.interpret.page import build_html, contents, visualize
-from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather, target_of
+from bert_tf.interpret import integrated_gradients
+from bert_tf.interpret.page import build_html, packing, visualize
+from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather
+from bert_tf.interpret.page.target_parsing import target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -33,7 +34,7 @@ from tests.interpret.page.models import PAIR, unpack, weights_of, with_all_heads
 def few_steps():
     """Takes 32 steps for every attribution: how near they come is tested elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attribution, "_MOST", attribution._FIRST)
+        patch.setattr(integrated_gradients, "_MOST", integrated_gradients._FIRST)
         yield
 
 
@@ -153,16 +154,16 @@ def test_thumbnails_keep_the_greatest_weights_of_a_long_text():
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 4.0])
 def test_many_weights_take_few_bits_and_stay_near(scale, monkeypatch):
-    monkeypatch.setattr(contents, "_MANY", 0)
+    monkeypatch.setattr(packing, "_MANY", 0)
     scores = scale * np.random.default_rng(0).standard_normal((2, 3, 64, 64))
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    packed = contents.pack_array(weights.astype(np.float32), contents.ROOT, 4.0)
+    packed = packing.pack_array(weights.astype(np.float32), packing.ROOT, 4.0)
     size = sum(map(len, packed.texts))
     assert packed.parts[0]["kind"] == "root" and size < 1.1 * weights.size * 4 / 8 * 4 / 3
     most = weights.max((2, 3), keepdims=True)
     back = np.stack(list(unpack(packed)))
     assert (np.abs(back - weights) / np.sqrt(weights * most)).max() < 0.08
-    vectors = contents.pack_array(scores.astype(np.float32))
+    vectors = packing.pack_array(scores.astype(np.float32))
     assert vectors.parts[0]["kind"] == "linear"
     np.testing.assert_allclose(np.stack(list(unpack(vectors))), scores, atol=scale * 0.08)
 

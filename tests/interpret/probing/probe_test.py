@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from bert_tf.interpret.attention import Attention
-from bert_tf.interpret.probing import probe
-from bert_tf.interpret.probing.job import Labelled, compute, read_labelled_texts, read_tagged_words
-from bert_tf.interpret.probing.probe import baselines, control_labels, train_probe
+from bert_tf.interpret.probing import head_measures
+from bert_tf.interpret.probing.control import baselines, control_labels
+from bert_tf.interpret.probing.examples import Labelled, read_labelled_texts, read_tagged_words
+from bert_tf.interpret.probing.features import compute
+from bert_tf.interpret.probing.probe import train_probe
 from tests import run_cases, tiny
 from tests.interpret.models import with_words
 
@@ -95,10 +97,10 @@ def test_heads_are_measured_as_they_look(bert, monkeypatch):
                    word_of_token=np.array([-1, 0, 0, 1, -1]))  # fmt: skip
         return Attention(**row, weights=weights, heads=np.ones([1, 4], bool))
 
-    monkeypatch.setattr(probe, "attention_of", looks)
-    monkeypatch.setattr(probe, "kept_heads", lambda config: np.array([[True, True, True, True]]))
-    found = {name: values[0] for name, values in probe.measure_heads(bert, ["films a"]).items()}
-    assert tuple(found) == tuple(probe.MEASURES)
+    monkeypatch.setattr(head_measures, "attention_of", looks)
+    monkeypatch.setattr(head_measures, "kept_heads", lambda config: np.array([[True, True, True, True]]))
+    found = {name: values[0] for name, values in head_measures.measure_heads(bert, ["films a"]).items()}
+    assert tuple(found) == tuple(head_measures.MEASURES)
     np.testing.assert_allclose(found["first"], [1, 0, 0, 0.2], atol=1e-6)
     np.testing.assert_allclose(found["separators"], [0, 1, 0, 0.2], atol=1e-6)
     np.testing.assert_allclose(found["itself"], [0, 0, 1 / 3, 0.2], atol=1e-6)
@@ -134,7 +136,7 @@ def test_probe_writes_results_and_pages(tmp_path):
     page = (tmp_path / "out" / "probe.html").read_text(encoding="utf-8")
     assert "<svg" in page and "selectivity" in page and "accuracy" in done["words"]["log"]
     measures = json.loads((tmp_path / "out" / "heads.json").read_text(encoding="utf-8"))["measures"]
-    assert set(measures) == set(probe.MEASURES) and np.shape(measures["next"]) == (1, 2)
+    assert set(measures) == set(head_measures.MEASURES) and np.shape(measures["next"]) == (1, 2)
     assert "such as [CLS], in %." in (tmp_path / "out" / "heads.html").read_text(encoding="utf-8")
     for name, message in {
         "one label": "at least two labels are required; got ['X']. Choose another column",

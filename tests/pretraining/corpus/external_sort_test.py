@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.pretraining.corpus import external_sort
 
 

@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.data import tfrecords
+from bert_tf.data.record_features import describe_records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.corpus.examples import CorpusOptions
@@ -35,7 +35,7 @@ def small(monkeypatch):
 
 def test_google_s_features_with_google_s_shapes(corpus, tmp_path):
     local_run.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord"]))
-    assert {name: length for name, (_, length) in tfrecords.describe_records(str(tmp_path / "a.tfrecord")).items()} == {
+    assert {name: length for name, (_, length) in describe_records(str(tmp_path / "a.tfrecord")).items()} == {
         "input_ids": 48, "input_mask": 48, "segment_ids": 48, "next_sentence_labels": 1,
         "masked_lm_positions": 8, "masked_lm_ids": 8, "masked_lm_weights": 8,
     }  # fmt: skip
@@ -217,7 +217,7 @@ def test_one_document_is_not_enough_for_next_sentences(corpus, tmp_path):
     local_run.create_pretraining_data(
         dataclasses.replace(job, options=CorpusOptions(sentence_objective="sop", max_seq_length=8))
     )
-    assert tfrecords.describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
+    assert describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
 
 
 def test_text_without_a_sentence(corpus, tmp_path):

@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.data.features import Ragged
+from bert_tf.data.ragged import Ragged
 from bert_tf.evaluation.squad import Golds
 from bert_tf.tasks.question_answering import data as squad_data
 from bert_tf.tasks.question_answering.data import (

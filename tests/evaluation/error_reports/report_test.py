@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import write_table
-from bert_tf.evaluation.error_reports.labels import MultiLabelReport
-from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
+from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
+from bert_tf.evaluation.error_reports.ranking import RetrievalReport
+from bert_tf.evaluation.error_reports.regression import RegressionReport
+from bert_tf.evaluation.error_reports.report import write_table
 from tests.evaluation.error_reports.support import choices, shown
 
 CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]]

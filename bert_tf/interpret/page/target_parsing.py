@@ -1,0 +1,51 @@
+"""Targets of an attribution, whose score a page explains, parsed from what a command line says."""
+
+import re
+from typing import Any
+
+from bert_tf.interpret.encoded_text import EncodedText
+from bert_tf.interpret.targets import SpanHead, TokenHead, head_of
+
+_SPAN = re.compile(r"(\d+):(\d+)")
+_WORD = re.compile(r"(\d+)(?::(.+))?")
+
+
+def target_of(model: Any, row: EncodedText, text: Any) -> Any:
+    """Returns what `inspect.attributions` takes as a target.
+
+    Args:
+        model: with a head.
+        row: of the text.
+        text: a label, by its name or number; for a tagger the number of a word from 0, "3", or that and a tag,
+            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14". What is no text is returned as
+            it is.
+
+    Raises:
+        ValueError: the model has no head, or the text is nothing of that; what is of the right form but does not exist
+            is left to `inspect.attributions`.
+    """
+    if not isinstance(text, str):
+        return text
+    head = head_of(model)
+    if isinstance(head, SpanHead):
+        return _parse_span(row.texts[-1], text)
+    if isinstance(head, TokenHead):
+        if not (match := _WORD.fullmatch(text)):
+            raise ValueError(
+                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER. Received: "
+                f"{text!r}; correct it."
+            )
+        return (int(match[1]), match[2])
+    return int(text) if text.isascii() and text.isdecimal() and text not in head.labels else text
+
+
+def _parse_span(context, text):
+    if text and text in context:
+        start = context.index(text)
+        return start, start + len(text)
+    if match := _SPAN.fullmatch(text):
+        return int(match[1]), int(match[2])
+    raise ValueError(
+        "`target` must be a part of the context, or where one lies in it, such as 10:14. Received: "
+        f"{text[:60]!r}; correct it."
+    )
