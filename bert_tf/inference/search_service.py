@@ -6,7 +6,7 @@ from typing import Any
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
-from bert_tf.serving.limits import invalid
+from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.predict import Call, Turns
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from bert_tf.serving.limits import invalid
+from bert_tf.serving.errors import invalid
 from bert_tf.utils.protobuf_classes import message_classes
 
 # === Messages ===

@@ -17,7 +17,7 @@ from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.client_core import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
 from bert_tf.serving.client.results import PREDICTED, RANKING
-from bert_tf.serving.limits import GRPC_BYTES, ServingError
+from bert_tf.serving.errors import GRPC_BYTES, ServingError
 from bert_tf.serving.messages import check_missing
 from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
 from bert_tf.serving.server.saved_model import SavedModel

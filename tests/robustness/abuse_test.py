@@ -22,7 +22,8 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import messages
-from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import grpc_service, predict, scheduling
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel

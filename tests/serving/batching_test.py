@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.limits import ServingError, invalid
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.options import BatchingLimits, read_parameters
 from bert_tf.serving.server.predict import INTERNAL, Call

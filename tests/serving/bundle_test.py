@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
 from bert_tf.serving.server.classify import classify, regress

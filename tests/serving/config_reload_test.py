@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import model_registry, versions
 from bert_tf.serving.server.model_config import ALL, ModelConfig
 from bert_tf.serving.server.model_registry import ModelRegistry, ReloadRules, reload

@@ -9,7 +9,8 @@ import zlib
 import grpc
 import pytest
 
-from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import http_body, predict
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
 from bert_tf.serving.server.predict import INTERNAL, Call

@@ -26,7 +26,7 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import profiling
 from bert_tf.serving.server.grpc_service import read_arguments
 from bert_tf.serving.server.options import read_parameters

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.predict import INTERNAL, Call, Work
 from bert_tf.serving.server.scheduling import Scheduler, Sequences
 from bert_tf.serving.server.signatures import Endpoint, Signature

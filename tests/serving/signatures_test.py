@@ -21,7 +21,8 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import verification
-from bert_tf.serving.limits import LIMITS, Limits, ServingError
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.classify import classify, multi_inference
 from bert_tf.serving.server.json_requests import json_to_array as json_array

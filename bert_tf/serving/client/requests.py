@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError, Message
 
 from bert_tf.serving import messages
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of a multiple-choice model

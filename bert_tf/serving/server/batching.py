@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from absl import logging
 
-from bert_tf.serving.limits import ServingError, failed_precondition, unavailable
+from bert_tf.serving.errors import ServingError, failed_precondition, unavailable
 from bert_tf.serving.server import metrics, options
 from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
 from bert_tf.serving.server.options import BatchingLimits, read_batching

@@ -33,7 +33,8 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import addresses, messages
-from bert_tf.serving.limits import GRPC_BYTES, Limits, ServingError, from_fault, invalid, unavailable
+from bert_tf.serving.errors import GRPC_BYTES, ServingError, from_fault, invalid, unavailable
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import metrics, profiling
 from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_registry import model_metadata, model_status, reload, require_spec

@@ -25,7 +25,7 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import addresses
-from bert_tf.serving.limits import JSON_BYTES, ServingError, from_fault, invalid
+from bert_tf.serving.errors import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.deadlines import timeout_at

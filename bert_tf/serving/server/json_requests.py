@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid, unimplemented
+from bert_tf.serving.errors import ServingError, invalid, unimplemented
+from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server.predict import check_input, wrong_count
 from bert_tf.serving.server.signatures import count_rows, type_name
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import grpc
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import options
 from bert_tf.utils.token_counts import TokenCounts
 

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from absl import logging
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving.limits import ServingError, invalid
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import options
 
 # === Policies ===

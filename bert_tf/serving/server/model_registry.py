@@ -11,7 +11,7 @@ import grpc
 from absl import logging
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2
 
-from bert_tf.serving.limits import (
+from bert_tf.serving.errors import (
     ServingError,
     denied,
     failed_precondition,

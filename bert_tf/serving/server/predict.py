@@ -18,7 +18,8 @@ import numpy as np
 from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, failed_precondition, invalid, unimplemented
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
+from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.signatures import (
     CLASSIFY,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bert_tf.serving.limits import invalid, unavailable
+from bert_tf.serving.errors import invalid, unavailable
 from bert_tf.serving.server.predict import Call, Turns
 from bert_tf.serving.server.request_rows import (
     BYTES_PER_TOKEN,

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
 from bert_tf.serving.server.grpc_service import GrpcServer

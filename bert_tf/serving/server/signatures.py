@@ -11,7 +11,8 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving import messages
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.limits import LIMITS, Limits
 
 # === Signatures ===
 # SignatureDefs are read once: parsing protocol buffers for each request would be half of its cost.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
-from bert_tf.serving.limits import invalid
+from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, Call, Turns
 from bert_tf.serving.server.scheduling import RequestPlan, Sequences

@@ -15,7 +15,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, not_found
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.classify import classify, multi_inference, regress
