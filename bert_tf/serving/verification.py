@@ -18,13 +18,13 @@ from bert_tf.serving.client.client_core import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
 from bert_tf.serving.client.results import PREDICTED, RANKING
 from bert_tf.serving.errors import GRPC_BYTES, ServingError
-from bert_tf.serving.messages import check_missing
 from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.signatures import Signature, read_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, check_regular, explain_no_versions, find_versions
 from bert_tf.serving.server.versions import direct
+from bert_tf.serving.tensor_messages import check_missing
 from bert_tf.utils.files import path_text
 from bert_tf.utils.names import GOLDEN_REQUESTS
 from bert_tf.utils.tensorflow_internals import SavedModelLoader

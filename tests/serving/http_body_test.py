@@ -126,7 +126,7 @@ def test_unpacked_bytes_count_in_the_memory_of_bodies():
 
 def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
     scanned = []
-    monkeypatch.setattr("bert_tf.serving.messages.check_message", lambda data, *more: scanned.append(len(data)))
+    monkeypatch.setattr("bert_tf.serving.wire_scan.check_message", lambda data, *more: scanned.append(len(data)))
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")

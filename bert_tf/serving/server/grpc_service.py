@@ -32,7 +32,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving import addresses, messages
+from bert_tf.serving import addresses, wire_scan
 from bert_tf.serving.errors import GRPC_BYTES, ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import metrics, profiling
@@ -246,7 +246,7 @@ _PROFILER = {
 
 def _read(data, kind, limits):
     """Returns a message; raises ServingError if it is malformed, or has too many parts."""
-    messages.check_message(data, kind.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
+    wire_scan.check_message(data, kind.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
     try:
         return kind.FromString(data)
     except DecodeError as error:
