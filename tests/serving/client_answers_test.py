@@ -383,7 +383,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
 def golden(kind):
     from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-    from bert_tf.serving.verification import Golden
+    from bert_tf.serving.golden_requests import Golden
 
     requests = {"predict": predict_pb2.PredictRequest, "classify": classification_pb2.ClassificationRequest,
                 "regress": regression_pb2.RegressionRequest}  # fmt: skip

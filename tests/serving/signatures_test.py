@@ -20,7 +20,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from bert_tf.serving import verification
+from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import versions
@@ -469,13 +469,13 @@ def test_requests_that_come_with_a_model(film_version, tmp_path, axes, message):
     log.predict_log.request.CopyFrom(asked("serving_default", text=text(*[1] * axes)))
     log.predict_log.response.outputs["label"].CopyFrom(text(1, values=[b"good"]))
     (tmp_path / "assets.extra").mkdir()
-    for file in (versions.FILE, verification.FILE):
+    for file in (versions.FILE, golden_requests.FILE):
         with tf.io.TFRecordWriter(str(tmp_path / file)) as writer:
             writer.write(log.SerializeToString())
     with pytest.raises(ServingError) as caught:
         versions.replay(film_version, str(tmp_path))
     assert caught.value.message == message
-    goldens = verification.read_goldens(str(tmp_path))
+    goldens = golden_requests.read_goldens(str(tmp_path))
     (verdict,) = verification.judge(goldens, verification.local_answer(film_version.model), 1e-4)
     assert verdict.problems == [f"serving_default, request 1: refused: {message}"]
 
