@@ -16,7 +16,7 @@ from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.documentation import checks

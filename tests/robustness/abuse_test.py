@@ -25,7 +25,7 @@ from bert_tf.serving import wire_scan
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import grpc_service, predict, scheduling
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signatures import check_tensor, proto_to_array

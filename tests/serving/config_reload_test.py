@@ -14,9 +14,9 @@ from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, 
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import model_registry, versions
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.model_config import ALL, ModelConfig
 from bert_tf.serving.server.model_registry import ModelRegistry, ReloadRules, reload
-from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving.models import QUICK, export, serve_quickly

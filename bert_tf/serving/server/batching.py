@@ -14,8 +14,8 @@ from absl import logging
 from bert_tf.serving.errors import ServingError, failed_precondition, unavailable
 from bert_tf.serving.server import metrics, options
 from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.options import BatchingLimits, read_batching
-from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.request_rows import batching_group, combine_answers, estimate_lengths, stack_inputs
 
 # === Batching ===

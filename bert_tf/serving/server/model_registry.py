@@ -21,8 +21,8 @@ from bert_tf.serving.errors import (
     without_folders,
 )
 from bert_tf.serving.server import metrics
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.model_config import ModelConfig, read_configs
-from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.versions import EACH_ALONE, Loading, ServedModel, State, Version
 
 # === Config reload ===
