@@ -39,7 +39,7 @@ from bert_tf.serving.server.http_body import (
     gunzip,
     read_body,
 )
-from bert_tf.serving.server.model_registry import model_metadata, model_status
+from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
 from bert_tf.utils.json_files import json_text
