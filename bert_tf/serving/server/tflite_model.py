@@ -11,9 +11,9 @@ from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.scheduling import RequestPlan, Sequences
+from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.serving.server.turns import Turns
