@@ -35,8 +35,8 @@ def bert_tf_answer(model, threads):
 def bert_tf_batched_answer(model, threads):
     """The same behind the queue of `bert-tf serve --enable_batching`, which cuts a request: each part in one thread."""
     from bert_tf.serving.server.batching import Batcher
-    from bert_tf.serving.server.options import BatchingLimits
-    from bert_tf.serving.server.predict import Call
+    from bert_tf.serving.server.batching_limits import BatchingLimits
+    from bert_tf.serving.server.call import Call
     from bert_tf.serving.server.saved_model import SavedModel
     from bert_tf.serving.server.scheduling import Scheduler
     from bert_tf.serving.server.versions import direct
@@ -54,7 +54,7 @@ def bert_tf_batched_answer(model, threads):
 
 def bert_tf_litert_answer(model, threads):
     """A .tflite file of ours, as the server computes it under --prefer_tflite_model."""
-    from bert_tf.serving.server.options import Bundle, session_config
+    from bert_tf.serving.server.session_bundle import Bundle, session_config
     from bert_tf.serving.server.tflite_model import TfliteModel
 
     loaded = TfliteModel(model, Bundle(session_config=session_config(threads={"intra": threads})))

@@ -73,8 +73,8 @@ def answer(folder: pathlib.Path, batched: bool) -> dict[str, list[str]]:
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
     from bert_tf.serving.client.channel import open_channel
+    from bert_tf.serving.server.batching_limits import BatchingLimits
     from bert_tf.serving.server.batching_queue import LengthQueue
-    from bert_tf.serving.server.options import BatchingLimits
     from bert_tf.serving.server.server import serve
     from bert_tf.utils import tensorflow_internals
     from bert_tf.utils.proxies import open_local

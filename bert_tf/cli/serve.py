@@ -110,7 +110,7 @@ def bundle_and_batching(settings) -> dict:
     Raises:
         ValueError: a file cannot be read or used, or one of parameters is given for batches that nobody asked for.
     """
-    from bert_tf.serving.server.options import read_platform
+    from bert_tf.serving.server.session_bundle import read_platform
 
     if settings.platform_config_file:
         tokens = settings.max_batch_tokens
@@ -122,7 +122,7 @@ def bundle_and_batching(settings) -> dict:
 
 
 def _bundle(settings):
-    from bert_tf.serving.server.options import Bundle, read_tags, session_config
+    from bert_tf.serving.server.session_bundle import Bundle, read_tags, session_config
 
     return Bundle(
         read_tags(settings.saved_model_tags),
@@ -141,7 +141,7 @@ def _bundle(settings):
 
 
 def _batching(settings):
-    from bert_tf.serving.server.options import BatchingLimits, read_parameters
+    from bert_tf.serving.server.batching_limits import BatchingLimits, read_parameters
 
     file, tokens = settings.batching_parameters_file, settings.max_batch_tokens
     if not settings.enable_batching:
@@ -242,7 +242,7 @@ def _options(settings):
     from bert_tf.serving.limits import Limits
     from bert_tf.serving.server import metrics
     from bert_tf.serving.server.grpc_service import read_arguments
-    from bert_tf.serving.server.options import read_tls
+    from bert_tf.serving.server.server_tls import read_tls
 
     monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file
     return {

@@ -79,7 +79,8 @@ def _inspect(settings, paths):
         ValueError: there is not one path, no graph in it, or it does more than compute.
     """
     from bert_tf.export.hub.inspection import inspect_model
-    from bert_tf.serving.verification import find_export, find_versions
+    from bert_tf.serving.exports import find_export
+    from bert_tf.serving.server.version_folders import find_versions
 
     _check_one(paths)
     path = find_export(paths[0]) if os.path.isdir(paths[0]) and find_versions(paths[0]) else paths[0]

@@ -13,7 +13,7 @@ from bert_tf.inference.search import Hit
 from bert_tf.models.config_files import task_in
 from bert_tf.models.cross_encoder_files import CROSS_ENCODER, SCORE_ACTIVATIONS
 from bert_tf.serving.client.requests import DOCUMENTS
-from bert_tf.serving.verification import find_export
+from bert_tf.serving.exports import find_export
 from bert_tf.utils.files import path_text
 
 _LEAST = 2**-24  # of a probability: 1 - 2**-24 is the highest float32 below 1

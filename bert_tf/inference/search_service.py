@@ -6,9 +6,10 @@ from typing import Any
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
-from bert_tf.serving.limits import invalid
+from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.predict import Call, Turns
+from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.turns import Turns
 
 PATH = "/v1/search"
 _TOP_K, _RERANK_TOP_K = 10, 50

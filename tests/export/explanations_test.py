@@ -13,10 +13,10 @@ from tensorflow.core.protobuf import saved_model_pb2
 import bert_tf
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
-from bert_tf.serving import verification
+from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.client.client import Client
+from bert_tf.serving.exports import open_export
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.verification import open_export
 from tests.export.models import LENGTH, TASKS
 
 pytestmark = pytest.mark.slow  # tests/interpret/exported_test.py has the graphs
@@ -73,7 +73,7 @@ def test_in_plain_tensorflow(explained, seen):
 @pytest.mark.slow
 def test_what_it_brings_along(explained):
     model = open_export(str(explained))
-    goldens = verification.read_goldens(str(explained))
+    goldens = golden_requests.read_goldens(str(explained))
     assert [each.signature for each in goldens].count("attributions") == 1
     verdicts = verification.judge(goldens, verification.local_answer(model), 1e-4)
     model.close()

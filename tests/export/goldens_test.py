@@ -11,12 +11,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export.sample_requests import write_goldens
-from bert_tf.serving import verification
+from bert_tf.serving import golden_requests, verification
+from bert_tf.serving.exports import open_export
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Version, direct
-from bert_tf.serving.verification import open_export
 from tests import run_cases
 from tests.export.models import LENGTH, TASKS
 
@@ -69,12 +69,12 @@ def test_every_signature_of_every_task_is_warmed_up_and_golden(exported, name):
     scheduler = Scheduler()
     version = Version("default", 1, model, direct(model, scheduler), scheduler)
     assert versions.replay(version, path) == len(logs)
-    verdicts = verification.judge(verification.read_goldens(path), verification.local_answer(model), 1e-4)
+    verdicts = verification.judge(golden_requests.read_goldens(path), verification.local_answer(model), 1e-4)
     model.close()
     assert {each.signature for each in verdicts} == names
     assert [(each.requests, each.problems) for each in verdicts] == [(3, [])] * len(names)
     assert max(each.largest for each in verdicts) < 1e-5
-    for each in verification.read_goldens(path):
+    for each in golden_requests.read_goldens(path):
         rows = {len(array) for array in each.outputs.values()}
         assert len(rows) == 1 and rows.pop() >= 1  # windows have rows of their own in `ids`
 
@@ -124,7 +124,7 @@ def _fewer_rows(log):
 def test_what_differs_is_said(classifier, loaded, index, change, signature, problem):
     logs = _logs(classifier, "golden_requests")
     change(logs[index])
-    verdicts = verification.judge(list(map(verification.golden_of, logs)), verification.local_answer(loaded), 1e-4)
+    verdicts = verification.judge(list(map(golden_requests.golden_of, logs)), verification.local_answer(loaded), 1e-4)
     problems = [(each.signature, each.problems) for each in verdicts if each.problems]
     assert [name for name, _ in problems] == [signature]
     assert re.fullmatch(f"{signature}, {problem}", problems[0][1][0]), problems
@@ -132,15 +132,15 @@ def test_what_differs_is_said(classifier, loaded, index, change, signature, prob
 
 def test_numbers_may_differ_by_the_tolerance():
     def compare(a, b):
-        return verification.difference({"x": np.float32(a)}, {"x": np.float32(b)}, 0.1)
+        return golden_requests.difference({"x": np.float32(a)}, {"x": np.float32(b)}, 0.1)
 
     assert compare([1.0, 2.0], [1.0, 2.0]) == (0.0, "")
     assert compare([100.0, 0.0], [105.0, 0.05]) == (pytest.approx(0.05), "")  # of a hundred, five are 0.05
     assert compare([0.5, 0.0], [0.5, 0.3]) == (pytest.approx(0.3), "x is 0.3 in place of 0 in row 1")
     assert compare([np.nan, np.inf], [np.nan, np.inf]) == (0.0, "")
     assert compare([1.0], [np.nan])[0] == np.inf and compare([np.inf], [1.0])[0] == np.inf
-    assert verification.difference({"x": np.ones(1)}, {"y": np.ones(1)}, 1)[1] == "the outputs are y in place of x"
-    found = verification.difference({"x": np.int32([3])}, {"x": np.int32([4])}, 9)
+    assert golden_requests.difference({"x": np.ones(1)}, {"y": np.ones(1)}, 1)[1] == "the outputs are y in place of x"
+    found = golden_requests.difference({"x": np.int32([3])}, {"x": np.int32([4])}, 9)
     assert found == (np.inf, "x is 4 in place of 3 in row 0")
 
 
@@ -149,7 +149,7 @@ def test_a_label_may_be_predicted_or_not_where_its_probability_moved_that_way():
 
     def problem(probabilities, predicted):
         got = {"probabilities": np.float32([probabilities]), "predicted": np.array([predicted])}
-        return verification.difference(expected, got, 0.001)[1]
+        return golden_requests.difference(expected, got, 0.001)[1]
 
     assert problem([0.5001, 0.7], [True, True]) == "" == problem([0.4999, 0.6995], [False, False])
     assert problem([0.4998, 0.7], [True, True]) == problem([0.4999, 0.7], [True, True]) != ""
@@ -228,7 +228,7 @@ def test_documents_of_nearly_equal_scores_may_change_places():
     def differs(order, scores=((0.5, 0.9, 0.49, 0.0),)):
         expected = {"scores": np.float32([[0.5, 0.9, 0.49, 0.0]]), "order": np.int32([[1, 0, 2, -1]])}
         got = {"scores": np.float32(scores), "order": np.int32([order])}
-        return verification.difference(expected, got, 0.01)[1]
+        return golden_requests.difference(expected, got, 0.01)[1]
 
     assert differs([1, 0, 2, -1]) == differs([1, 2, 0, -1]) == ""
     assert differs([0, 1, 2, -1]).startswith("order is 0 in place of 1")

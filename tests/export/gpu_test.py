@@ -14,8 +14,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.export import gpu
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
-from bert_tf.serving import verification
-from bert_tf.serving.verification import open_export
+from bert_tf.serving import golden_requests, verification
+from bert_tf.serving.exports import open_export
 from tests.export.models import TASKS, write_trained
 from tests.serving.server_process import running
 
@@ -30,7 +30,7 @@ def test_it_answers_as_the_portable_export(exported, name, dtype):
     portable, form = exported(name), ExportOptions(dtype, "gpu")
     model = open_export(exported(name, form))
     answer = verification.local_answer(model)
-    verdicts = verification.judge(verification.read_goldens(portable), answer, TOLERANCES[dtype])
+    verdicts = verification.judge(golden_requests.read_goldens(portable), answer, TOLERANCES[dtype])
     model.close()
     assert len(verdicts) >= 2 and not any(each.problems for each in verdicts)
     assert "| exported for | gpu |" in pathlib.Path(exported(name, form), "assets.extra", "MODEL_CARD.md").read_text()
@@ -113,7 +113,7 @@ def test_a_server_has_xla_compile_it_where_it_may(exported, tmp_path, monkeypatc
     with running(base, tmp_path / "log", "--xla_cpu_compilation_enabled") as server:
         with grpc.insecure_channel(f"localhost:{server.port}") as channel:
             answer = verification.remote_answer(channel, "", "film", 60, exported("tagging"))
-            verdicts = verification.judge(verification.read_goldens(exported("tagging")), answer, 1e-5)
+            verdicts = verification.judge(golden_requests.read_goldens(exported("tagging")), answer, 1e-5)
         assert "Compiled cluster using XLA!" in server.log()
     assert len(verdicts) >= 2 and not any(each.problems for each in verdicts)
 
@@ -124,7 +124,7 @@ def test_the_number_of_threads_is_that_of_the_parts(exported, tmp_path):
     form = ExportOptions("float32", "cpu", threads=4)
     assert form.parts == 4 and ExportOptions("float32", "cpu", threads=1).parts == 1 == ExportOptions(threads=4).parts
     model = open_export(export_trained(str(tmp_path / "trained"), str(tmp_path / "four"), form))
-    goldens, answer = verification.read_goldens(exported("classification")), verification.local_answer(model)
+    goldens, answer = golden_requests.read_goldens(exported("classification")), verification.local_answer(model)
     verdicts = verification.judge(goldens, answer, 1e-5)
     assert model._has_parts and not any(each.problems for each in verdicts)
     model.close()

@@ -17,8 +17,8 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.server.options import Bundle
 from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.session_bundle import Bundle
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
 from bert_tf.utils import litert_trial
 from bert_tf.utils.litert_runner import LitertRunner, interpreter_class

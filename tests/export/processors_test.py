@@ -13,8 +13,8 @@ from bert_tf.checkpoints import tf1
 from bert_tf.export.cpu import model as cpu_model
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
-from bert_tf.serving import verification
-from bert_tf.serving.verification import open_export
+from bert_tf.serving import golden_requests, verification
+from bert_tf.serving.exports import open_export
 from bert_tf.utils.resources import uses_onednn
 from bert_tf.utils.tensorflow_internals import SavedModelLoader
 from tests import tiny
@@ -35,8 +35,8 @@ def test_it_answers_as_the_portable_export(exported, name, dtype):
     portable, cpu = exported(name), exported(name, ExportOptions(dtype, "cpu"))
     model = open_export(cpu)
     answer, own = verification.local_answer(model), verification.default_tolerance(cpu)
-    of_portable = verification.judge(verification.read_goldens(portable), answer, TOLERANCES[dtype])
-    of_cpu = verification.judge(verification.read_goldens(cpu), answer, own)
+    of_portable = verification.judge(golden_requests.read_goldens(portable), answer, TOLERANCES[dtype])
+    of_cpu = verification.judge(golden_requests.read_goldens(cpu), answer, own)
     model.close()
     assert len(of_cpu) >= 2 and not any(each.problems for each in (*of_portable, *of_cpu))
     assert _has_variables(portable) and _has_variables(cpu) == (dtype != "bfloat16")
@@ -103,7 +103,7 @@ def test_int8_answers_nearly_as_float32(exported, name):
     exact, int8 = (exported(name, ExportOptions(each)) for each in ("float32", "int8"))
     model = open_export(int8)
     answer, own = verification.local_answer(model), verification.default_tolerance(int8)
-    of_exact, of_int8 = (verification.judge(verification.read_goldens(path), answer, tolerance)
+    of_exact, of_int8 = (verification.judge(golden_requests.read_goldens(path), answer, tolerance)
                          for path, tolerance in ((exact, 0.05), (int8, own)))  # fmt: skip
     model.close()
     assert len(of_exact) >= 2 and all(0 < each.largest < 0.05 for each in of_exact), of_exact

@@ -10,8 +10,9 @@ from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.client import Client
+from bert_tf.serving.golden_requests import read_goldens
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.verification import read_goldens, verify
+from bert_tf.serving.verification import verify
 from bert_tf.utils.litert_runner import interpreter_class
 from tests.export.models import example
 

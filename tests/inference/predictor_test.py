@@ -18,8 +18,9 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.results import split_answer
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.metrics import prometheus_text
-from bert_tf.serving.server.predict import Call, run_predict
+from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
-from bert_tf.serving.verification import find_export, open_export
+from bert_tf.serving.exports import find_export, open_export
 from tests import tiny
 from tests.conftest import ROOT
 from tests.run_cases import run_here

@@ -14,9 +14,9 @@ from bert_tf.inference import nearest_neighbors
 from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.documentation import checks

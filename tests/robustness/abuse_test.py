@@ -21,10 +21,11 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
-from bert_tf.serving import messages
-from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving import wire_scan
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import grpc_service, predict, scheduling
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signatures import check_tensor, proto_to_array
@@ -114,7 +115,7 @@ def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeyp
     def fail(*arguments, **keywords):
         raise LookupError("/home/somebody/secret.py")
 
-    monkeypatch.setattr("bert_tf.serving.server.model_registry.get_model_status_pb2.GetModelStatusResponse", fail)
+    monkeypatch.setattr("bert_tf.serving.server.model_status.get_model_status_pb2.GetModelStatusResponse", fail)
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
@@ -317,7 +318,7 @@ WASTE = {
 def test_messages_that_would_grow_when_parsed_are_refused_unparsed(what):
     kind, data, words = WASTE[what]
     with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
-        messages.check_message(data, kind.DESCRIPTOR, 1000, 4000)
+        wire_scan.check_message(data, kind.DESCRIPTOR, 1000, 4000)
 
 
 def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
@@ -325,6 +326,6 @@ def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
     right = predict_request(ids=tensor, text=["x" * 300] * 400, more=proto(np.zeros(900, bool)))
     right.inputs["ids"].ClearField("tensor_content")
     right.inputs["ids"].int_val.extend(range(3000))
-    messages.check_message(right.SerializeToString(), right.DESCRIPTOR, 500, 4000)
+    wire_scan.check_message(right.SerializeToString(), right.DESCRIPTOR, 500, 4000)
     for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
-        messages.check_message(wrong, right.DESCRIPTOR, 500, 4000)
+        wire_scan.check_message(wrong, right.DESCRIPTOR, 500, 4000)

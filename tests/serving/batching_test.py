@@ -11,10 +11,10 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.limits import ServingError, invalid
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.options import BatchingLimits, read_parameters
-from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.batching_limits import BatchingLimits, read_parameters
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.request_rows import batching_group, estimate_lengths
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from tests.serving.models import serve_quickly

@@ -11,12 +11,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf.serving.client.client import AsyncClient, Client
+from bert_tf.serving.golden_requests import outputs_of
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.messages import wire_to_array
 from bert_tf.serving.server.grpc_service import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signatures import fill_proto
-from bert_tf.serving.verification import outputs_of
+from bert_tf.serving.tensor_messages import wire_to_array
 from tests.serving.models import serve_quickly
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tensorflow_serving.apis import classification_pb2, regression_pb2
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server.classify import fill_classes, fill_values
 
 NAMES = np.array([[b"bad", b"good"]] * 2, object)

@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import AsyncClient, Client, Retry, messages
+from bert_tf.serving import AsyncClient, Client, Retry, messages, tensor_messages
 from bert_tf.serving.client import load_test, results
 from bert_tf.serving.client import requests as client_requests
 from bert_tf.serving.client.requests import clean, join_names
@@ -285,10 +285,10 @@ def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
 def test_a_sender_may_leave_out_a_few():
     tensor = messages.PredictResponse().outputs.add().value
     claim(FLOAT, [1025], float_val=[0.5])(tensor)
-    messages.check_missing([tensor])
-    assert messages.wire_to_array(tensor).tolist() == [0.5] * 1025
+    tensor_messages.check_missing([tensor])
+    assert tensor_messages.wire_to_array(tensor).tolist() == [0.5] * 1025
     with pytest.raises(ValueError, match="lacks 2048 of the values"):
-        messages.check_missing([tensor, tensor])
+        tensor_messages.check_missing([tensor, tensor])
 
 
 # REST, which load tests ask
@@ -383,7 +383,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
 def golden(kind):
     from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-    from bert_tf.serving.verification import Golden
+    from bert_tf.serving.golden_requests import Golden
 
     requests = {"predict": predict_pb2.PredictRequest, "classify": classification_pb2.ClassificationRequest,
                 "regress": regression_pb2.RegressionRequest}  # fmt: skip

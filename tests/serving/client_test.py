@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import messages
+from bert_tf.serving import messages, tensor_messages
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
 from bert_tf.serving.client.results import (
@@ -178,7 +178,7 @@ VALUES = [
 def test_the_wire_is_tensorflow_s(array):
     ours = messages.PredictRequest(output_filter=["o"])
     ours.model_spec.name, ours.model_spec.signature_name, ours.model_spec.version.value = "m", "s", 0
-    messages.fill_tensor(ours.inputs.add(key="x").value, array, "x")
+    tensor_messages.fill_tensor(ours.inputs.add(key="x").value, array, "x")
     theirs = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
     assert (theirs.model_spec.name, theirs.model_spec.signature_name) == ("m", "s")
     assert theirs.model_spec.HasField("version") and list(theirs.output_filter) == ["o"]
@@ -189,18 +189,18 @@ def test_the_wire_is_tensorflow_s(array):
     answer = predict_pb2.PredictResponse()
     answer.outputs["x"].CopyFrom(tf.make_tensor_proto(expected, shape=array.shape))
     read = messages.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
-    np.testing.assert_array_equal(messages.wire_to_array(read.value), expected)
-    assert messages.wire_to_array(read.value).dtype == array.dtype
+    np.testing.assert_array_equal(tensor_messages.wire_to_array(read.value), expected)
+    assert tensor_messages.wire_to_array(read.value).dtype == array.dtype
 
 
 def test_left_out_repetitions_are_filled_in():
     proto = predict_pb2.PredictResponse()
     proto.outputs["x"].CopyFrom(tf.make_tensor_proto(7, tf.int32, [3]))
     (item,) = messages.PredictResponse.FromString(proto.SerializeToString()).outputs
-    assert messages.wire_to_array(item.value).tolist() == [7, 7, 7]
+    assert tensor_messages.wire_to_array(item.value).tolist() == [7, 7, 7]
     item.value.ClearField("int_val")
     item.value.ClearField("tensor_content")
-    assert messages.wire_to_array(item.value).tolist() == [0, 0, 0]
+    assert tensor_messages.wire_to_array(item.value).tolist() == [0, 0, 0]
 
 
 def run(film, *arguments, text="", program="ask"):

@@ -6,7 +6,7 @@ from concurrent import futures
 import grpc
 import numpy as np
 
-from bert_tf.serving import messages
+from bert_tf.serving import messages, tensor_messages
 from bert_tf.serving.client.requests import METHODS
 
 _STRING, _FLOAT = 7, 1
@@ -57,10 +57,10 @@ class FakeServer:
         finally:
             with self._lock:
                 self._now -= 1
-        texts = messages.wire_to_array(request.inputs[0].value)
+        texts = tensor_messages.wire_to_array(request.inputs[0].value)
         response = messages.PredictResponse()
         rows = np.array([[len(text), number] for text in texts], np.float32)
-        messages.fill_tensor(response.outputs.add(key="embedding").value, rows, "embedding")
+        tensor_messages.fill_tensor(response.outputs.add(key="embedding").value, rows, "embedding")
         return response
 
     def _describe(self, request, context):

@@ -6,7 +6,7 @@ from concurrent import futures
 
 import grpc
 
-from bert_tf.serving import messages
+from bert_tf.serving import messages, tensor_messages
 from bert_tf.serving.client.requests import METHODS
 
 PREDICT, METADATA, STATUS = (METHODS[name][0] for name in ("Predict", "GetModelMetadata", "GetModelStatus"))
@@ -46,7 +46,7 @@ def outputs_of(**tensors) -> bytes:
     response = messages.PredictResponse()
     for name, given in tensors.items():
         tensor = response.outputs.add(key=name).value
-        given(tensor) if callable(given) else messages.fill_tensor(tensor, given, name)
+        given(tensor) if callable(given) else tensor_messages.fill_tensor(tensor, given, name)
     return response.SerializeToString()
 
 

@@ -9,10 +9,11 @@ import zlib
 import grpc
 import pytest
 
-from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server import http_body, predict
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.server import http_body, turns
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
-from bert_tf.serving.server.predict import INTERNAL, Call
 from tests.serving.http_test import post, send, sized
 from tests.serving.models import serve_quickly
 from tests.serving.requests import GOOD, MODEL, predict_request
@@ -125,11 +126,11 @@ def test_unpacked_bytes_count_in_the_memory_of_bodies():
 
 def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
     scanned = []
-    monkeypatch.setattr("bert_tf.serving.messages.check_message", lambda data, *more: scanned.append(len(data)))
+    monkeypatch.setattr("bert_tf.serving.wire_scan.check_message", lambda data, *more: scanned.append(len(data)))
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-        with predict._interpreter.turn(INTERNAL):  # as another large request would have it
+        with turns._interpreter.turn(INTERNAL):  # as another large request would have it
             call = ask.future(data, timeout=60)
             wait_for(lambda: film._grpc.running == 1, 60)
             context = next(iter(film._grpc._answering))

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, predict_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Policy, read_configs, read_model_config
 from bert_tf.serving.server.model_registry import ModelRegistry

@@ -26,11 +26,11 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import profiling
+from bert_tf.serving.server.batching_limits import read_parameters
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.grpc_service import read_arguments
-from bert_tf.serving.server.options import read_parameters
-from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves, original_cases

@@ -14,8 +14,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2
 
-from bert_tf.serving.server.options import Bundle
 from bert_tf.serving.server.server import Server, serve
+from bert_tf.serving.server.session_bundle import Bundle
 from bert_tf.serving.server.versions import Loading
 
 # How versions are loaded where the test is not about their warm-up, which takes most of the time.

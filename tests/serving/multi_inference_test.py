@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import CLASSIFY, REGRESS, multi_inference
-from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.versions import ServedModel
 from tests.serving.models import example, serve_quickly
 

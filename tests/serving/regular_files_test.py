@@ -4,10 +4,11 @@ import os
 
 import pytest
 
+from bert_tf.serving.exports import open_export
+from bert_tf.serving.golden_requests import FILE, read_goldens
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import read_model_config
 from bert_tf.serving.server.version_folders import check_regular, folder_fingerprint
-from bert_tf.serving.verification import FILE, open_export, read_goldens
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import saved_model
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.utils import tensorflow_internals as internals

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server.predict import INTERNAL, Call, Work
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.scheduling import Scheduler, Sequences
 from bert_tf.serving.server.signatures import Endpoint, Signature
+from bert_tf.serving.server.turns import Work
 from bert_tf.serving.server.versions import direct
 
 

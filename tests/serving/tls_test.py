@@ -12,7 +12,7 @@ import grpc
 import pytest
 from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
 
-from bert_tf.serving.server.options import read_tls
+from bert_tf.serving.server.server_tls import read_tls
 from tests.serving.models import serve_quickly
 
 x509 = pytest.importorskip("cryptography.x509", reason="needs the package cryptography, to make certificates")

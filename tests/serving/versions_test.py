@@ -19,11 +19,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import version_folders, versions
+from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.model_config import LATEST
 from bert_tf.serving.server.model_registry import ModelRegistry
-from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler

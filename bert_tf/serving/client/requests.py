@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving import messages
+from bert_tf.serving import messages, tensor_messages, wire_scan
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of a multiple-choice model
@@ -144,7 +144,7 @@ def predict_request(target: ModelTarget, inputs: Mapping[str, Any], signature: s
     request = messages.PredictRequest(output_filter=outputs)
     target.fill(request.model_spec, signature)
     for name, values in inputs.items():
-        messages.fill_tensor(request.inputs.add(key=name).value, values, name)
+        tensor_messages.fill_tensor(request.inputs.add(key=name).value, values, name)
     return request
 
 
@@ -161,7 +161,7 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
         ValueError: it is not such a message, or its fields would take far more memory than its bytes.
     """
     try:
-        messages.check_message(data, kind.DESCRIPTOR, max_bytes // _BYTES_OF_FIELD, max_bytes // 4)
+        wire_scan.check_message(data, kind.DESCRIPTOR, max_bytes // _BYTES_OF_FIELD, max_bytes // 4)
         return kind.FromString(data)
     except (DecodeError, ServingError) as error:
         reason = str(error).partition("\n")[0]
@@ -200,8 +200,8 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
             f"The response lacks {f'some of the outputs {join_names(wanted)}' if wanted else 'outputs'}. It has "
             f"{join_names(sorted(names))}. Check that this is the right model."
         )
-    messages.check_missing(item.value for item in response.outputs)
-    return {item.key: messages.wire_to_array(item.value) for item in response.outputs}
+    tensor_messages.check_missing(item.value for item in response.outputs)
+    return {item.key: tensor_messages.wire_to_array(item.value) for item in response.outputs}
 
 
 def read_signatures(response) -> dict[str, ModelSignature]:
@@ -238,5 +238,5 @@ def read_kinds(items: Iterable[Any]) -> dict[str, TensorKind]:
     for item in sorted(items, key=lambda item: item.key):
         shape = item.value.tensor_shape
         sizes = None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
-        kinds[item.key] = TensorKind(messages.dtype_name(item.value.dtype), sizes)
+        kinds[item.key] = TensorKind(tensor_messages.dtype_name(item.value.dtype), sizes)
     return kinds

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from absl import logging
 
-from bert_tf.serving.limits import ServingError, failed_precondition, unavailable
-from bert_tf.serving.server import metrics, options
+from bert_tf.serving.errors import ServingError, failed_precondition, unavailable
+from bert_tf.serving.server import metrics, text_configs
+from bert_tf.serving.server.batching_limits import BatchingLimits, read_batching
 from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
-from bert_tf.serving.server.options import BatchingLimits, read_batching
-from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.request_rows import batching_group, combine_answers, estimate_lengths, stack_inputs
 
 # === Batching ===
@@ -302,7 +302,7 @@ class ModelBatching:
             self._of_all.close()
 
     def _read(self, path):
-        message = options.read_message(path, "BatchingParameters", FILE)
+        message = text_configs.read_message(path, "BatchingParameters", FILE)
         if given := [name for name in _OF_THE_POOL if message.HasField(name)]:
             logging.warning("%s: %s has no effect here; it is the same for all models.", path, " and ".join(given))
             for name in given:

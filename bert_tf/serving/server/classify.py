@@ -9,8 +9,9 @@ import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import classification_pb2, inference_pb2, regression_pb2
 
-from bert_tf.serving.limits import invalid, unimplemented
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_input, run_predict, set_spec
+from bert_tf.serving.errors import invalid, unimplemented
+from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_input, run_predict, set_spec
 from bert_tf.serving.server.signatures import CLASSIFY, REGRESS, Signature
 
 

@@ -32,13 +32,16 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving import addresses, messages
-from bert_tf.serving.limits import GRPC_BYTES, Limits, ServingError, from_fault, invalid, unavailable
+from bert_tf.serving import addresses, wire_scan
+from bert_tf.serving.errors import GRPC_BYTES, ServingError, from_fault, invalid, unavailable
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import metrics, profiling
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.classify import classify, multi_inference, regress
-from bert_tf.serving.server.model_registry import model_metadata, model_status, reload, require_spec
+from bert_tf.serving.server.config_reload import reload
+from bert_tf.serving.server.model_status import model_metadata, model_status, require_spec
 from bert_tf.serving.server.options import ServerOptions
-from bert_tf.serving.server.predict import Call, predict
+from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.side_services import Health, Reflection
 
 # === Channel arguments ===
@@ -245,7 +248,7 @@ _PROFILER = {
 
 def _read(data, kind, limits):
     """Returns a message; raises ServingError if it is malformed, or has too many parts."""
-    messages.check_message(data, kind.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
+    wire_scan.check_message(data, kind.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
     try:
         return kind.FromString(data)
     except DecodeError as error:

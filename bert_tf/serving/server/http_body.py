@@ -13,8 +13,8 @@ from aiohttp import http_exceptions, web
 
 from bert_tf.serving.addresses import bare, is_everywhere, is_ip
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.deadlines import Timeout, timeout_at
-from bert_tf.serving.server.predict import Call
 
 # === Callers ===
 # A browser runs pages from anywhere, and a page can make it send requests to servers that only this machine or network

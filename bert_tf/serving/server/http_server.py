@@ -25,8 +25,9 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import addresses
-from bert_tf.serving.limits import JSON_BYTES, ServingError, from_fault, invalid
+from bert_tf.serving.errors import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.deadlines import timeout_at
 from bert_tf.serving.server.http_body import (
@@ -38,9 +39,9 @@ from bert_tf.serving.server.http_body import (
     gunzip,
     read_body,
 )
-from bert_tf.serving.server.model_registry import model_metadata, model_status
+from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.options import ServerOptions
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run_predict
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
 from bert_tf.utils.json_files import json_text
 
 # === REST API ===

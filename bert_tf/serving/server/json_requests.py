@@ -3,280 +3,28 @@
 The rules and messages are those of TensorFlow Serving's `json_tensor.cc`.
 """
 
-import base64
-import binascii
-import functools
 import json
-import math
 import re
-from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid, unimplemented
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server.json_limits import check_json
+from bert_tf.serving.server.json_values import (
+    TOO_BIG,
+    Constant,
+    as_double,
+    from_base64,
+    is_base64,
+    json_to_array,
+    kind,
+    quoted,
+    shape_of,
+)
 from bert_tf.serving.server.predict import check_input, wrong_count
-from bert_tf.serving.server.signatures import count_rows, type_name
-
-# === Values ===
-# From JSON values to arrays.
-
-
-_QUOTED = 256  # characters after which a quoted value is cut
-_INDENT = "    "
-_TOO_BIG = "JSON Parse error: Number too big to be stored in double."
-_LONGEST = 1024  # characters of a string in it, which TensorFlow Serving does not cut
-_FLOATS = (tf.float32, tf.float64)
-_INTEGERS = (tf.int32, tf.int64, tf.uint32, tf.uint64, tf.int16, tf.int8, tf.uint8)
-_NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
-
-
-class Constant(float):
-    """NaN or an infinity spelled out in a JSON text; 1e999 is parsed as infinity too, but is a number."""
-
-
-def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
-    """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
-
-    Raises:
-        ServingError: a value has another type or is too large, or sibling lists differ in length or depth.
-    """
-    shape = shape_of(value, limits)
-    values = list(map(_reader(dtype), _leaves(value, shape, 0)))
-    if dtype == tf.string:
-        limits.check_texts(list(map(len, values)))
-        array = np.empty(len(values), object)
-        array[:] = values
-        return array.reshape(shape)
-    wide = np.int32 if dtype in _NARROW else dtype.as_numpy_dtype
-    with np.errstate(over="ignore"):
-        return np.array(values, wide).astype(dtype.as_numpy_dtype, copy=False).reshape(shape)
-
-
-def shape_of(value, limits: Limits = LIMITS) -> list[int]:
-    """Returns the shape of a JSON value according to the first element of each list.
-
-    Raises:
-        ServingError: the shape has too many elements.
-    """
-    shape, inner = [], value
-    while isinstance(inner, list):
-        shape.append(len(inner))
-        if not inner:
-            break
-        inner = inner[0]
-    if math.prod(shape) > limits.max_tensor_elements:
-        most = limits.max_tensor_elements
-        raise invalid(f"A tensor may have {most} elements and one has {math.prod(shape)}; send it in parts")
-    return shape
-
-
-def is_base64(value) -> bool:
-    """Whether a JSON value is {"b64": "..."}, the notation for bytes that are not UTF-8."""
-    members = getattr(value, "pairs", value)  # for an object with a repeated key
-    return isinstance(value, dict) and len(members) == 1 and isinstance(value.get("b64"), str)
-
-
-def from_base64(value) -> bytes:
-    """Returns the bytes of {"b64": "..."}; padding may be missing.
-
-    Raises:
-        ServingError: it is not base64.
-    """
-    if not is_base64(value):
-        raise invalid(f"JSON Value: {quoted(value)} not formatted correctly for base64 data")
-    text = "".join(value["b64"].split()).rstrip("=")
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise invalid("Unable to base64 decode") from error
-
-
-def quoted(value) -> str:
-    """Returns a JSON value for an error message, as RapidJSON writes it; a long one is cut."""
-    text = ""
-    for token in _tokens(value):
-        if len(text) >= _QUOTED:
-            break
-        text += token
-    return text[:_LONGEST]
-
-
-def as_double(value: int | float) -> float:
-    """Returns a JSON number as a float.
-
-    Raises:
-        ServingError: it exceeds the range of a float.
-    """
-    try:
-        number = float(value)
-    except OverflowError as error:
-        raise invalid(_TOO_BIG) from error
-    if math.isinf(number) and not isinstance(value, Constant):
-        raise invalid(_TOO_BIG)
-    return number
-
-
-def kind(value) -> str:
-    """Returns RapidJSON's name for the type of a JSON value."""
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, dict):
-        return "Object"
-    return {type(None): "Null", list: "Array", str: "String"}.get(type(value), "Number")
-
-
-def _tokens(value, level=0, before="") -> Iterator[str]:
-    """Yields the text of a JSON value: members of objects on lines of their own, lists on one."""
-    if isinstance(value, dict):
-        yield before + "{"
-        for i, (key, item) in enumerate(value.items()):
-            yield f"{',' if i else ''}\n{_INDENT * (level + 1)}{_plain(key)}"
-            yield from _tokens(item, level + 1, ": ")
-        yield f"\n{_INDENT * level}}}" if value else "}"
-    elif isinstance(value, list):
-        yield before + "["
-        for i, item in enumerate(value):
-            yield from _tokens(item, level + 1, ", " if i else "")
-        yield "]"
-    else:
-        yield before + _plain(value)
-
-
-def _plain(value):
-    return json.dumps(value[:_LONGEST] if isinstance(value, str) else value, ensure_ascii=False)
-
-
-def _leaves(value, shape, level) -> Iterator:
-    """Yields the scalars of `value` in order, while the structure matches `shape`."""
-    if not isinstance(value, list):
-        if level != len(shape):
-            raise invalid(
-                f"JSON Value: {quoted(value)} found at incorrect level: {level + 1} in the JSON DOM. "
-                f"Expected at level: {len(shape)}"
-            )
-        yield value
-        return
-    if level >= len(shape):
-        raise invalid(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
-    if len(value) != shape[level]:
-        raise invalid(
-            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}"
-        )
-    for item in value:
-        yield from _leaves(item, shape, level + 1)
-
-
-def _reader(dtype) -> Callable:
-    """Returns a function from a JSON scalar to the Python value of an element of `dtype`."""
-    if dtype == tf.string:
-        return _read_text
-    if dtype in _FLOATS:
-        largest = float(np.finfo(dtype.as_numpy_dtype).max)
-        return functools.partial(_read_float, dtype, largest)
-    if dtype in _INTEGERS:
-        limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
-        return functools.partial(_read_plain, int, dtype, int(limits.min), int(limits.max))
-    if dtype == tf.bool:
-        return functools.partial(_read_plain, bool, dtype, False, True)
-    return functools.partial(_refuse, dtype)
-
-
-def _read_text(value):
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, dict):
-        return from_base64(value)
-    raise _wrong_type(value, tf.string)
-
-
-def _read_plain(kind_of_value, dtype, least, most, value):
-    if type(value) is not kind_of_value or not least <= value <= most:  # a bool is an int to isinstance
-        raise _wrong_type(value, dtype)
-    return value
-
-
-def _read_float(dtype, largest, value):
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise _wrong_type(value, dtype)
-    number = as_double(value)
-    if abs(number) > largest and not math.isinf(number):  # it would become infinite
-        target = type_name(dtype.as_datatype_enum)
-        raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
-    return number
-
-
-def _refuse(dtype, value):
-    if isinstance(value, dict):
-        raise _wrong_type(value, dtype)
-    raise unimplemented(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
-
-
-def _wrong_type(value, dtype):
-    return invalid(
-        f"JSON Value: {quoted(value)} Type: {kind(value)} is not of expected type: {type_name(dtype.as_datatype_enum)}"
-    )
-
-
-# === Limits of a JSON text ===
-# Measures a JSON text before parsing: eighteen megabytes of `[]` would become gigabytes of Python lists.
-#
-# Whole chunks are searched with NumPy instead of single characters in Python, so it takes a tenth of the parsing time.
-
-
-_CHUNK = 2**20  # bytes at a time, so that other threads get their turn in between
-_OTHER = bytes(set(range(256)) - set(b'"[]{},'))
-_STEP = np.zeros(256, np.int8)  # change of depth by a character
-_STEP[list(b"[{")] = 1
-_STEP[list(b"]}")] = -1
-_STARTS = np.zeros(256, bool)  # characters that may precede a value
-_STARTS[list(b"[{,")] = True
-# Escapes without surrogates, up to a thousand at once, or a whole pair; otherwise, half of one.
-_ESCAPE = re.compile(rb"\\(?:[^u](?:\\[^u]){0,999}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(u[dD][89a-fA-F]))")
-_MAY_BE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def check_json(body: bytes, limits: Limits):
-    """Raises ServingError if a JSON text is nested too deeply, has too many values or half of a surrogate pair.
-
-    Invalid JSON may pass or fail with any of these, because the parser reports it.
-    """
-    depth = values = 0
-    inside = 0  # whether a chunk starts inside a string
-    for chunk in _chunks(body):
-        marks = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHER), np.uint8)
-        if not len(marks):
-            continue
-        quotes = np.cumsum(marks == ord('"'), dtype=np.int32) + inside
-        inside = int(quotes[-1]) & 1
-        marks = marks[quotes & 1 == 0]  # includes quotes that end a string, which do not count
-        levels = np.cumsum(_STEP[marks], dtype=np.int32) + depth
-        if len(levels) and levels.max() > limits.max_nesting:
-            raise invalid(f"JSON Parse error: Lists and objects may nest at most {limits.max_nesting} deep")
-        depth = int(levels[-1]) if len(levels) else depth
-        values += int(_STARTS[marks].sum())
-        if values > limits.max_json_values:
-            most = limits.max_json_values
-            raise invalid(f"JSON Parse error: The document may have {most} values and has more; send it in parts")
-    if _MAY_BE_SURROGATE.search(body):
-        for match in _ESCAPE.finditer(body):
-            if match[1]:
-                raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
-
-
-def _chunks(body) -> Iterator[bytes]:
-    """Yields the body in chunks that do not end in the middle of an escape."""
-    start = 0
-    while start < len(body):
-        chunk = body[start : start + _CHUNK]
-        if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2:
-            chunk += body[start + _CHUNK : start + _CHUNK + 1]
-        yield chunk
-        start += len(chunk)
-
-
-# === Bodies ===
-
+from bert_tf.serving.server.signatures import count_rows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -492,7 +240,7 @@ def _first_value(body):
             raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
         raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
     except ValueError as error:  # an integer with more digits than Python converts
-        raise invalid(_TOO_BIG) from error
+        raise invalid(TOO_BIG) from error
 
 
 _DECODER = json.JSONDecoder(

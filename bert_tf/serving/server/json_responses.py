@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from bert_tf.serving.limits import invalid
+from bert_tf.serving.errors import invalid
 
 
 def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:

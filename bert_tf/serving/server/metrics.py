@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import grpc
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server import options
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server import text_configs
 from bert_tf.utils.token_counts import TokenCounts
 
 PATH = "/monitoring/prometheus/metrics"
@@ -122,7 +122,7 @@ def read_path(file: str) -> str | None:
     Raises:
         ValueError: the file cannot be read, or its path does not start with a slash.
     """
-    config = options.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
+    config = text_configs.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
     if not config.enable:
         return None
     if config.path and not config.path.startswith("/"):

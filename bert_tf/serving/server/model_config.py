@@ -9,8 +9,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from absl import logging
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving.limits import ServingError, invalid
-from bert_tf.serving.server import options
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.server import text_configs
 
 # === Policies ===
 # Which versions of a model are served: TensorFlow Serving's version policies.
@@ -103,7 +103,7 @@ def read_model_config(path: str) -> list[ModelConfig] | None:
         ValueError: it cannot be read, or its models cannot be served.
     """
     try:
-        return read_configs(options.parse_message(path, model_server_config_pb2.ModelServerConfig))
+        return read_configs(text_configs.parse_message(path, model_server_config_pb2.ModelServerConfig))
     except ServingError as error:
         reason = error.message
     except (OSError, ValueError) as error:

@@ -4,22 +4,20 @@ The checks, their order and their messages are those of TensorFlow Serving's `pr
 `cc/saved_model/util.cc`.
 """
 
-import collections
 import contextlib
-import dataclasses
-import math
 import re
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import grpc
 import numpy as np
 from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, failed_precondition, invalid, unimplemented
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
+from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import metrics
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.signatures import (
     CLASSIFY,
     PREDICT,
@@ -29,161 +27,6 @@ from bert_tf.serving.server.signatures import (
     proto_to_array,
     type_name,
 )
-
-# === Turns ===
-# Turns: a limited number of threads at a time, the others in order of arrival.
-
-
-_LOOK_SECONDS = 0.5  # between checks whether a waiting caller is still connected
-_SMALL = 2**12  # bytes of a request, or elements of a response, that need not wait for a turn
-
-
-class Turns:
-    """Limits concurrency; the others wait in order of arrival."""
-
-    def __init__(self, at_a_time: int):
-        self._free = at_a_time
-        self._waiting: collections.deque[threading.Event] = collections.deque()
-        self._lock = threading.Lock()
-
-    @property
-    def waiting(self) -> int:
-        """The number of waiting requests."""
-        return len(self._waiting)
-
-    @contextlib.contextmanager
-    def turn(self, call) -> Iterator[None]:
-        """Context manager that starts when it is the caller's turn.
-
-        Args:
-            call: a `Call`.
-
-        Raises:
-            ServingError: the caller gave up before its turn.
-        """
-        self.take(call)
-        try:
-            yield
-        finally:
-            self.give_back()
-
-    def take(self, call):
-        """Waits for the caller's turn, which must be released; raises as `turn` does."""
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return
-            mine = threading.Event()
-            self._waiting.append(mine)
-        try:
-            while not mine.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
-                call.check()
-        except BaseException:
-            with self._lock:
-                mine_already = mine.is_set()
-                if not mine_already:
-                    self._waiting.remove(mine)
-            if mine_already:
-                self.give_back()
-            raise
-
-    def give_back(self):
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()  # passes the turn directly to the next one
-            else:
-                self._free += 1
-
-
-_interpreter = Turns(1)
-
-
-class Work:
-    """Turns for Python's own work: large requests and responses one at a time, small ones at once.
-
-    Python reads and writes a large one in long steps that block all other threads: one does not matter,
-    hundreds do. A `size` is the bytes of a request or the elements of a response, of which Python
-    processes about as many per second. All methods raise ServingError if the caller of `call` has given up.
-    """
-
-    _has_turn = False
-
-    @contextlib.contextmanager
-    def begun(self, call, size: int) -> Iterator[None]:
-        """Context manager for work on a request of `size`."""
-        self.grow(call, size)
-        try:
-            yield
-        finally:
-            self._end()
-
-    def grow(self, call, size: float):
-        """Waits for the turn of a request or response of `size`."""
-        if size > _SMALL and not self._has_turn:
-            _interpreter.take(call)
-            self._has_turn = True
-
-    @contextlib.contextmanager
-    def paused(self, call) -> Iterator[None]:
-        """Context manager that lets others have their turn while Python waits in it."""
-        had_turn = self._has_turn
-        self._end()
-        yield
-        if had_turn:
-            self.grow(call, math.inf)
-
-    def _end(self):
-        if self._has_turn:
-            self._has_turn = False
-            _interpreter.give_back()
-
-
-# === Call ===
-# The caller of a request, its deadline and its limits.
-
-
-@dataclasses.dataclass(frozen=True)
-class Call:
-    """A request in the server, over gRPC or REST.
-
-    Attributes:
-        deadline: when its caller gives up, on the clock of `time.monotonic`; None: never.
-        is_gone: whether the caller has disconnected.
-        limits: limits of a request.
-        entrypoint: "GRPC" or "REST", as in TensorFlow Serving's metrics.
-        tensor_content: whether Predict's tensors are sent as raw bytes instead of lists of values.
-        peer: address of the caller in gRPC's form; "" if not needed.
-        work: turns for Python's work on it.
-        until_sent: closed after the response is sent or dropped; None: nothing is sent.
-    """
-
-    deadline: float | None = None
-    is_gone: Callable[[], bool] = lambda: False
-    limits: Limits = Limits()
-    entrypoint: str = "GRPC"
-    tensor_content: bool = False
-    peer: str = ""
-    work: Work = dataclasses.field(default_factory=Work)
-    until_sent: contextlib.ExitStack | None = None
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds until the deadline, 0 if it has passed; None without a deadline."""
-        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-
-    def check(self):
-        """Raises ServingError if the caller has disconnected or the deadline has passed."""
-        if self.is_gone():
-            raise ServingError(grpc.StatusCode.CANCELLED, "The caller is gone")
-        if self.seconds_left == 0:
-            raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the model was run")
-
-
-INTERNAL = Call()  # a request of the server itself, such as a warm-up, without a caller
-
-
-# === Predict ===
-
 
 DEFAULT_SIGNATURE = "serving_default"
 _NODES = re.compile(r"\[\[.*\]\]|\{\{[^}]*\}\}")  # names of operations in TensorFlow's messages

@@ -13,8 +13,8 @@ import time
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.serving.limits import denied, invalid, unavailable
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.errors import denied, invalid, unavailable
+from bert_tf.serving.server.call import Call
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.protobuf_classes import message_classes
 

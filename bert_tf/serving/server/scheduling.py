@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bert_tf.serving.limits import invalid, unavailable
-from bert_tf.serving.server.predict import Call, Turns
+from bert_tf.serving.errors import invalid, unavailable
+from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.request_rows import (
     BYTES_PER_TOKEN,
     NUM_SPECIAL_TOKENS,
@@ -17,6 +17,7 @@ from bert_tf.serving.server.request_rows import (
     estimate_lengths,
 )
 from bert_tf.serving.server.signatures import Signature
+from bert_tf.serving.server.turns import Turns
 from bert_tf.utils import resources
 
 # === Sequences ===

@@ -8,7 +8,7 @@ from absl import logging
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
-from bert_tf.serving.server.model_registry import is_ready, ready
+from bert_tf.serving.server.model_status import is_ready, ready
 
 _HEALTH_SECONDS = 1.0  # between two checks for watchers
 

@@ -10,8 +10,9 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from bert_tf.serving import messages
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
+from bert_tf.serving import tensor_messages
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.limits import LIMITS, Limits
 
 # === Signatures ===
 # SignatureDefs are read once: parsing protocol buffers for each request would be half of its cost.
@@ -153,7 +154,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         limits: limits of a request.
     """
     fault = invalid(f"tensor parsing error: {alias}")
-    field = messages.FIELDS.get(proto.dtype)
+    field = tensor_messages.FIELDS.get(proto.dtype)
     sizes = [dim.size for dim in proto.tensor_shape.dim[: MAX_AXES + 1]]
     if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
         raise fault
@@ -186,7 +187,7 @@ def _check_content(proto, field, elements, fault, limits):
     content = proto.tensor_content
     if field == "string_val":
         try:
-            limits.check_texts(messages.string_sizes(content, elements)[0])
+            limits.check_texts(tensor_messages.string_sizes(content, elements)[0])
         except ValueError as error:
             raise fault from error
         return
@@ -222,7 +223,7 @@ def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
     try:
         if proto.dtype != types_pb2.DT_STRING or not proto.tensor_content:
             check_tensor(proto, alias, _OF_ANSWERS)
-        return messages.wire_to_array(proto, bfloat16=_BFLOAT16)
+        return tensor_messages.wire_to_array(proto, bfloat16=_BFLOAT16)
     except (ServingError, ValueError) as error:
         raise ValueError(f"Output {alias} is a tensor whose values do not match its shape: {error}.") from error
 
@@ -234,7 +235,7 @@ def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
         ServingError: its values do not match its shape; `alias` is the input's name for the message.
     """
     try:
-        return messages.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
+        return tensor_messages.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
     except ValueError as error:
         raise invalid(f"tensor parsing error: {alias}") from error
 
@@ -245,8 +246,8 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
     TensorFlow Serving does so too, unless raw bytes (`as_content`) are requested.
     """
     array = np.asarray(array, object if dtype == tf.string else None)
-    if as_content or dtype.as_datatype_enum in messages.FIELDS:
-        messages.write_array(proto, array, dtype.as_datatype_enum, as_content)
+    if as_content or dtype.as_datatype_enum in tensor_messages.FIELDS:
+        tensor_messages.write_array(proto, array, dtype.as_datatype_enum, as_content)
     else:
         proto.CopyFrom(tf.make_tensor_proto(array, dtype))
 

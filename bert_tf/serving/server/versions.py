@@ -15,15 +15,16 @@ import tensorflow as tf
 from absl import logging
 from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, not_found
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import Batcher
+from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_config import LATEST, Policy
-from bert_tf.serving.server.options import DEFAULT, Bundle
-from bert_tf.serving.server.predict import INTERNAL, Call, predict
+from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
+from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
 from bert_tf.serving.server.version_folders import (
     GRAPHS,

@@ -13,7 +13,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.results import Ranking
-from bert_tf.serving.server.options import BatchingLimits
+from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.conftest import ROOT

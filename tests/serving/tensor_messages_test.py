@@ -6,7 +6,7 @@ import pytest
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import messages
+from bert_tf.serving import messages, tensor_messages
 from bert_tf.serving.client.requests import read_outputs
 from bert_tf.serving.server.signatures import read_answer
 from tests.serving.signatures_test import FLOAT, MIB, STRING, tensor, text
@@ -48,5 +48,5 @@ def test_a_client_makes_nothing_larger_of_an_answer_than_its_message(what):
 
 def test_an_answer_of_strings_may_have_64_axes():
     for proto in (text(*[1] * 64), tensor(STRING, [1] * 64, tensor_content=b"\1x")):
-        found = messages.wire_to_array(proto)
+        found = tensor_messages.wire_to_array(proto)
         assert (found.shape, found.ravel().tolist()) == ((1,) * 64, [b"x"])

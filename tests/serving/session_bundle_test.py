@@ -11,15 +11,16 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
+from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_server import answer
 from bert_tf.serving.server.model_registry import ModelRegistry
-from bert_tf.serving.server.options import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.session_bundle import DEFAULT, Bundle, read_platform, session_config
 from bert_tf.serving.server.versions import Loading, ServedModel
 from tests.serving import halves, models
 from tests.serving.server_process import wait_for
