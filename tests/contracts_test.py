@@ -144,8 +144,8 @@ def test_names_stand_once():
     from bert_tf.pretraining.corpus.examples import OBJECTIVES
     from bert_tf.pretraining.objectives.distillation import COMPARISONS, MASKED_LM
     from bert_tf.pretraining.objectives.registry import OBJECTIVES as PRETRAINING
-    from bert_tf.training.learning_rate import SCHEDULES
     from bert_tf.training.optimizers import OPTIMIZERS
+    from bert_tf.training.schedules import SCHEDULES
     from bert_tf.training.tracking import TRACKERS
     from bert_tf.utils import names
 

@@ -60,7 +60,7 @@ class AdamW(keras.optimizers.Optimizer):
         beta_1, beta_2, epsilon: as in the formula.
         decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
         layer_rules: triples (pattern of the whole variable path, factor of `rate` above, first step in
-            which weight and moments are updated); see `learning_rate.LayerRates`. Without a match: 1 and 0.
+            which weight and moments are updated); see `layer_rates.LayerRates`. Without a match: 1 and 0.
         bias_correction: in step t = 1, 2, ... of a variable, use m / (1 - b1^t) and v / (1 - b2^t) instead, as
             Kingma and Ba 2015 do (arXiv 1412.6980, section 3): the decoupled form of Loshchilov and Hutter 2019.
 

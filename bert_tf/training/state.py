@@ -15,12 +15,14 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.weight_files import check_finite
 from bert_tf.models.lora import is_adapter
-from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule, top_layers
+from bert_tf.training.layer_rates import LayerRates, top_layers
 from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.memory import available_memory, check_weights
 from bert_tf.training.optimizers import WeightAverage, make_optimizer
+from bert_tf.training.schedules import run_schedule
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.word_rate import WordRate
 from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch
 

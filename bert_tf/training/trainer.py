@@ -21,8 +21,8 @@ from bert_tf.training.callbacks import KeepBest, ProgressLog, ScoreCheckpoints
 from bert_tf.training.distribution import by_chief, check_batch_size, check_equal_on_workers
 from bert_tf.training.history import History
 from bert_tf.training.interruption import Interruption, Stopped
-from bert_tf.training.learning_rate import run_schedule
 from bert_tf.training.loss_spike_guard import FiniteSteps
+from bert_tf.training.schedules import run_schedule
 from bert_tf.training.scoring import Scorer, Scoring
 from bert_tf.training.state import END, RunConfig, TrainingState, first_state, is_of_model
 from bert_tf.utils.folder_lock import alone_in

@@ -25,7 +25,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.recurrent": ("BiLSTM", "BiLSTMHead"),
     "models.replaced_tokens": ("ReplacedTokenPretrainer",),
     "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
-    "training.learning_rate": (
+    "training.schedules": (
         "ExponentialRise", "WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid",
     ),
     "training.optimizers": ("AdamW", "Lamb"),

@@ -23,7 +23,7 @@ tf.config.set_logical_device_configuration(
 from bert_tf.data import dataset  # noqa: E402
 from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
 from bert_tf.training.distribution import check_batch_size, make_strategy  # noqa: E402
-from bert_tf.training.learning_rate import LayerRates  # noqa: E402
+from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
 from bert_tf.training.optimizers import (  # noqa: E402
     OPTIMIZERS,
