@@ -21,7 +21,7 @@ def measure(pairs, tokens, parts):
 
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.embedding import EmbeddingTask
-    from bert_tf.training.optimizers import AdamW
+    from bert_tf.training.adamw import AdamW
     from bert_tf.training.schedules import WarmupLinearDecay
     from bert_tf.training.step import StepConfig, TrainStep
 

@@ -25,7 +25,7 @@ def bert_tf_step(checkpoint, precision, **options):
     from bert_tf.checkpoints.assign_weights import assign_weights
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.classification import ClassificationTask
-    from bert_tf.training.optimizers import AdamW
+    from bert_tf.training.adamw import AdamW
     from bert_tf.training.schedules import WarmupLinearDecay
     from bert_tf.training.step import StepConfig, TrainStep
 

@@ -82,7 +82,7 @@ class LayerRates:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
-        """Returns (pattern of a variable's path, learning-rate factor, first step) for `optimizers.AdamW`."""
+        """Returns (pattern of a variable's path, learning-rate factor, first step) for `adamw.AdamW`."""
         down, decay = range(self.num_layers + 1, 0, -1), self.layerwise_lr_decay
         return tuple((p, decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
 

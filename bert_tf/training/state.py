@@ -18,10 +18,11 @@ from bert_tf.models.lora import is_adapter
 from bert_tf.training.layer_rates import LayerRates, top_layers
 from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.memory import available_memory, check_weights
-from bert_tf.training.optimizers import WeightAverage, make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.schedules import run_schedule
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.weight_average import WeightAverage
 from bert_tf.training.word_rate import WordRate
 from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch

@@ -32,7 +32,7 @@ class WordRate:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
-        """Returns (pattern of a variable's path, learning-rate factor, first step) for `optimizers.AdamW`."""
+        """Returns (pattern of a variable's path, learning-rate factor, first step) for `adamw.AdamW`."""
         return () if self.is_default else ((WORDS, self.embedding_lr_factor, 0),)
 
     def describe(self, num_train_steps: int) -> str:

@@ -9,7 +9,8 @@ from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.options import RunOptions
 from bert_tf.training import distribution
-from bert_tf.training.optimizers import OPTIMIZERS, Lamb, make_optimizer
+from bert_tf.training.lamb import Lamb
+from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.state import RunConfig

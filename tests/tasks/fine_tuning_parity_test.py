@@ -18,7 +18,7 @@ from bert_tf.tasks.classification_data import tokenize_examples
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.squad_data import encode_squad, read_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity

@@ -12,7 +12,7 @@ from bert_tf.data.windowed import Windowing
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import RunConfig

@@ -10,13 +10,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.name_map import WORDS
 from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.layer_rates import LayerRates, top_layers
-from bert_tf.training.optimizers import AdamW
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
-from bert_tf.training.word_rate import WordRate
 from tests import tiny
 from tests.training import runs
 from tests.training.runs import EXAMPLES, assert_equal, saved
@@ -248,15 +246,3 @@ def test_the_log_says_what_becomes_of_the_layers():
     assert LayerRates(2, unfreeze_steps=10).describe(31) == f"{thawing}."
     assert LayerRates(2, unfreeze_steps=10).describe(30) == f"{thawing}; {never} these 30 steps."
     assert LayerRates(2, 1, unfreeze_steps=10).describe(10).endswith(f"{never} these 10 steps.")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("factor", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
-def test_word_embeddings_move_by_their_share_and_nothing_else_changes(plain, factor):
-    before, plain, _, _ = plain
-    start, moved, slots, _ = one_step(WordRate(factor))
-    np.testing.assert_array_equal(start[WORDS], before[WORDS])
-    np.testing.assert_allclose(moved[WORDS] - before[WORDS], factor * (plain[WORDS] - before[WORDS]), atol=5e-8)
-    assert any(WORDS in name for name in slots) == (factor > 0)
-    for path in plain.keys() - {WORDS}:
-        np.testing.assert_allclose(moved[path], plain[path], atol=1e-6, err_msg=path)

@@ -15,7 +15,7 @@ from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.pretraining.packing import pack_examples
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity, tiny

@@ -19,7 +19,7 @@ from bert_tf.pretraining.objectives.replaced_tokens import (
     sampling_draws,
     to_electra_config,
 )
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity, tiny
 from tests.fake_batches import fake_batch

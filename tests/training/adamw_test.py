@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.optimizers import AdamW, is_decayed
+from bert_tf.training.adamw import AdamW, is_decayed
 from bert_tf.training.schedules import WarmupLinearDecay
 from tests import other_envs, tiny
 
