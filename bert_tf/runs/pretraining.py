@@ -24,8 +24,8 @@ from bert_tf.training.distribution import by_chief, check_batch_size
 from bert_tf.training.history import History
 from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.memory import available_memory, warn_if_too_large
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.run_record import RunRecord
-from bert_tf.training.state import RunConfig
 from bert_tf.training.tracking import check_tracking, make_history
 from bert_tf.training.trainer import prepare_directory
 from bert_tf.training.word_rate import word_rate

@@ -19,10 +19,11 @@ from bert_tf.training import history
 from bert_tf.training.distribution import is_chief, total
 from bert_tf.training.layer_rates import layer_rates
 from bert_tf.training.learning_rate_range import RangeTest
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.schedules import ExponentialRise
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.training.state import RunConfig, first_state
+from bert_tf.training.start import first_state
 from bert_tf.utils.progress import Countdown
 
 NUM_STEPS = 80  # of a range test

@@ -22,9 +22,11 @@ from bert_tf.training.distribution import by_chief, check_batch_size, check_equa
 from bert_tf.training.history import History
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.loss_spike_guard import FiniteSteps
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.schedules import run_schedule
 from bert_tf.training.scoring import Scorer, Scoring
-from bert_tf.training.state import END, RunConfig, TrainingState, first_state, is_of_model
+from bert_tf.training.start import first_state
+from bert_tf.training.state import END, TrainingState, is_of_model
 from bert_tf.utils.folder_lock import alone_in
 
 # === Output directory ===

@@ -6,8 +6,8 @@ from absl import flags
 from bert_tf.cli import program, run_classifier
 from bert_tf.runs.fine_tuning_plan import check_stopping
 from bert_tf.training.layer_rates import LayerRates, layer_rates
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings
 
 

@@ -11,9 +11,9 @@ from bert_tf.tasks.options import RunOptions
 from bert_tf.training import distribution
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import AdamConfig
-from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings, flags_of
 from tests import tiny
 

@@ -16,8 +16,8 @@ from bert_tf.training import distribution
 from bert_tf.training.callbacks import Events
 from bert_tf.training.history import History, read_history
 from bert_tf.training.interruption import Stopped
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.utils.folder_lock import alone_in

@@ -16,8 +16,8 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import distribution
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.ports import free_ports
 from tests import tiny

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loss_spike_guard import GuardConfig
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep, micro_batches
 from tests import tiny
 from tests.training import runs
@@ -129,7 +129,7 @@ def test_sizes_of_a_micro_batch_divide_the_rows():
 _LIMITED = """
 import resource, sys
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 

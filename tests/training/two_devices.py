@@ -26,9 +26,9 @@ from bert_tf.training.distribution import check_batch_size, make_strategy  # noq
 from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
 from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
+from bert_tf.training.run_config import RunConfig  # noqa: E402
 from bert_tf.training.scoring import BatchSettings  # noqa: E402
 from bert_tf.training.settings import AdamConfig  # noqa: E402
-from bert_tf.training.state import RunConfig  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from bert_tf.training.trainer import Trainer  # noqa: E402
 from bert_tf.training.weight_average import WeightAverage  # noqa: E402

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.base import TrainableTask
 from bert_tf.training import distribution
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests.fake_batches import fake_batch
 

@@ -14,8 +14,8 @@ from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.squad import QuestionAnsweringTask, best_spans, null_score
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 
