@@ -30,7 +30,7 @@ TESTS = (
     "tests/training/adamw_test.py",
     "tests/training/step_test.py",
     "tests/export/gpu_test.py",
-    "tests/cli/precision_test.py",
+    "tests/runs/devices_test.py",
 )
 
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.training.adamw import AdamW
-from bert_tf.training.distribution import make_strategy
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.strategies import make_strategy
 from tests import tiny
 from tests.fake_batches import fake_batch
 

@@ -27,7 +27,7 @@ from bert_tf.tasks.base import Examples, FineTuningTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.training.distribution import uses_xla
+from bert_tf.training.devices import uses_xla
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.run_config import RunConfig
