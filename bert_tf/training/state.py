@@ -6,7 +6,8 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.weight_files import check_finite
 from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch
@@ -54,7 +55,7 @@ class TrainingState:
         named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
             path, kind = path.rsplit("/", 1)
-            named[f"{name_maps.TF1.from_ours(path)}/{kind}"] = slot
+            named[f"{TF1.from_ours(path)}/{kind}"] = slot
         named["global_step"] = self.optimizer.iterations
         named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
         named |= {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
@@ -64,9 +65,9 @@ class TrainingState:
 
     def _weights(self):
         """Returns {name: variable} of the model; with averaged weights, the means, which readers of a model need."""
-        named = {name_maps.TF1.from_ours(v.path): v for v in self.model.variables}
+        named = {TF1.from_ours(v.path): v for v in self.model.variables}
         if average := self.step.average:
-            paths = [name_maps.TF1.from_ours(v.path) for v in average.variables]
+            paths = [TF1.from_ours(v.path) for v in average.variables]
             named |= {f"{_UNAVERAGED}{path}": named[path] for path in paths}
             named |= dict(zip(paths, average.means, strict=True))
         return named

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 
-from bert_tf.checkpoints.name_map import WORDS
+from bert_tf.checkpoints.names.rows import WORDS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,9 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.data import dataset, glue
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification import ClassificationTask
@@ -50,7 +51,7 @@ def _ours(task, minilm, batches, schedule):
     model = task.build_model()
     missing = assign_weights(minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
-    head = {name_maps.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
+    head = {family_map.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
     untrained = [_loss(task, model, batch) for batch in batches[-10:]]
     optimizer = AdamW(schedule)
     optimizer.build(model.trainable_variables)

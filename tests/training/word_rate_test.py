@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.name_map import WORDS
+from bert_tf.checkpoints.names.rows import WORDS
 from bert_tf.training.word_rate import WordRate, word_rate
 from tests.training.layer_rates_test import one_step
 
