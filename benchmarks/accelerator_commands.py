@@ -27,10 +27,10 @@ TESTS = (
     "tests/models/precision_test.py",
     "tests/training/lamb_test.py",
     "tests/training/loop_test.py",
-    "tests/training/optimizer_test.py",
+    "tests/training/adamw_test.py",
     "tests/training/step_test.py",
     "tests/export/gpu_test.py",
-    "tests/cli/precision_test.py",
+    "tests/runs/devices_test.py",
 )
 
 

@@ -85,7 +85,7 @@ class Run:
 
     def strategy(self):
         """Returns the strategy of the mode: all cores of a TPU, otherwise one device."""
-        from bert_tf.training.distribution import make_strategy
+        from bert_tf.training.strategies import make_strategy
 
         return make_strategy("tpu" if self.mode == "tpu" else "default")
 
@@ -96,7 +96,7 @@ class Run:
 
     def half(self) -> str:
         """Returns the 16-bit precision that suits the device."""
-        from bert_tf.training.distribution import fastest_precision
+        from bert_tf.training.devices import fastest_precision
 
         if self.mode != "gpu":
             return "mixed_bfloat16"
@@ -352,9 +352,10 @@ def memory(run: Run):
 def mirrored(run: Run):
     """Training on all GPUs, or on two halves of a single one, or of the CPU: the losses are those of one device."""
     import tensorflow as tf
+    from bert_tf.training.distribution import make_strategy
 
     from bert_tf.tasks.classification.task import ClassificationTask
-    from bert_tf.training.distribution import make_strategy
+    from bert_tf.training.strategies import make_strategy
 
     kind = "CPU" if run.mode == "rehearsal" else "GPU"
     physical = tf.config.list_physical_devices(kind)

@@ -64,11 +64,13 @@ from bert_tf.data.dataset import Tokenized, build_batches
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification.data import make_source, tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.learning_rate import LayerRates, WarmupLinearDecay, WordRate
+from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.optimizers import make_optimizer
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.scoring import Scorer, Scoring
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.word_rate import WordRate
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", None, "The encoder to start from.", required=True)

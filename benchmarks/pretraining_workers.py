@@ -33,9 +33,9 @@ def bert_tf_step(config, precision, sentences="nsp", packed=""):
 
     from bert_tf.models.config import EncoderConfig
     from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
-    from bert_tf.training.learning_rate import WarmupLinearDecay
+    from bert_tf.training.adamw import AdamW
     from bert_tf.training.loss_spike_guard import GuardConfig
-    from bert_tf.training.optimizers import AdamW
+    from bert_tf.training.schedules import WarmupLinearDecay
     from bert_tf.training.step import StepConfig, TrainStep
 
     keras.config.set_dtype_policy(precision)

@@ -144,8 +144,8 @@ def test_names_stand_once():
     from bert_tf.pretraining.corpus.examples import OBJECTIVES
     from bert_tf.pretraining.objectives.distillation import COMPARISONS, MASKED_LM
     from bert_tf.pretraining.objectives.registry import OBJECTIVES as PRETRAINING
-    from bert_tf.training.learning_rate import SCHEDULES
     from bert_tf.training.optimizers import OPTIMIZERS
+    from bert_tf.training.schedules import SCHEDULES
     from bert_tf.training.tracking import TRACKERS
     from bert_tf.utils import names
 
@@ -197,7 +197,7 @@ def test_the_walk_sees_such_questions(code):
 
 # Where a family is named: its row, its tokenizer, its names in files, and the files that are published for it.
 NAMING = (
-    "models/", "tokenization/", "checkpoints/name_maps.py", "checkpoints/keras_hub_names.py", "checkpoints/releases.py",
+    "models/", "tokenization/", "checkpoints/names/", "checkpoints/keras_hub_names.py", "checkpoints/releases.py",
 )  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def test_no_other_file_names_the_families_that_came_last():
         for path in _modules()
         if re.search("modernbert|deberta", path.read_text(encoding="utf-8"), re.IGNORECASE)
     }
-    assert {"models/families.py", "checkpoints/name_maps.py"} <= naming
+    assert {"models/families.py", "checkpoints/names/family_map.py"} <= naming
     assert not [name for name in naming if not name.startswith(NAMING)]
 
 
@@ -217,7 +217,7 @@ LIGHT = {
     "bert_tf.models.config": ("tensorflow", "keras", "numpy"),
     "bert_tf.models.families": ("tensorflow", "keras", "numpy"),
     "bert_tf.utils.text_lists": ("tensorflow", "keras", "numpy"),
-    "bert_tf.checkpoints.name_maps": ("tensorflow", "keras", "numpy"),
+    "bert_tf.checkpoints.names.family_map": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.keras_hub_names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.squad": ("tensorflow", "keras", "numpy"),

@@ -38,9 +38,9 @@ def train(devices):
 
     from bert_tf.models.config import EncoderConfig
     from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
-    from bert_tf.training.distribution import make_strategy
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.step import StepConfig, TrainStep
+    from bert_tf.training.strategies import make_strategy
     from tests.fake_batches import fake_batch
 
     cpu = tf.config.list_physical_devices("CPU")[0]

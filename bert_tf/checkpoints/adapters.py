@@ -15,8 +15,9 @@ import numpy as np
 from absl import logging
 from safetensors.numpy import save
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.loading import LABELS_FILE, default_labels, read_labels
+from bert_tf.checkpoints.names import family_map
 from bert_tf.checkpoints.peft_files import CONFIG, LORA_ENDS, PREFIX, WEIGHTS, read_peft
 from bert_tf.checkpoints.surgery import ModelDirectory
 from bert_tf.checkpoints.writer_base import ARCHITECTURES, architecture_of, write_labels
@@ -102,7 +103,7 @@ def _first_layers(model, others, path):
 
 
 def _name_map(config, classes=()):
-    return name_maps.hugging_face(config.model_type, config.tie_word_embeddings, classes)
+    return family_map.hugging_face(config.model_type, config.tie_word_embeddings, classes)
 
 
 def _architecture(paths, task):

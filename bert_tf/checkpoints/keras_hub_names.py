@@ -1,6 +1,8 @@
 """Weight names of each family in the HDF5 files of KerasHub's presets: Keras numbers the layers of each class."""
 
-from bert_tf.checkpoints.name_map import BEHIND_PADDING, HEADS_FIRST, HEADS_LAST, KEEP, TRANSPOSE, NameMap, WeightName
+from bert_tf.checkpoints.names.array_layouts import BEHIND_PADDING, HEADS_FIRST, HEADS_LAST, KEEP, TRANSPOSE
+from bert_tf.checkpoints.names.name_map import NameMap
+from bert_tf.checkpoints.names.rows import WeightName
 from bert_tf.models import families
 
 _OURS = "bert/encoder/layer_{n}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.names import family_map
 from bert_tf.checkpoints.weight_files import SafetensorsFile, TorchBinFile, check_finite
 from bert_tf.models.config_files import ADAPTER_FILES, warn_of_unknown_keys
 from bert_tf.models.lora import NAMES, Lora
@@ -139,7 +139,7 @@ def read_peft(directory: str, model_type: str, tied: bool) -> PeftAdapters:
     config, path = files_of(directory)
     settings = _read_settings(config)
     file = SafetensorsFile(path) if path.endswith(".safetensors") else TorchBinFile(path)
-    pairs, others = _sorted(file, path, name_maps.hugging_face(model_type, tied, _classes(settings)))
+    pairs, others = _sorted(file, path, family_map.hugging_face(model_type, tied, _classes(settings)))
     return PeftAdapters(path, pairs, others, settings["r"], settings["lora_alpha"] / settings["r"])
 
 

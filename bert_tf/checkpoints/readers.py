@@ -7,10 +7,12 @@ import os
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints import name_maps, peft_files
+from bert_tf.checkpoints import peft_files
 from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.name_map import NameMap
+from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names.name_map import NameMap
+from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.weight_files import OPENERS, check_finite, file_beside, read_weight_map
 from bert_tf.models import config_files, families
 from bert_tf.models import lora as adapters
@@ -28,7 +30,7 @@ class Checkpoint:
         format: a key of OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub", "keras_hub_object".
         names: our path -> the file's name.
         left_out: names of entries that are not weights (buffers, counters, optimizer state), or second names.
-        twins: those of left_out that are second names: the file's name -> `name_map.Twin`.
+        twins: those of left_out that are second names: the file's name -> `rows.Twin`.
         unknown: names that the name map does not know.
 
     Args:
@@ -55,7 +57,7 @@ class Checkpoint:
         self._file, self._map = OPENERS[form](path), name_map
         _check_names(path, self._file.shapes)
         try:
-            groups = name_map.sort(self._file.shapes, name_maps.prefixes(but=name_map))
+            groups = name_map.sort(self._file.shapes, family_map.prefixes(but=name_map))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         self.names, self.twins, self.unknown = groups.known, groups.twins, groups.unknown
@@ -239,10 +241,10 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
 def _name_map(form, path, family):
     if form == "tf1":
-        return name_maps.TF1
+        return TF1
     folder = os.path.dirname(path) or "."
     model_type = family or config_files.model_type_in(folder) or families.DEFAULT
     if form == "keras_hub":
         return keras_hub_name_map(model_type, config_files.is_projected_in(folder))
     settings = config_files.tied_in(folder), config_files.classes_in(folder), config_files.positions_in(folder)
-    return name_maps.hugging_face(model_type, *settings)
+    return family_map.hugging_face(model_type, *settings)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.names.tf1 import TF1
 
 # === Tf1 index ===
 # Checks the index of a TF1 checkpoint before TensorFlow sees it: TensorFlow crashes on invalid ones.
@@ -343,7 +343,7 @@ def named(variables: Iterable) -> dict[str, Any]:
     Raises:
         ValueError: a variable has no TF1 name.
     """
-    return {name_maps.TF1.from_ours(variable.path): variable for variable in variables}
+    return {TF1.from_ours(variable.path): variable for variable in variables}
 
 
 def write_tf1(prefix: str, variables: Iterable):
@@ -361,4 +361,4 @@ def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]):
     Raises:
         ValueError: a path has no TF1 name, or the checkpoint cannot be written.
     """
-    write_tensors(prefix, {name_maps.TF1.from_ours(path): array for path, array in arrays.items()})
+    write_tensors(prefix, {TF1.from_ours(path): array for path, array in arrays.items()})

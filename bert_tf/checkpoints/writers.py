@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from bert_tf.checkpoints import keras_hub_objects, name_maps, tf1
+from bert_tf.checkpoints import keras_hub_objects, tf1
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
+from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.writer_base import (
     HEAD_CLASS,
     POOLER,
@@ -81,7 +83,7 @@ def write_google(directory: str, model: ModelArrays) -> Written:
 
 def float32_by_name(model: ModelArrays) -> dict:
     """Returns {TF1 name: float32 array}, the dtype that all readers of TF1 checkpoints expect."""
-    return {name_maps.TF1.from_ours(path): array.astype("float32", copy=False) for path, array in model.arrays.items()}
+    return {TF1.from_ours(path): array.astype("float32", copy=False) for path, array in model.arrays.items()}
 
 
 def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
@@ -141,7 +143,7 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     check_hugging_face(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     tied, ending = model.config.tie_word_embeddings, architecture.ending
-    name_map = name_maps.hugging_face(model.config.model_type, tied, [ending])
+    name_map = family_map.hugging_face(model.config.model_type, tied, [ending])
     parts = {}
     for path in sorted(held, key=lambda path: name_map.transform(path).part):
         theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
@@ -173,7 +175,7 @@ def _architecture(model):
 def check_hugging_face(model: ModelArrays):
     """Raises ValueError if Transformers has no name for a weight, no class for the heads, or computes differently."""
     architecture = _architecture(model)
-    name_map = name_maps.hugging_face(model.config.model_type, classes=[architecture.ending])
+    name_map = family_map.hugging_face(model.config.model_type, classes=[architecture.ending])
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
     if not _pools_as_here(model.config) and architecture.heads and architecture.reads_pooler:
@@ -428,7 +430,7 @@ _SERVED = ("classifier/", "cls/squad/", "recurrent/", "tagger/")  # the heads th
 def check_own(model: ModelArrays):
     """Raises ValueError if a weight has no name."""
     for path in model.arrays:
-        name_maps.TF1.from_ours(path)
+        TF1.from_ours(path)
 
 
 def write_own(directory: str, model: ModelArrays) -> Written:

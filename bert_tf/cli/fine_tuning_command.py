@@ -4,7 +4,7 @@ from bert_tf.cli.next_command import log_after_fine_tuning
 from bert_tf.cli.program import in_flags
 from bert_tf.runs.run_task import run_task
 from bert_tf.tasks.base import FineTuningTask
-from bert_tf.training.distribution import is_chief
+from bert_tf.training.workers import is_chief
 from bert_tf.utils.settings import Settings
 
 

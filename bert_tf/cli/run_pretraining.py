@@ -20,7 +20,7 @@ def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.cli.next_command import log_after_pretraining
     from bert_tf.runs.pretrain import run_pretraining
-    from bert_tf.training.distribution import is_chief
+    from bert_tf.training.workers import is_chief
 
     run = run_pretraining(settings, lambda text: print(in_flags(text, (flag.name for flag in FLAGS))))
     if run and settings.do_train and is_chief(run.strategy):

@@ -93,7 +93,7 @@ class Family:
     """A model family: one entry of `families.FAMILIES`.
 
     Attributes:
-        name_map: key of `checkpoints.name_maps.NAME_MAPS`, the names of its weights in Hugging Face's files.
+        name_map: key of `checkpoints.names.family_map.NAME_MAPS`, the names of its weights in Hugging Face's files.
         tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory only has the files of another kind
             is read with that kind.
         tokenizing: settings of that tokenizer, named as in its constructor, that tokenizer_config.json may override.

@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.loading import Description
-from bert_tf.checkpoints.name_map import WORDS
+from bert_tf.checkpoints.names.rows import WORDS
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.batches import Records
 

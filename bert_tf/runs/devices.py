@@ -24,14 +24,14 @@ def prepare_devices(settings: Settings):
     import keras
     import tensorflow as tf
 
-    from bert_tf.training import distribution
+    from bert_tf.training import devices, strategies
 
     name = strategy_name(settings)
     if settings.use_tpu and name != "tpu":
         raise ValueError(f"`use_tpu` cannot be combined with `distribution_strategy={name}`. Remove one.")
     tpu = (settings.tpu_name or settings.master, settings.tpu_zone, settings.gcp_project) if name == "tpu" else ()
-    strategy = distribution.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
-    distribution.warn_of_unused_gpu()
+    strategy = strategies.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
+    devices.warn_of_unused_gpu()
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -48,13 +48,13 @@ def compiles(settings: Settings, examples: float) -> bool:
         settings: the flags.
         examples: how many the run trains on, over all epochs, or else evaluates and predicts.
     """
-    from bert_tf.training import distribution
+    from bert_tf.training import devices
 
     if strategy_name(settings) == "tpu":
         return False  # everything on a TPU is compiled anyway, and as a whole
     if settings.use_xla == AUTO and settings.get("pack_examples"):
         return False  # packed batches have too many shapes
-    return distribution.uses_xla(settings.use_xla, examples)
+    return devices.uses_xla(settings.use_xla, examples)
 
 
 def with_precision(settings: Settings) -> Settings:
@@ -67,7 +67,7 @@ def with_precision(settings: Settings) -> Settings:
     """
     if settings.precision != AUTO:
         return settings
-    from bert_tf.training.distribution import fastest_precision
+    from bert_tf.training.devices import fastest_precision
     from bert_tf.training.run_record import recorded_settings
 
     strategy = strategy_name(settings)

@@ -20,7 +20,7 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
     Raises:
         ValueError: a number for the optimizer is out of range, or one was given that the optimizer does not take.
     """
-    from bert_tf.training.state import RunConfig
+    from bert_tf.training.run_config import RunConfig
     from bert_tf.training.step import StepConfig
 
     start, optimizer = settings.init_checkpoint, settings.get("optimizer", RunConfig.optimizer)

@@ -30,7 +30,7 @@ def save_formats(settings: Settings, strategy):
         ValueError: a form cannot hold the model; what was trained is as it was.
     """
     from bert_tf.export.conversion.convert import convert_model
-    from bert_tf.training.distribution import is_chief
+    from bert_tf.training.workers import is_chief
 
     for form in settings.save_format if is_chief(strategy) else ():
         print(convert_model(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.evaluation.metrics import higher_is_better
-from bert_tf.training.distribution import by_chief, is_chief, total
+from bert_tf.training.workers import by_chief, is_chief, total
 from bert_tf.utils.progress import ProgressBar, clock
 
 # Step results that are not plotted as curves.

@@ -16,11 +16,14 @@ from absl import logging
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data.batch_order import usual_pool
 from bert_tf.training import history
-from bert_tf.training.distribution import is_chief, total
-from bert_tf.training.learning_rate import ExponentialRise, RangeTest, layer_rates
+from bert_tf.training.layer_rates import layer_rates
+from bert_tf.training.learning_rate_range import RangeTest
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.schedules import ExponentialRise
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.training.state import RunConfig, first_state
+from bert_tf.training.start import first_state
+from bert_tf.training.workers import is_chief, total
 from bert_tf.utils.progress import Countdown
 
 NUM_STEPS = 80  # of a range test

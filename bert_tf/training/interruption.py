@@ -8,7 +8,7 @@ import time
 
 from absl import logging
 
-from bert_tf.training.distribution import num_workers, total
+from bert_tf.training.workers import num_workers, total
 from bert_tf.utils.signals import ONE_WISH
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.training.distribution import by_chief, check_equal_on_workers
+from bert_tf.training.workers import by_chief, check_equal_on_workers
 
 LOSS_OR_NORM = -2  # `first_broken`'s result if no single gradient is the cause
 _FINE = -1

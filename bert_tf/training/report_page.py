@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bert_tf.evaluation.error_reports.page_parts import checkpoint_sentence
-from bert_tf.training.learning_rate import RangeTest
+from bert_tf.training.learning_rate_range import RangeTest
 from bert_tf.utils.files import file_names
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 

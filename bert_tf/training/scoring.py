@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from bert_tf.data import batch_order, dataset
 from bert_tf.evaluation.metrics import mean_loss
-from bert_tf.training.distribution import build_graphs, check_batch_size, collect, replica_share
-from bert_tf.training.state import RunConfig
+from bert_tf.training.replicas import build_graphs, collect, replica_share
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.strategies import check_batch_size
 from bert_tf.utils.model_outputs import check_finite_outputs
 
 _REMEDY = "Pass `precision=float32`, or train again with a lower `learning_rate`."

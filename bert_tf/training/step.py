@@ -9,8 +9,9 @@ from absl import logging
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.models.encoder_replacement import replace_encoder
 from bert_tf.models.training_ops import seed_scope
-from bert_tf.training.distribution import build_graphs, num_workers, replica_share
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
+from bert_tf.training.replicas import build_graphs, replica_share
+from bert_tf.training.workers import num_workers
 
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Micikevicius et al. 2018, section 3.2)

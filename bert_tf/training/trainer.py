@@ -18,13 +18,16 @@ from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.training.callbacks import KeepBest, ProgressLog, ScoreCheckpoints
-from bert_tf.training.distribution import by_chief, check_batch_size, check_equal_on_workers
 from bert_tf.training.history import History
 from bert_tf.training.interruption import Interruption, Stopped
-from bert_tf.training.learning_rate import run_schedule
 from bert_tf.training.loss_spike_guard import FiniteSteps
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.schedules import run_schedule
 from bert_tf.training.scoring import Scorer, Scoring
-from bert_tf.training.state import END, RunConfig, TrainingState, first_state, is_of_model
+from bert_tf.training.start import first_state
+from bert_tf.training.state import END, TrainingState, is_of_model
+from bert_tf.training.strategies import check_batch_size
+from bert_tf.training.workers import by_chief, check_equal_on_workers
 from bert_tf.utils.folder_lock import alone_in
 
 # === Output directory ===

@@ -25,10 +25,11 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.recurrent": ("BiLSTM", "BiLSTMHead"),
     "models.replaced_tokens": ("ReplacedTokenPretrainer",),
     "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
-    "training.learning_rate": (
+    "training.adamw": ("AdamW",),
+    "training.lamb": ("Lamb",),
+    "training.schedules": (
         "ExponentialRise", "WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid",
     ),
-    "training.optimizers": ("AdamW", "Lamb"),
 }
 
 

@@ -9,8 +9,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import name_maps, tf1
+from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.assign_weights import LoadReport, assign_weights, check_shapes
+from bert_tf.checkpoints.names import family_map
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -79,7 +80,7 @@ def test_layers_that_start_anew_need_not_be_there(saved):
 def good(tmp_path_factory):
     """A folder of Hugging Face's, of two layers."""
     folder = tiny.checkpoint(tmp_path_factory.mktemp("good") / "tf1", num_hidden_layers=2)
-    name_map, checkpoint = name_maps.hugging_face(), open_checkpoint(folder)
+    name_map, checkpoint = family_map.hugging_face(), open_checkpoint(folder)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
     tensors = {
         name_map.from_ours(path): np.ascontiguousarray(array.T) if name_map.transposed(path) else array

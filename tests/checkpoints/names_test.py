@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import name_maps
-from bert_tf.checkpoints.name_maps import NAME_MAPS, TF1
+from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names.family_map import NAME_MAPS
+from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.models import families
 from tests.checkpoints import fakes
 
@@ -77,9 +78,9 @@ def test_no_two_rows_meet(name_map):
 
 def test_every_family_has_a_map():
     assert {row.name_map for row in families.FAMILIES.values()} == NAME_MAPS.keys()
-    assert name_maps.hugging_face() is BERT and name_maps.hugging_face("distilbert") is DISTILBERT
+    assert family_map.hugging_face() is BERT and family_map.hugging_face("distilbert") is DISTILBERT
     with pytest.raises(ValueError, match="model_type must be one of"):
-        name_maps.hugging_face("t5")
+        family_map.hugging_face("t5")
 
 
 def test_old_spellings_and_missing_prefix():
@@ -138,24 +139,24 @@ def test_a_module_of_tensorflow_hub():
 
 def test_modernbert_s_heads_have_the_names_of_their_classes():
     def path(name, *classes):
-        return name_maps.hugging_face("modernbert", classes=classes).to_ours(name)
+        return family_map.hugging_face("modernbert", classes=classes).to_ours(name)
 
     assert path("head.dense.weight", "ModernBertForMaskedLM") == "cls/predictions/transform/dense/kernel"
     assert path("head.dense.weight", "ModernBertForTokenClassification") == "classifier/dense/kernel"
     assert path("head.norm.weight", "ModernBertForQuestionAnswering") == "cls/squad/LayerNorm/gamma"
     assert path("classifier.bias", "ModernBertForQuestionAnswering") == "cls/squad/output_bias"
     assert path("classifier.bias") == path("classifier.bias", "Mine") == "classifier/output_bias"
-    found = name_maps.hugging_face("modernbert").sort(["layers.1.attn.Wqkv.weight", "final_norm.weight"])
+    found = family_map.hugging_face("modernbert").sort(["layers.1.attn.Wqkv.weight", "final_norm.weight"])
     ours = [f"bert/encoder/layer_1/attention/self/{name}/kernel" for name in ("query", "key", "value")]
     wqkv = dict.fromkeys(ours, "layers.1.attn.Wqkv.weight")
     assert found.known == {"bert/encoder/LayerNorm/gamma": "final_norm.weight", **wqkv} and not found.unknown
-    value = name_maps.hugging_face("modernbert").transform(ours[2])
+    value = family_map.hugging_face("modernbert").transform(ours[2])
     assert (value.shape((9, 3)), value.shape((8, 3)), value.shape(())) == ((3, 3), (8, 3), ())
     assert [value.to_ours(np.ones(shape)).shape for shape in ((9, 3), (8, 3), ())] == [(3, 3), (8, 3), ()]
 
 
 def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
-    name_map = name_maps.hugging_face("deberta-v2", classes=["DebertaV2ForMaskedLM"])
+    name_map = family_map.hugging_face("deberta-v2", classes=["DebertaV2ForMaskedLM"])
     for front in ("cls.predictions.transform", "lm_predictions.lm_head"):
         names = [f"{front}.dense.weight", f"{front.removesuffix('.transform')}.bias"]
         ours = ["cls/predictions/transform/dense/kernel", "cls/predictions/output_bias"]
@@ -164,9 +165,9 @@ def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
     assert name_map.from_ours("classifier/dense/kernel") == "pooler.dense.weight"
     positions = "deberta.embeddings.position_embeddings.weight"
     assert name_map.to_ours(positions) == "bert/embeddings/position_embeddings"
-    decoding = name_maps.hugging_face("deberta-v2", positions="cls/predictions/position_embeddings")
+    decoding = family_map.hugging_face("deberta-v2", positions="cls/predictions/position_embeddings")
     assert decoding.sort([positions]).known == {"cls/predictions/position_embeddings": positions}
-    found = name_maps.hugging_face("deberta-v2", positions=None).sort([positions, "mask_predictions.classifer.bias"])
+    found = family_map.hugging_face("deberta-v2", positions=None).sort([positions, "mask_predictions.classifer.bias"])
     assert (found.known, found.left_out, found.unknown) == (
         {"cls/replaced_tokens/output_bias": "mask_predictions.classifer.bias"}, [positions], []
     )  # fmt: skip
@@ -198,10 +199,10 @@ def test_what_is_no_part():
     words = "embeddings.word_embeddings.weight"
     two = [f"queries.{words}", f"passages.{words}"]
     assert BERT.sort(two).unknown == sorted(two)
-    assert "electra." in name_maps.prefixes(but=BERT) and "bert." not in name_maps.prefixes(but=BERT)
+    assert "electra." in family_map.prefixes(but=BERT) and "bert." not in family_map.prefixes(but=BERT)
     for name in (f"electra.{words}", f"model.distilbert.{words}"):
-        assert BERT.sort([name], name_maps.prefixes(but=BERT)).unknown == [name]
-    assert DISTILBERT.sort([f"bert.{words}"], name_maps.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
+        assert BERT.sort([name], family_map.prefixes(but=BERT)).unknown == [name]
+    assert DISTILBERT.sort([f"bert.{words}"], family_map.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
 
 
 @pytest.mark.parametrize("family", ["roberta", "electra"])
@@ -250,7 +251,7 @@ def test_a_twin_stands_in_for_a_missing_first_name():
 
 @pytest.mark.parametrize("family", NAME_MAPS)
 def test_an_output_layer_of_its_own(family):
-    tied, own = name_maps.hugging_face(family), name_maps.hugging_face(family, tied=False)
+    tied, own = family_map.hugging_face(family), family_map.hugging_face(family, tied=False)
     theirs = own.from_ours("cls/predictions/output_weights")
     assert theirs in {twin.theirs for twin in tied.twins} and not own.transposed("cls/predictions/output_weights")
     assert tied.sort([theirs]).known == {"bert/embeddings/word_embeddings": theirs}

@@ -18,8 +18,9 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.checkpoints.name_map import NameMap, WeightName
-from bert_tf.checkpoints.name_maps import NAME_MAPS
+from bert_tf.checkpoints.names.family_map import NAME_MAPS
+from bert_tf.checkpoints.names.name_map import NameMap
+from bert_tf.checkpoints.names.rows import WeightName
 from bert_tf.evaluation.results import read_results
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig

@@ -82,7 +82,7 @@ def test_the_precision_of_the_start_is_kept(home, monkeypatch, caplog):
     precision = record["settings"]["precision"]
     assert precision == record["identity"]["precision"] == record["machine"]["precision"] != "auto"
     other = {"float32": "mixed_bfloat16", "mixed_bfloat16": "float32"}[precision]
-    monkeypatch.setattr("bert_tf.training.distribution.best_precision", lambda: other)  # as on another machine
+    monkeypatch.setattr("bert_tf.training.devices.best_precision", lambda: other)  # as on another machine
     with caplog.at_level("INFO", "absl"):
         _run(output_dir=str(home / "out"), eval_file=str(home / "dev.tsv"), do_eval=True, precision="auto")
     assert f"`precision=auto`: {precision}, as at the start of this run." in caplog.messages

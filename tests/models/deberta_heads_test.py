@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.models.config import EncoderConfig
@@ -97,7 +98,7 @@ def test_replaced_tokens_are_told_as_by_the_releases(golden):
     encoder.build()
     assign_weights(FOLDER, encoder.variables, heads.others(()), config.model_type)
     head = build_in_cls(ReplacedTokenHead.of(config), config.hidden_size)
-    name_map = name_maps.hugging_face("deberta-v2")
+    name_map = family_map.hugging_face("deberta-v2")
     for variable in head.variables:
         theirs = expected[name_map.from_ours(variable.path)]
         variable.assign(name_map.transform(variable.path).to_ours(theirs))

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.main import start_program
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.tasks.question_answering.support import questions, write

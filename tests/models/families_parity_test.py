@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.products import Floats
 from bert_tf.models import config_files
@@ -104,7 +105,7 @@ def test_all_layers_and_gradients(case, count):
             labels, weights = inputs["input_ids"][:, 1:4], tf.cast(mask[:, :3], tf.float32)
         loss = tf.reduce_sum(weights * tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
     assert float(loss) == pytest.approx(float(expected["loss"]), rel=TOLERANCE)
-    name_map, checked = name_maps.hugging_face(config.model_type, classes=[_kind(case)]), 0
+    name_map, checked = family_map.hugging_face(config.model_type, classes=[_kind(case)]), 0
     found_twice = sum(name.endswith(("Wqkv.weight", "Wqkv.bias")) for name in expected if "gradient/" in name) * 2
     for variable, found in zip(model.variables, tape.gradient(loss, [v.value for v in model.variables]), strict=True):
         if not name_map.knows(variable.path) or f"gradient/{name_map.from_ours(variable.path)}" not in expected:

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.runs.devices import with_precision
-from bert_tf.training import distribution
+from bert_tf.training import devices
 from bert_tf.utils.settings import Settings
 
 
@@ -20,7 +20,7 @@ def machine(monkeypatch):
     """Returns a function that makes this a machine with these GPUs, by compute capability, and this CPU."""
 
     def make(*capabilities, cpu="float32"):
-        monkeypatch.setattr(distribution, "best_precision", lambda: cpu)
+        monkeypatch.setattr(devices, "best_precision", lambda: cpu)
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: list(range(len(capabilities))))
         details = [{} if each is None else {"compute_capability": each} for each in capabilities]
         monkeypatch.setattr(tf.config.experimental, "get_device_details", details.__getitem__)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bert_tf.training.learning_rate import LayerRates, layer_rates
+from bert_tf.training.layer_rates import LayerRates, layer_rates
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.training.state import RunConfig
 
 
 def _layer_rates(init_checkpoint="some", **given):

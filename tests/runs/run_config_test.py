@@ -8,11 +8,12 @@ from bert_tf.runs.fine_tuning_plan import batch_settings, plan_training
 from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.options import RunOptions
-from bert_tf.training import distribution
-from bert_tf.training.optimizers import OPTIMIZERS, Lamb, make_optimizer
+from bert_tf.training import devices
+from bert_tf.training.lamb import Lamb
+from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import AdamConfig
-from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings, flags_of
 from tests import tiny
 
@@ -126,7 +127,7 @@ def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
         (1e9, ["GPU:0"], {"pack_examples": True}, False),
         (1e9, ["GPU:0"], {"use_tpu": True, "use_xla": "true"}, False),
     ):
-        monkeypatch.setattr(distribution.tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
+        monkeypatch.setattr(devices.tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
         assert compiles(_settings(**given), examples) is wanted, (examples, gpus, given)
     said = [record.message for record in caplog.records]
     assert said == [

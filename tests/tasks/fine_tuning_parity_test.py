@@ -9,8 +9,9 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.data import batch_order, dataset, glue
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification.data import tokenize_examples
@@ -18,8 +19,8 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.question_answering.data import encode_squad, read_squad
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity
 
@@ -50,7 +51,7 @@ def _ours(task, minilm, batches, schedule):
     model = task.build_model()
     missing = assign_weights(minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
-    head = {name_maps.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
+    head = {family_map.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
     untrained = [_loss(task, model, batch) for batch in batches[-10:]]
     optimizer = AdamW(schedule)
     optimizer.build(model.trainable_variables)

@@ -17,7 +17,8 @@ from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.state import RunConfig, first_state
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.start import first_state
 from tests import tiny
 
 CONFIG = tiny.config()

@@ -12,10 +12,10 @@ from bert_tf.data.windowed import Windowing
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny

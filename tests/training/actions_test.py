@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training.callbacks import KeepBest, ProgressLog, ScoreCheckpoints, clock
 from bert_tf.training.history import History, read_history
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.utils.progress import Stopwatch
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))

@@ -13,8 +13,8 @@ import tensorflow as tf
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training.callbacks import KeepBest, ProgressLog
 from bert_tf.training.history import History, first_start, read_history
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.run_record import commit
-from bert_tf.training.state import RunConfig
 from bert_tf.utils.html_report import Page, kept
 from bert_tf.utils.progress import Stopwatch
 

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import interruption
 from bert_tf.training.interruption import Interruption, Stopped
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from tests import tiny
 from tests.conftest import ROOT
 from tests.training import runs

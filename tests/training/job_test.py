@@ -12,12 +12,12 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training import distribution
+from bert_tf.training import strategies
 from bert_tf.training.callbacks import Events
 from bert_tf.training.history import History, read_history
 from bert_tf.training.interruption import Stopped
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.utils.folder_lock import alone_in
@@ -184,11 +184,11 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
 
 
 def test_strategies_by_name():
-    assert distribution.make_strategy("default").num_replicas_in_sync == 1
+    assert strategies.make_strategy("default").num_replicas_in_sync == 1
     with pytest.raises(
         ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\); got 'horovod'\."
     ):
-        distribution.make_strategy("horovod")
+        strategies.make_strategy("horovod")
 
 
 class Killed(BaseException):

@@ -6,10 +6,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.learning_rate import WarmupPolynomialDecay
+from bert_tf.training.lamb import Lamb
 from bert_tf.training.optimizers import OPTIMIZERS, Lamb
+from bert_tf.training.schedules import WarmupPolynomialDecay
 from tests import tiny
-from tests.training.optimizer_test import PATHS, SHAPES, assert_paces, make_variables
+from tests.training.adamw_test import PATHS, SHAPES, assert_paces, make_variables
 
 
 def _paper(weights, gradients, rate_of, decay=0.01):

@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, top_layers, word_rate
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.layer_rates import LayerRates, top_layers
 from bert_tf.training.optimizers import AdamW
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 from tests.training import runs
@@ -246,28 +247,3 @@ def test_the_log_says_what_becomes_of_the_layers():
     assert LayerRates(2, unfreeze_steps=10).describe(31) == f"{thawing}."
     assert LayerRates(2, unfreeze_steps=10).describe(30) == f"{thawing}; {never} these 30 steps."
     assert LayerRates(2, 1, unfreeze_steps=10).describe(10).endswith(f"{never} these 10 steps.")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("factor", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
-def test_word_embeddings_move_by_their_share_and_nothing_else_changes(plain, factor):
-    before, plain, _, _ = plain
-    start, moved, slots, _ = one_step(WordRate(factor))
-    np.testing.assert_array_equal(start[WORDS], before[WORDS])
-    np.testing.assert_allclose(moved[WORDS] - before[WORDS], factor * (plain[WORDS] - before[WORDS]), atol=5e-8)
-    assert any(WORDS in name for name in slots) == (factor > 0)
-    for path in plain.keys() - {WORDS}:
-        np.testing.assert_allclose(moved[path], plain[path], atol=1e-6, err_msg=path)
-
-
-def test_a_word_rate_says_what_it_does():
-    assert WordRate().is_default and not WordRate().rules()
-    assert WordRate(0).describe(10) == "Word embeddings: frozen."
-    assert WordRate(0.5).describe(10) == "Word embeddings: learning rate times 0.5."
-
-
-def test_random_word_embeddings_must_move():
-    assert word_rate(1.0, is_random=True) is None
-    assert word_rate(0.0, is_random=False) == WordRate(0.0)
-    with pytest.raises(ValueError, match="`embedding_lr_factor=0` requires `start_embeddings=neighbours` or"):
-        word_rate(0.0, is_random=True)

@@ -12,8 +12,9 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.interruption import Stopped
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.settings import AdamConfig
-from bert_tf.training.state import RunConfig, first_state
+from bert_tf.training.start import first_state
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny

@@ -13,7 +13,8 @@ from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.state import RunConfig, first_state
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.start import first_state
 from tests import tiny
 from tests.training import runs
 from tests.training.runs import EXAMPLES

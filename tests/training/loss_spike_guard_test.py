@@ -10,10 +10,10 @@ import tensorflow as tf
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import batch_order, dataset
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.optimizers import OPTIMIZERS
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny

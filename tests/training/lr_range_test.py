@@ -12,9 +12,9 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import fine_tuning, history, report_page
 from bert_tf.training.fine_tuning import with_tested_rate
 from bert_tf.training.history import History
-from bert_tf.training.learning_rate import RangeTest
+from bert_tf.training.learning_rate_range import RangeTest
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
 from tests import tiny

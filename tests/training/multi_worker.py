@@ -8,10 +8,10 @@ import os
 import signal
 import sys
 
-from bert_tf.training import distribution
+from bert_tf.training import strategies, workers
 
 HOSTS, INDEX, FOLDER = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
-STRATEGY = distribution.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
+STRATEGY = strategies.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager  # noqa: E402
 from bert_tf.training.interruption import Stopped  # noqa: E402
@@ -51,15 +51,15 @@ def main():
         results = {
             "losses": test.train(os.path.join(FOLDER, "run")),
             "replicas": STRATEGY.num_replicas_in_sync,
-            "chief": distribution.is_chief(),
+            "chief": workers.is_chief(),
             "events": os.path.isdir(os.path.join(FOLDER, "run", "train")),
             "stopped": error(test.train, folder, stop),
             "steps": CheckpointManager(folder).steps(),
             "again": test.train(folder),
             "pretraining": pretraining_losses.losses(os.path.join(FOLDER, "pretraining")),
-            "total": distribution.total([INDEX + 1, 2**40]),
-            "failed": error(distribution.by_chief, refuse),
-            "differing": error(distribution.check_equal_on_workers, 5 + INDEX, "step"),
+            "total": workers.total([INDEX + 1, 2**40]),
+            "failed": error(workers.by_chief, refuse),
+            "differing": error(workers.check_equal_on_workers, 5 + INDEX, "step"),
         }
         job = Trainer(test.TASK, test.run(os.path.join(FOLDER, "run")))
         job.restore()

@@ -15,10 +15,11 @@ import pytest
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import batch_order, dataset
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training import distribution
+from bert_tf.training import strategies
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
+from bert_tf.training.workers import by_chief, check_equal_on_workers, is_chief, num_workers, total
 from bert_tf.utils.ports import free_ports
 from tests import tiny
 from tests.conftest import ROOT
@@ -142,13 +143,13 @@ def test_they_can_agree(workers):
 
 def test_one_worker_agrees_with_itself():
     called = []
-    distribution.by_chief(called.append, 1)
-    distribution.check_equal_on_workers(7, "step")
+    by_chief(called.append, 1)
+    check_equal_on_workers(7, "step")
     assert (
         called == [1]
-        and distribution.is_chief()
-        and distribution.total([2, True]) == [2, 1]
-        and distribution.num_workers() == 1
+        and is_chief()
+        and total([2, True]) == [2, 1]
+        and num_workers() == 1
     )
 
 
@@ -157,7 +158,7 @@ def test_one_worker_agrees_with_itself():
 )
 def test_a_cluster_that_is_none_is_refused(names, index):
     with pytest.raises(ValueError, match=r"^`worker_hosts` must be different host:port .* from 0\. Got `worker"):
-        distribution.multi_worker(names, index)
+        strategies.multi_worker(names, index)
 
 
 @pytest.mark.parametrize("config", [None, "{", "[]", '{"cluster": {"worker": ["a:1"]}}',
@@ -168,17 +169,17 @@ def test_a_tf_config_that_says_nothing_is_refused(config, monkeypatch):
     if config:
         monkeypatch.setenv("TF_CONFIG", config)
     with pytest.raises(ValueError, match=r"multi_worker` requires `worker_hosts` and .* got TF_CONFIG="):
-        distribution.multi_worker()
+        strategies.multi_worker()
 
 
 def test_workers_of_this_machine_use_no_proxy_and_that_of_others_is_named(monkeypatch, caplog):
-    monkeypatch.setattr(distribution.tf.distribute, "MultiWorkerMirroredStrategy", lambda: "joined")
+    monkeypatch.setattr(strategies.tf.distribute, "MultiWorkerMirroredStrategy", lambda: "joined")
     for name in ("grpc_proxy", "https_proxy", "no_grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"http_proxy": "http://proxy:3128", "no_proxy": "a", "TF_CONFIG": ""}.items():
         monkeypatch.setenv(name, value)
     with caplog.at_level("WARNING"):
-        assert distribution.multi_worker(["localhost:1", "10.0.0.1:1"], 0) == "joined"
+        assert strategies.multi_worker(["localhost:1", "10.0.0.1:1"], 0) == "joined"
     assert os.environ["no_proxy"] == "a,localhost,127.0.0.1,127.0.0.0/8,::1"
     assert re.findall("Worker.*3128", caplog.text) == ["Worker 10.0.0.1:1: The connection uses the proxy proxy:3128"]
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.loss_spike_guard import GuardConfig
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep, micro_batches
 from tests import tiny
 from tests.training import runs
@@ -130,6 +130,8 @@ _LIMITED = """
 import resource, sys
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.state import RunConfig
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 

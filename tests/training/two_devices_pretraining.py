@@ -10,9 +10,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.pretraining.objectives.registry import Electra
-from bert_tf.training.distribution import make_strategy
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.strategies import make_strategy
 from tests import tiny
 from tests.fake_batches import fake_batch
 

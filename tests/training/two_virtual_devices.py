@@ -13,8 +13,8 @@ import keras
 import tensorflow as tf
 
 from bert_tf.tasks.base import TrainableTask
-from bert_tf.training import distribution
-from bert_tf.training.state import RunConfig
+from bert_tf.training import strategies
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests.fake_batches import fake_batch
 
@@ -52,6 +52,6 @@ def report(train: Callable[[], list[float]]):
     tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
     found = {}
     for name in ("default", "mirrored"):
-        with distribution.make_strategy(name).scope():
+        with strategies.make_strategy(name).scope():
             found[name] = train(), tf.distribute.get_strategy().num_replicas_in_sync
     json.dump(found, sys.stdout)

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.optimizers import WeightAverage
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
+from bert_tf.training.weight_average import WeightAverage
 from tests import tiny
 
 HEAD = "classifier/output_weights"

@@ -9,7 +9,7 @@ import pytest
 from absl import logging as absl_logging
 
 from bert_tf.training.callbacks import ProgressLog
-from bert_tf.training.state import RunConfig
+from bert_tf.training.run_config import RunConfig
 from bert_tf.utils import progress
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import Bert, Description, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.name_maps import GENERATOR, TF1
+from bert_tf.checkpoints.names.tf1 import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
 from bert_tf.export.conversion.round_trip import Proof, prove

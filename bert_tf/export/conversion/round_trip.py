@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import default_labels, load_description
-from bert_tf.checkpoints.name_maps import GENERATOR
+from bert_tf.checkpoints.names.tf1 import GENERATOR
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writer_base import heads_in
 from bert_tf.checkpoints.writers import ModelArrays, Written

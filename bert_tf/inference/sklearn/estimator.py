@@ -27,12 +27,12 @@ from bert_tf.tasks.base import Examples, FineTuningTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.training.distribution import uses_xla
+from bert_tf.training.devices import uses_xla
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.interruption import Stopped
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import path_text

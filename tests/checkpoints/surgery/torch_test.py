@@ -9,7 +9,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import adapters, name_maps, surgery
+from bert_tf.checkpoints import adapters, surgery
+from bert_tf.checkpoints.names import family_map
 from tests import other_envs, tiny
 from tests.scripts import run
 
@@ -115,7 +116,7 @@ def test_torch_prunes_the_same_heads(base, tmp_path):
     surgery.write_surgery(surgery.ModelDirectory("", arrays, config, before.tokenizer), os.fspath(ours))
     expected = load_file(tmp_path / "pruned.safetensors")["logits"]
     np.testing.assert_allclose(_logits(ours), expected, atol=1e-5)
-    theirs, name_map = tmp_path / "theirs", name_maps.hugging_face()
+    theirs, name_map = tmp_path / "theirs", family_map.hugging_face()
     theirs.mkdir()
     values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     values["pruned_heads"] = config.to_dict()["pruned_heads"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.inference.fill_mask import Filler
@@ -233,7 +233,7 @@ def test_the_directory_is_a_checkpoint(whole, material):
     assert bert.tokenizer.vocab_size == len(tiny.VOCAB)
     saved = read_tensors(str(whole / f"model.ckpt-{STEPS}"))
     for variable in bert.encoder.variables:
-        np.testing.assert_array_equal(variable.value.numpy(), saved[name_maps.TF1.from_ours(variable.path)])
+        np.testing.assert_array_equal(variable.value.numpy(), saved[TF1.from_ours(variable.path)])
 
 
 def test_a_finished_run_started_again_makes_no_step(quick):

@@ -4,8 +4,9 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
@@ -76,7 +77,7 @@ def test_gradients(taught):
 def _theirs(path):
     if path.startswith(MAP):
         return f"map.{'weight' if path.endswith('kernel') else 'bias'}", path.endswith("kernel")
-    dialect = name_maps.hugging_face()
+    dialect = family_map.hugging_face()
     return dialect.from_ours(path), dialect.transposed(path)
 
 

@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.pretraining.packing import pack_examples
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity, tiny
 from tests.fake_batches import fake_batch
@@ -347,7 +347,7 @@ def test_one_step_losses(case):
 @pytest.mark.parametrize("case", GOLDEN_CASES)
 def test_one_step_gradients(case):
     task, model = _task_and_model(case)
-    expected, name_map = _expected(case), name_maps.hugging_face(task.config.model_type)
+    expected, name_map = _expected(case), family_map.hugging_face(task.config.model_type)
     gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
     parity.check_gradients(
         gradients, expected, lambda path: (name_map.from_ours(path), name_map.transposed(path)), TOLERANCE

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.objectives.replaced_tokens import (
@@ -19,7 +19,7 @@ from bert_tf.pretraining.objectives.replaced_tokens import (
     sampling_draws,
     to_electra_config,
 )
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity, tiny
 from tests.fake_batches import fake_batch
@@ -166,7 +166,7 @@ def test_what_is_written_is_an_electra_where_it_can_be(tmp_path):
 GOLDEN = parity.GOLDENS / "replaced_tokens"
 FILES = ("model.safetensors", "generator/model.safetensors", "expected.safetensors")
 TOLERANCE = 1e-5
-NAMES, OURS = name_maps.hugging_face("electra"), "generator/"
+NAMES, OURS = family_map.hugging_face("electra"), "generator/"
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from bert_tf.tasks.classification.outputs import PROBLEMS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.callbacks import KeepBest
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.fake_batches import fake_batch

@@ -8,14 +8,15 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.names import family_map
 from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask, best_spans, null_score
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 
@@ -67,8 +68,8 @@ def test_gradients_are_torch_s(golden):
     found = tape.gradient(loss, [v.value for v in model.trainable_variables])
     largest = max(np.abs(value).max() for name, value in expected.items() if name.startswith("gradient/"))
     for variable, gradient in zip(model.trainable_variables, found, strict=True):
-        true = expected[f"gradient/{name_maps.hugging_face().from_ours(variable.path)}"]
-        true = true.T if name_maps.hugging_face().transposed(variable.path) else true
+        true = expected[f"gradient/{family_map.hugging_face().from_ours(variable.path)}"]
+        true = true.T if family_map.hugging_face().transposed(variable.path) else true
         gradient = tf.convert_to_tensor(gradient).numpy()
         np.testing.assert_allclose(gradient, true, rtol=1e-3, atol=1e-6 * largest, err_msg=variable.path)
 

@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from bert_tf.training.learning_rate import SCHEDULES, ExponentialRise, WarmupLinearDecay
+from bert_tf.training.schedules import SCHEDULES, ExponentialRise, WarmupLinearDecay
 
 
 def _google(step, rate, steps, warmup):

@@ -12,8 +12,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizers import AdamW, is_decayed
+from bert_tf.training.adamw import AdamW, is_decayed
+from bert_tf.training.optimizers import AdamW
+from bert_tf.training.schedules import WarmupLinearDecay
 from tests import other_envs, tiny
 
 TORCH = pathlib.Path(__file__).parents[1] / "goldens" / "adamw.json"

@@ -1,206 +1,23 @@
-"""Maps the weight names and array layouts of a file to ours and back, without changing any number."""
+"""Name maps: the name of each weight in a format, one table used in both directions.
+
+Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the family,
+except that the classifier's head, which has no scope there, is under `classifier/` here. Names that are dropped on
+purpose are in the table too: unknown names are reported, never ignored.
+"""
 
 import dataclasses
 import functools
-import math
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
-
-@dataclasses.dataclass(frozen=True)
-class Transform:
-    """A transformation between array layouts.
-
-    Attributes:
-        to_ours: their array -> ours.
-        to_theirs: (our array, number of attention heads) -> theirs.
-        shape: their shape -> ours.
-        part, parts: the index of our weight in theirs, which holds this many of ours one after another.
-    """
-
-    to_ours: Callable
-    to_theirs: Callable
-    shape: Callable
-    part: int = 0
-    parts: int = 1
-
-
-KEEP = Transform(lambda array: array, lambda array, heads: array, lambda shape: shape)
-# Hugging Face keeps torch's [out, in] kernels; ours and TF1's are [in, out].
-TRANSPOSE = Transform(lambda array: array.T, lambda array, heads: array.T, lambda shape: shape[::-1])
-
-
-def transposed_part(part: int, parts: int) -> Transform:
-    """Returns the transformation of one of the `parts` kernels, or biases, that are one array [parts * out, in]."""
-
-    def is_whole(shape):  # otherwise their array, and its shape, stay as they are, so that it is no weight of ours
-        return bool(shape) and not shape[0] % parts
-
-    def cut(array):
-        size = len(array) // parts if is_whole(array.shape) else 0
-        return array[part * size : (part + 1) * size].T if size else array
-
-    def shape(theirs):
-        return (*theirs[:0:-1], theirs[0] // parts) if is_whole(theirs) else theirs
-
-    return Transform(cut, TRANSPOSE.to_theirs, shape, part, parts)
-
-
-# KerasHub's kernels of attention know the heads: query, key and value [H, A, H / A], their biases [A, H / A] ...
-HEADS_LAST = Transform(
-    lambda array: array.reshape(*array.shape[:-2], -1),
-    lambda array, heads: array.reshape(*array.shape[:-1], heads, -1),
-    lambda shape: (*shape[:-2], math.prod(shape[-2:])),
-)
-# ... and that of attention's output [A, H / A, H].
-HEADS_FIRST = Transform(
-    lambda array: array.reshape(-1, array.shape[-1]),
-    lambda array, heads: array.reshape(heads, -1, array.shape[-1]),
-    lambda shape: (math.prod(shape[:-1]), shape[-1]),
-)
-
-
-def _behind_two_rows(array):
-    import numpy as np  # here, as the names alone are read without it
-
-    return np.concatenate([np.zeros((2, *array.shape[1:]), array.dtype), array])
-
-
-# KerasHub's RoBERTa counts positions from 0; in ours two rows stand before them, which no token reads.
-BEHIND_PADDING = Transform(_behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:]))
-
-
-# === Name maps ===
-# The name of each weight in a format: one table, used in both directions.
-#
-# Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the
-# family, except that the classifier's head, which has no scope there, is under `classifier/` here. Names that are
-# dropped on purpose are in the table too: unknown names are reported, never ignored.
-
-
-WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
+from bert_tf.checkpoints.names.array_layouts import KEEP, TRANSPOSE, Transform
+from bert_tf.checkpoints.names.rows import WORDS, Twin, WeightName
 
 _HOLES = {
     r"\{n\}": r"(?P<n>0|[1-9][0-9]*)",
     r"\{own\}": r"(?P<own>(?:(?!/adam_[mv]$).)+)",  # a custom task's weight, not its optimizer state
     r"\{any\}": ".*",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class WeightName:
-    """The names of one weight.
-
-    Attributes:
-        ours, theirs: our path and the format's name; `{n}` stands for the layer's index, `{own}` for the rest of the
-            name of a custom task's weight.
-        transform: transformation from their array to ours and back.
-        requires: our path of a weight that a model must have for this row to apply; otherwise another row for our path
-            applies. "" if the row always applies.
-    """
-
-    ours: str
-    theirs: str
-    transform: Transform = KEEP
-    requires: str = ""
-
-
-def dense(ours: str, theirs: str) -> list[WeightName]:
-    """Returns the rows of a torch linear layer."""
-    return [WeightName(f"{ours}/kernel", f"{theirs}.weight", TRANSPOSE), WeightName(f"{ours}/bias", f"{theirs}.bias")]
-
-
-def norm(ours: str, theirs: str) -> list[WeightName]:
-    """Returns the rows of a torch LayerNorm."""
-    return [WeightName(f"{ours}/gamma", f"{theirs}.weight"), WeightName(f"{ours}/beta", f"{theirs}.bias")]
-
-
-def head(ours: str, theirs: str, requires: str = "") -> list[WeightName]:
-    """Returns the rows of a head [classes, H], stored for matmul(transpose_b=True) as in Google's code."""
-    ends = (("output_weights", "weight"), ("output_bias", "bias"))
-    return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", requires=requires) for our, their in ends]
-
-
-def classifier_of_two_layers(theirs: str) -> list[WeightName]:
-    """Returns the rows of a text classifier with an extra layer, and of a token classifier without one."""
-    dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
-    return [
-        *dense("classifier/dense", dense_),
-        *head("classifier", last, requires="classifier/dense/kernel"),
-        *head("classifier", theirs),
-    ]
-
-
-def embedding_rows(theirs: str, segments: bool = True) -> list[WeightName]:
-    """Returns the rows of the embeddings, which have the same names in all of Hugging Face's encoders.
-
-    Args:
-        theirs: the embeddings' own name.
-        segments: whether there is a segment table.
-    """
-    ours = "bert/embeddings"
-    tables = ("word", "position", *(("token_type",) if segments else ()))
-    return [
-        *(WeightName(f"{ours}/{table}_embeddings", f"{theirs}.{table}_embeddings.weight") for table in tables),
-        *norm(f"{ours}/LayerNorm", f"{theirs}.LayerNorm"),
-    ]
-
-
-def masked_lm_rows(theirs_dense: str, theirs_norm: str, theirs_bias: str) -> list[WeightName]:
-    """Returns the rows of a masked-LM head, except for its output layer; see `output_layer`."""
-    return [
-        *dense("cls/predictions/transform/dense", theirs_dense),
-        *norm("cls/predictions/transform/LayerNorm", theirs_norm),
-        WeightName("cls/predictions/output_bias", theirs_bias),
-    ]
-
-
-def block_rows(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[WeightName]:
-    """Returns the rows of a block whose sublayers are named as in Hugging Face's BERT.
-
-    Args:
-        theirs: the block's own name.
-        norms: the sublayers with a LayerNorm.
-    """
-    ours = "bert/encoder/layer_{n}"
-    return [
-        *dense(f"{ours}/attention/self/query", f"{theirs}.attention.self.query"),
-        *dense(f"{ours}/attention/self/key", f"{theirs}.attention.self.key"),
-        *dense(f"{ours}/attention/self/value", f"{theirs}.attention.self.value"),
-        *dense(f"{ours}/attention/output/dense", f"{theirs}.attention.output.dense"),
-        *dense(f"{ours}/intermediate/dense", f"{theirs}.intermediate.dense"),
-        *dense(f"{ours}/output/dense", f"{theirs}.output.dense"),
-        *(
-            row
-            for part in norms
-            for row in norm(f"{ours}/{part}/LayerNorm", f"{theirs}.{part.replace('/', '.')}.LayerNorm")
-        ),
-    ]
-
-
-@dataclasses.dataclass(frozen=True)
-class Twin:
-    """A second name of a tied weight. It replaces `of` if that is not in the file; otherwise it must be equal.
-
-    Equality is only checked if the variable `needed_by` is loaded. In a model in which this weight is not tied, it is a
-    variable of its own, at our path `untied`.
-    """
-
-    theirs: str
-    of: str
-    needed_by: str
-    untied: str | None = None
-
-
-def output_layer(theirs: str) -> Twin:
-    """Returns the twin of a masked-LM head's output layer: the word embeddings, or a weight of its own."""
-    return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
-
-
-def decoder(theirs: str) -> tuple[Twin, Twin]:
-    """Returns the twins of a masked-LM output layer with a bias, which is the head's `output_bias`."""
-    bias = "cls/predictions/output_bias"
-    return output_layer(f"{theirs}.weight"), Twin(f"{theirs}.bias", bias, bias)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,7 +109,7 @@ class NameMap:
         row, parts = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have an entry in the name tables, checkpoints/name_maps.py, or be in the `head` of a "
+                f"A variable must have an entry in the name tables, checkpoints/names, or be in the `head` of a "
                 f"custom task. Received: {path!r}."
             )
         return _filled(row.theirs, parts)
