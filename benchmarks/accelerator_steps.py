@@ -352,7 +352,6 @@ def memory(run: Run):
 def mirrored(run: Run):
     """Training on all GPUs, or on two halves of a single one, or of the CPU: the losses are those of one device."""
     import tensorflow as tf
-    from bert_tf.training.distribution import make_strategy
 
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.strategies import make_strategy

@@ -18,12 +18,10 @@ def measure(pairs, tokens, parts):
     """Prints the peak memory in MB and the seconds of a step, as JSON."""
     import keras
     import numpy as np
-    from bert_tf.training.learning_rate import WarmupLinearDecay
 
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.embedding.task import EmbeddingTask
     from bert_tf.training.adamw import AdamW
-    from bert_tf.training.optimizers import AdamW
     from bert_tf.training.schedules import WarmupLinearDecay
     from bert_tf.training.step import StepConfig, TrainStep
 

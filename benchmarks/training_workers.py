@@ -20,14 +20,12 @@ def bert_tf_step(checkpoint, precision, **options):
     """Ours, as run_classifier builds it; `options` of its `StepConfig`."""
     import keras
     import tensorflow as tf
-    from bert_tf.training.learning_rate import WarmupLinearDecay
 
     from bert_tf.checkpoints import heads
     from bert_tf.checkpoints.assign_weights import assign_weights
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.adamw import AdamW
-    from bert_tf.training.optimizers import AdamW
     from bert_tf.training.schedules import WarmupLinearDecay
     from bert_tf.training.step import StepConfig, TrainStep
 

@@ -15,7 +15,7 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export, export_trained
 from bert_tf.runs.run_task import run_task
 from bert_tf.serving.exports import open_export
-from bert_tf.serving.verification import open_export, verify
+from bert_tf.serving.verification import verify
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny

@@ -25,7 +25,6 @@ from bert_tf.export.saved_model import export_trained
 from bert_tf.runs.run_task import run_task
 from bert_tf.serving.client.results import split_answer, to_dataclass
 from bert_tf.serving.exports import open_export
-from bert_tf.serving.verification import open_export
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.litert_runner import interpreter_class

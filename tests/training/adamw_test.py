@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.adamw import AdamW, is_decayed
-from bert_tf.training.optimizers import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
 from tests import other_envs, tiny
 

@@ -9,7 +9,6 @@ from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.distillation import DistilledTask
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.training.adamw import AdamW
-from bert_tf.training.optimizers import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny

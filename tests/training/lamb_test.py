@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.lamb import Lamb
-from bert_tf.training.optimizers import OPTIMIZERS, Lamb
+from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.schedules import WarmupPolynomialDecay
 from tests import tiny
 from tests.training.adamw_test import PATHS, SHAPES, assert_paces, make_variables

@@ -13,7 +13,6 @@ from bert_tf.checkpoints import tf1
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.layer_rates import LayerRates, top_layers
-from bert_tf.training.optimizers import AdamW
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.adamw import AdamW
-from bert_tf.training.optimizers import AdamW
 from bert_tf.training.replicas import build_graphs
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep

@@ -23,7 +23,7 @@ from bert_tf.data import batch_order, dataset  # noqa: E402
 from bert_tf.tasks.classification.task import ClassificationTask  # noqa: E402
 from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
-from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
 from bert_tf.training.run_config import RunConfig  # noqa: E402
 from bert_tf.training.scoring import BatchSettings  # noqa: E402
 from bert_tf.training.settings import AdamConfig  # noqa: E402
