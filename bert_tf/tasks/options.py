@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.data.dialect import Dialect
-from bert_tf.utils.settings import option, option_as
+from bert_tf.utils.settings import option as option
+from bert_tf.utils.settings import option_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in `typing` from Python 3.11 on

@@ -24,6 +24,7 @@ from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.interpret.attention import Attention
 from bert_tf.models.config import config_for
+from bert_tf.runs.finished_run import Run
 from bert_tf.serving import AsyncClient, Retry, Tls
 from bert_tf.serving.client.results import Result
 from bert_tf.serving.limits import Limits
@@ -45,6 +46,17 @@ def load_and_save(path: str) -> bert_tf.EncoderConfig:
     assert_type(bert.features([("Who sang?", "Joan.")], pooling=None), list[TokenFeatures])
     print(bert_tf.save(bert, "elsewhere", "huggingface"), bert.labels, bert.path)
     return bert.config
+
+
+def train(rows: list[dict[str, str]]) -> dict[str, float]:
+    run = bert_tf.finetune("classification", train=rows, eval="dev.csv", init_checkpoint="minilm", learning_rate=2e-5,
+                           callbacks=[lambda step, logs: print(step, logs["loss"])])  # fmt: skip
+    assert_type(run, Run)
+    assert_type(run.metrics, dict[str, float])
+    print(run.predict("A joy."), run.model, run.errors(), run.report, run.export("models/reviews"), run.history)
+    print(bert_tf.pretrain("records", output_dir="domain", num_train_steps=10).num_steps)
+    print(bert_tf.export_model("reviews", "models/reviews", export_for="cpu"))
+    return bert_tf.evaluate(run, rows)
 
 
 def build(text: Any) -> None:

@@ -9,6 +9,7 @@ import os
 import tempfile
 import threading
 import time
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -49,8 +50,8 @@ ProfileRequest, ProfileResponse = _CLASSES["ProfileRequest"], _CLASSES["ProfileR
 _turn = threading.Lock()  # TensorFlow has one profiler per process
 
 
-def profile(request: ProfileRequest, call: Call) -> ProfileResponse:
-    """Profiles the server for the requested time.
+def profile(request: Any, call: Call) -> Any:
+    """Profiles the server for the time that a ProfileRequest states, and returns the ProfileResponse.
 
     Raises:
         ServingError: the caller may not have it saved or has left, the time is too long, or another profile is being
