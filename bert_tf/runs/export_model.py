@@ -1,7 +1,7 @@
 """Export of a trained model, with settings as keywords."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bert_tf.export.saved_model import export_trained
 from bert_tf.export.settings import ExportSettings
@@ -9,8 +9,13 @@ from bert_tf.runs.export_step import make_export_options
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.utils.settings import check_requirements, flags_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
 
-def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **settings: Any) -> str:
+    from bert_tf.runs.keyword_types import ExportKeywords
+
+
+def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **settings: "Unpack[ExportKeywords]") -> str:
     """Exports a trained model as a SavedModel that takes texts, or for LiteRT, like `bert-tf export`.
 
     Args:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -20,6 +20,11 @@ from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, load_custom_task, task_of
 from bert_tf.utils.settings import Settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
+
+    from bert_tf.runs.keyword_types import FineTuningKeywords
 
 # Names for a task with one of its settings.
 _VARIANTS = {
@@ -44,7 +49,7 @@ def finetune(
     loss: str | Loss | None = None,
     metrics: Mapping[str, Metric] | None = None,
     verbose: bool = True,
-    **settings: Any,
+    **settings: "Unpack[FineTuningKeywords]",
 ) -> Run:
     """Fine-tunes a model for a task, evaluates it and returns the run: metrics, model, predictions, report.
 
@@ -110,7 +115,7 @@ def evaluate(
     output_dir: str | os.PathLike | None = None,
     metrics: Mapping[str, Metric] | None = None,
     verbose: bool = False,
-    **settings: Any,
+    **settings: "Unpack[FineTuningKeywords]",
 ) -> dict[str, float]:
     """Evaluates a trained model on examples with labels and returns {metric: score}, such as {"accuracy": 0.93}.
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
@@ -23,6 +23,11 @@ from bert_tf.training.tracking import tracked
 from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.training.workers import by_chief
 from bert_tf.utils.settings import Settings, check_requirements, flags_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
+
+    from bert_tf.runs.keyword_types import PretrainingKeywords
 
 
 class PretrainingRun:
@@ -55,7 +60,7 @@ def pretrain(
     output_dir: str | os.PathLike,
     eval_file: str | os.PathLike | Sequence[str | os.PathLike] | None = None,
     verbose: bool = True,
-    **settings: Any,
+    **settings: "Unpack[PretrainingKeywords]",
 ) -> PretrainingRun:
     """Pretrains on records, like `bert-tf run_pretraining`, and evaluates if there are held-out records.
 

@@ -56,6 +56,8 @@ def train(rows: list[dict[str, str]]) -> dict[str, float]:
     print(run.predict("A joy."), run.model, run.errors(), run.report, run.export("models/reviews"), run.history)
     print(bert_tf.pretrain("records", output_dir="domain", num_train_steps=10).num_steps)
     print(bert_tf.export_model("reviews", "models/reviews", export_for="cpu"))
+    bert_tf.finetune("classification", rows, learning_rat=1e-5)  # type: ignore[call-arg]
+    bert_tf.finetune("classification", rows, learning_rate="fast", num_train_epochs="3")  # type: ignore[arg-type]
     return bert_tf.evaluate(run, rows)
 
 

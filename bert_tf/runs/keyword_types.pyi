@@ -1,0 +1,440 @@
+"""Keywords of `finetune`, `pretrain` and `export_model`. Written by tools/docs/keyword_types.py."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+class FineTuningKeywords(TypedDict, total=False):
+    init_checkpoint: str | os.PathLike[str] | None
+    """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
+    checkpoint (.../bert_model.ckpt)."""
+    max_seq_length: int
+    """Maximum sequence length in tokens, including special tokens. Without `do_train`, a trained model keeps its
+    own by default, and so do published embedders and rerankers."""
+    rematerialize: bool
+    """Recompute activations in the backward pass, to save memory."""
+    encoding: str | None
+    """Encoding of the input text files, such as cp1252, latin-1 or utf-16. Default: UTF-8, in which invalid bytes
+    are dropped and counted."""
+    separator: str | None
+    """Column separator of .csv and .tsv files: a character, such as ';' or '|', or the word tab. Default: a comma
+    in .csv, a tab in .tsv."""
+    queries_file: str | os.PathLike[str] | None
+    """Texts of the queries of runs: a .tsv file with id and text, without a header, or .jsonl or .parquet with id
+    or _id, text and title."""
+    documents_file: str | os.PathLike[str] | None
+    """Texts of the documents of runs: a .tsv file with id and text, without a header, or .jsonl or .parquet with id
+    or _id, text and title."""
+    qrels_file: str | os.PathLike[str] | None
+    """Relevances of the documents of runs, as TREC or BEIR writes them."""
+    teacher: str | os.PathLike[str] | None
+    """Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge
+    distillation)."""
+    distillation_temperature: float
+    """Temperature that divides the teacher's and the student's logits before they are compared."""
+    distillation_weight: float
+    """Weight of the distillation loss against `teacher`; the loss on the labels has the rest."""
+    keep_best: str | None
+    """Metric by which every checkpoint is evaluated on `eval_file` and the best one kept: accuracy, f1, matthews,
+    loss, ..."""
+    early_stopping: int
+    """With `keep_best`: number of consecutive checkpoints without improvement after which training stops. 0 turns
+    it off."""
+    export_dtype: str
+    """Data type of weights and computation in the export. int8: quantized matrix products of the encoder, for CPUs.
+    float16: for `export_for=gpu`. With `export_for=litert`, float16 and int8 apply to the weights."""
+    export_for: str
+    """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
+    the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
+    that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
+    export_threads: int
+    """With `export_for=cpu`: number of threads that compute each encoder layer; as many as the server has cores per
+    request."""
+    calibration_file: str | os.PathLike[str] | None
+    """With `export_dtype=int8` and `export_for=cpu`: texts that calibrate static quantization ranges, which is
+    faster than computing the ranges for each request. One example per line, its texts separated by tabs; at most
+    512 are read."""
+    export_explanations: Sequence[str] | str
+    """Explanations that the export offers as signatures. attention: attention weights of each token; attributions:
+    contribution of each token to a prediction."""
+    lora_rank: int
+    """Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA
+    off."""
+    lora_alpha: float | None
+    """LoRA scaling: adapters are multiplied by this value divided by `lora_rank`. Default: the value of
+    `lora_rank`."""
+    lora_targets: Sequence[str] | str
+    """Attention projections that get an adapter: query, key, value, output."""
+    bucket_by_length: bool
+    """Batch examples of similar length together, and pad only to the longest of a batch."""
+    bucket_batches: int | None
+    """With `bucket_by_length`: number of batches whose examples are sorted by length together. With fewer, batches
+    are more random and need more padding; 1 makes them fully random. Default: one fortieth of the batches of an
+    epoch, but from 4 to 50."""
+    pack_examples: bool
+    """Pack several short examples into one training sequence, which needs little padding."""
+    num_train_epochs: float
+    """Number of passes over the training examples."""
+    warmup_proportion: float
+    """Share of the training steps during which the learning rate warms up."""
+    freeze_layers: str | int
+    """Number of layers to freeze, from the embeddings up; `all` freezes the whole encoder, so that only the head is
+    trained."""
+    layerwise_lr_decay: float
+    """Factor between the learning rates of a layer and of the layer above it. 1: all layers train at the same
+    learning rate."""
+    unfreeze_epochs: float
+    """Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more
+    layer is unfrozen from the top. 0 trains all layers from the start."""
+    reinit_layers: int
+    """Number of top layers that start, like the pooler, from random weights instead of the checkpoint's."""
+    overwrite_output_dir: bool | os.PathLike[str]
+    """With `do_train`: delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run
+    resumes."""
+    save_checkpoints_steps: int
+    """Number of steps between checkpoints."""
+    keep_checkpoints: int
+    """Number of most recent checkpoints to keep."""
+    keep_optimizer: bool
+    """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
+    run has ended."""
+    save_format: Sequence[str] | str
+    """Formats in which the trained model is also saved, each in a subdirectory of `output_dir` with the format's
+    name."""
+    gradient_accumulation_steps: int
+    """Number of micro-batches that each batch is split into, to save memory; the result is the same."""
+    precision: str
+    """Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies in
+    bfloat16, otherwise float32; a resumed run keeps its precision."""
+    use_xla: str
+    """Compile with XLA. auto: for long runs on a GPU; always on a TPU."""
+    seed: int
+    """Random seed for new weights, example order and dropout."""
+    deterministic: bool
+    """Make the same command produce bit-identical weights; may be slower."""
+    weight_decay_rate: float
+    """Decoupled weight decay per step, multiplied by the learning rate; not applied to LayerNorm and biases."""
+    adam_beta1: float
+    """Adam's beta1: decay rate of the first-moment estimate."""
+    adam_beta2: float
+    """Adam's beta2: decay rate of the second-moment estimate."""
+    adam_epsilon: float
+    """Adam's epsilon, added to the denominator."""
+    bias_correction: bool
+    """Correct the bias of Adam's moment estimates. Standard Adam does; BERT's original optimizer does not."""
+    learning_rate: float | str
+    """Peak learning rate, or auto: chosen with a short range test before the first step."""
+    schedule: str
+    """Learning-rate schedule after warmup."""
+    clip_norm: float
+    """Maximum global norm of the gradients; larger gradients are scaled down to it. 0 turns clipping off."""
+    distribution_strategy: str
+    """How training is distributed. default: one device; mirrored: all GPUs of this machine; multi_worker: the GPUs
+    of several machines, each of which runs this command; tpu: a TPU. See docs/guides/distributed_training.md."""
+    worker_hosts: Sequence[str] | str
+    """With `distribution_strategy=multi_worker`: host:port of every worker, the same list on every machine; the
+    first worker writes the files. Default: taken from the environment variable TF_CONFIG."""
+    task_index: int | None
+    """With `worker_hosts`: index of this worker in the list, from 0."""
+    use_tpu: bool
+    """Same as `distribution_strategy=tpu`."""
+    tpu_name: str | None
+    """Name of the Cloud TPU, or grpc://host:port. Default: the TPUs of this machine."""
+    tpu_zone: str | None
+    """Zone of the Cloud TPU. Default: this machine's."""
+    gcp_project: str | None
+    """Google Cloud project of the TPU. Default: this machine's."""
+    master: str | None
+    """Address of the TPU, as an alternative to `tpu_name`."""
+    train_batch_size: int
+    """Examples per training step, summed over all devices."""
+    eval_batch_size: int
+    """Batch size of evaluation."""
+    tracking: str | None
+    """Also log losses and metrics to Weights & Biases or MLflow; the package must be installed."""
+    bert_config_file: str | os.PathLike[str] | None
+    """Model configuration (JSON). Default: the one next to `init_checkpoint`."""
+    vocab_file: str | os.PathLike[str] | None
+    """Vocabulary file. Default: the one next to `init_checkpoint`."""
+    do_lower_case: bool | None
+    """Lowercase the text. Default: as the checkpoint says, otherwise true."""
+    predict_batch_size: int
+    """Batch size of prediction."""
+    export_dir: str | os.PathLike[str] | None
+    """Model directory as a server expects it; the export becomes its next version. Default: export in `output_dir`,
+    or litert there with `export_for=litert`."""
+    int8_tolerance: float
+    """With `export_dtype=int8` and `do_eval`: maximum relative drop of a metric in int8; nothing is exported if one
+    drops further."""
+    strict_data: bool
+    """Treat data-check warnings as errors: nothing is trained or written."""
+    sort_predictions: str
+    """With `do_eval`: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most
+    confident ones at the top."""
+    fit_abstention: float | None
+    """With `do_eval`: choose, on `eval_file`, the lowest confidence threshold at which this share of the accepted
+    predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for
+    each prediction whether it is confident."""
+    lstm_units: int | None
+    """Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right
+    encoder. Default: no BiLSTM."""
+    class_weights: Sequence[str] | str | Mapping[str, float] | None
+    """Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of labels
+    and weights. Other labels have weight 1."""
+    label_smoothing: float
+    """Share of the target distribution that is spread over all labels."""
+    rename_labels: Sequence[str] | str
+    """With a trained model as `init_checkpoint`: old:new pairs of a label of the model and its name in
+    `train_file`. Renamed labels keep their weights in the head, like labels with unchanged names."""
+    header: bool
+    """Read column names from line 1 of a .tsv or .csv file."""
+    task_name: str | None
+    """GLUE task to use instead of files, whose pairs have scores: sts-b, from `data_dir`."""
+    data_dir: str | os.PathLike[str] | None
+    """Directory of `task_name`."""
+    xnli_language: str | None
+    """Language of xnli, as its files name it. Default: en."""
+    text_column: Any
+    """Word column, by number from 0; a negative number counts from the end."""
+    label_column: Any
+    """Column of the pair's score (with `loss=margin_mse`: the margin), for losses and evaluations that use one."""
+    problem_type: str
+    """Kind of label in your own files. single_label: one name; multi_label: several, with `label_separator` between
+    them; regression: a number."""
+    label_separator: str
+    """Separator between the labels of an example that has several."""
+    label_columns: Sequence[str] | str | None
+    """Columns named after the labels, instead of `label_column`. Each cell is 1 or true if the example has the
+    label; 0, false or empty if not."""
+    drop_empty: bool
+    """Drop rows of `train_file`, `eval_file` and `test_file` whose text or required label is empty, and log their
+    number. If false, a missing text or label is an error."""
+    fit_temperature: bool
+    """With `do_eval`: fit on `eval_file` the temperature that calibrates the probabilities best, and store it with
+    the model."""
+    fit_thresholds: bool
+    """With `do_eval` and `problem_type=multi_label`: fit the probability threshold of each label to its highest F1
+    on `eval_file`, and store it with the model. Unfitted thresholds are 0.5."""
+    long_text: str
+    """Treatment of texts over `max_seq_length`. truncate: cut the end off; window: read the text in overlapping
+    windows and average the predictions."""
+    doc_stride: int | None
+    """For sentences over `max_seq_length`: number of tokens from the start of one window to the start of the next.
+    Default: half of `max_seq_length`."""
+    max_windows: int
+    """Maximum number of windows per text; the rest is cut off."""
+    highest_score: float | None
+    """Score of two texts with the same meaning; scores are divided by it, but not the margins of `loss=margin_mse`.
+    Default: 1, or that of `task_name`."""
+    temperature: float
+    """With `loss=in_batch_negatives` or `loss=margin_mse`: temperature that divides the cosines. For margin_mse,
+    the default suits differences between logits."""
+    margin: float
+    """With `loss=contrastive` or `loss=triplet`: distance, in cosines, that is far enough."""
+    matryoshka_dims: Sequence[str] | str | None
+    """Numbers of leading dimensions to train as embeddings of their own, such as 384,256,128,64. The loss is the
+    mean over them (Matryoshka representation learning). Default: all dimensions only."""
+    prompts: str | None
+    """Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and
+    document, for all others; or one text for all. If empty, nothing is prepended. Default: as `init_checkpoint`
+    says."""
+    eval_by: str
+    """Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its
+    second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval_file` as for
+    run_reranker; auto: spearman or retrieval, whichever fits `loss`."""
+    layers: str | None
+    """Encoder layers to pool, by name. Default: as `init_checkpoint` says, otherwise last."""
+    pooling: Sequence[str] | str | None
+    """Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as
+    `init_checkpoint` says, otherwise mean."""
+    normalize: bool | None
+    """Scale each embedding to unit length. Default: as `init_checkpoint` says, otherwise false."""
+    max_query_length: int
+    """Maximum question length in tokens; the rest is cut off."""
+    n_best_size: int
+    """Number of answers per question in nbest_predictions.json."""
+    max_answer_length: int
+    """Maximum answer length in tokens."""
+    version_2_with_negative: bool
+    """Allow questions without an answer (SQuAD 2.0)."""
+    null_score_diff_threshold: float | None
+    """With `version_2_with_negative`: margin by which the score of no answer must exceed that of the best answer,
+    for no answer to be predicted. Default: the best margin that `do_eval` found, otherwise 0."""
+    verbose_logging: bool
+    """Log every question of `do_predict` with its answer and scores."""
+    tag_column: int
+    """Tag column, by number from 0; a negative number counts from the end."""
+    features: str | None
+    """Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is
+    fine-tuned."""
+    tag_scheme: str
+    """Tagging scheme, which marks where entities begin and end. auto: detected from the tags."""
+    word_boundaries: str | None
+    """Where the words of a text end; each word has one tag. whitespace: at spaces; punctuation: also around
+    punctuation and each character of scripts such as Chinese; characters: after every character, so that entities
+    can end anywhere. Default: punctuation if the training file has character spans or one Chinese or similar
+    character per line; otherwise whitespace."""
+
+
+class PretrainingKeywords(TypedDict, total=False):
+    max_predictions_per_seq: int
+    """Maximum number of masked tokens per sequence: that of the records, or for records without masks
+    (create_pretraining_data `dynamic_masking`) the number to draw."""
+    masked_lm_prob: float
+    """Share of the tokens of an example that is masked."""
+    masking: str
+    """Unit that is masked as a whole. token: a token; whole_word: all tokens of a word; span: several consecutive
+    words, as in SpanBERT; ngram: the same as in ALBERT; phrase: a phrase of `phrase_file`."""
+    phrase_file: str | os.PathLike[str] | None
+    """With `masking=phrase`: file of phrases and names, one per line."""
+    mask_token_prob: float
+    """Share of the masked tokens that is replaced with [MASK]."""
+    random_token_prob: float
+    """Share of the masked tokens that is replaced with a random token; the rest stays unchanged."""
+    overwrite_output_dir: bool | os.PathLike[str]
+    """With `do_train`: delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run
+    resumes."""
+    save_checkpoints_steps: int
+    """Number of steps between checkpoints."""
+    keep_checkpoints: int
+    """Number of most recent checkpoints to keep."""
+    keep_optimizer: bool
+    """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
+    run has ended."""
+    save_format: Sequence[str] | str
+    """Formats in which the trained model is also saved, each in a subdirectory of `output_dir` with the format's
+    name."""
+    gradient_accumulation_steps: int
+    """Number of micro-batches that each batch is split into, to save memory; the result is the same."""
+    precision: str
+    """Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies in
+    bfloat16, otherwise float32; a resumed run keeps its precision."""
+    use_xla: str
+    """Compile with XLA. auto: for long runs on a GPU; always on a TPU."""
+    seed: int
+    """Random seed for new weights, example order and dropout."""
+    deterministic: bool
+    """Make the same command produce bit-identical weights; may be slower."""
+    weight_decay_rate: float
+    """Decoupled weight decay per step, multiplied by the learning rate; not applied to LayerNorm and biases."""
+    adam_beta1: float
+    """Adam's beta1: decay rate of the first-moment estimate."""
+    adam_beta2: float
+    """Adam's beta2: decay rate of the second-moment estimate."""
+    adam_epsilon: float
+    """Adam's epsilon, added to the denominator."""
+    bias_correction: bool
+    """Correct the bias of Adam's moment estimates. Standard Adam does; BERT's original optimizer does not."""
+    learning_rate: float
+    """Peak learning rate."""
+    schedule: str
+    """Learning-rate schedule after warmup."""
+    clip_norm: float
+    """Maximum global norm of the gradients; larger gradients are scaled down to it. 0 turns clipping off."""
+    distribution_strategy: str
+    """How training is distributed. default: one device; mirrored: all GPUs of this machine; multi_worker: the GPUs
+    of several machines, each of which runs this command; tpu: a TPU. See docs/guides/distributed_training.md."""
+    worker_hosts: Sequence[str] | str
+    """With `distribution_strategy=multi_worker`: host:port of every worker, the same list on every machine; the
+    first worker writes the files. Default: taken from the environment variable TF_CONFIG."""
+    task_index: int | None
+    """With `worker_hosts`: index of this worker in the list, from 0."""
+    use_tpu: bool
+    """Same as `distribution_strategy=tpu`."""
+    tpu_name: str | None
+    """Name of the Cloud TPU, or grpc://host:port. Default: the TPUs of this machine."""
+    tpu_zone: str | None
+    """Zone of the Cloud TPU. Default: this machine's."""
+    gcp_project: str | None
+    """Google Cloud project of the TPU. Default: this machine's."""
+    master: str | None
+    """Address of the TPU, as an alternative to `tpu_name`."""
+    train_batch_size: int
+    """Examples per training step, summed over all devices."""
+    eval_batch_size: int
+    """Batch size of evaluation."""
+    tracking: str | None
+    """Also log losses and metrics to Weights & Biases or MLflow; the package must be installed."""
+    bert_config_file: str | os.PathLike[str] | None
+    """Model configuration (JSON). Default: the one next to `init_checkpoint`."""
+    vocab_file: str | os.PathLike[str] | None
+    """Vocabulary file. Default: the one next to `init_checkpoint`, otherwise the one next to the records."""
+    do_lower_case: bool | None
+    """Lowercase the text. Default: as the checkpoint says, otherwise true."""
+    init_checkpoint: str | os.PathLike[str] | None
+    """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
+    checkpoint (.../bert_model.ckpt)."""
+    max_seq_length: int
+    """Maximum sequence length in tokens, including special tokens. Without `do_train`, a trained model keeps its
+    own by default, and so do published embedders and rerankers."""
+    rematerialize: bool
+    """Recompute activations in the backward pass, to save memory."""
+    distillation_temperature: float
+    """Temperature that divides the teacher's and the student's logits before they are compared."""
+    teacher: str | os.PathLike[str] | None
+    """With `objective=distillation`: teacher model, with the vocabulary of the records."""
+    phases: str | None
+    """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of `num_train_steps`,
+    and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`
+    whose sequences have its length."""
+    recipe: str | None
+    """Recipe by name: sets the flags that are not given, and logs their values."""
+    num_train_steps: int
+    """Total number of training steps."""
+    num_warmup_steps: int
+    """Number of steps during which the learning rate warms up."""
+    max_eval_steps: int
+    """Maximum number of batches per evaluation."""
+    optimizer: str
+    """Optimizer: BERT's Adam (adamw), or LAMB for batches of thousands."""
+    start_embeddings: str
+    """Initial word embeddings of a new model. random; neighbours: made from the co-occurrence of tokens in the
+    records."""
+    start_positions: str
+    """Initial position embeddings of a new model. random; sinusoidal: sines and cosines."""
+    embedding_lr_factor: float
+    """Learning rate of the word embeddings, relative to that of all other weights. 0 freezes them, which makes
+    steps faster."""
+    average_weights: float
+    """Weight averaging: the result is a moving average of the weights, as old as their mean over this share of the
+    steps so far, such as 0.1; training continues from the weights themselves. 0 turns it off."""
+    objective: str
+    """Pretraining objective. masked_lm: masked language modeling, also with the masks and sentences of albert,
+    roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a small
+    generator; distillation: matching the representations of `teacher`."""
+    generator_size: float
+    """With `objective=electra`: width, heads and feed-forward width of the generator, as a share of the model's."""
+    dropout_prob: float | None
+    """Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. Default:
+    the rate of the configuration."""
+    skip_bad_steps: bool
+    """Skip and count a step whose loss is not finite or spikes, and go back to a checkpoint after 20 in a row."""
+    distillation_losses: Sequence[str] | str
+    """Distillation losses, each with a weight after a colon if it is not 1: soft_targets, masked_lm, hidden,
+    attention, query_relations, key_relations, value_relations."""
+    teacher_layer: int | None
+    """Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last
+    layer."""
+    relation_heads: int | None
+    """Number of relation heads that queries, keys and values are split into to be compared with each other.
+    Default: the number of the teacher's attention heads."""
+
+
+class ExportKeywords(TypedDict, total=False):
+    export_dtype: str
+    """Data type of weights and computation in the export. int8: quantized matrix products of the encoder, for CPUs.
+    float16: for `export_for=gpu`. With `export_for=litert`, float16 and int8 apply to the weights."""
+    export_for: str
+    """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
+    the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
+    that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
+    export_threads: int
+    """With `export_for=cpu`: number of threads that compute each encoder layer; as many as the server has cores per
+    request."""
+    calibration_file: str | os.PathLike[str] | None
+    """With `export_dtype=int8` and `export_for=cpu`: texts that calibrate static quantization ranges, which is
+    faster than computing the ranges for each request. One example per line, its texts separated by tabs; at most
+    512 are read."""
+    export_explanations: Sequence[str] | str
+    """Explanations that the export offers as signatures. attention: attention weights of each token; attributions:
+    contribution of each token to a prediction."""

@@ -1,0 +1,69 @@
+"""The keywords of `finetune`, `pretrain` and `export_model` for editors and type checkers, from the settings.
+
+    .venv/bin/python -m tools.docs.keyword_types      # writes bert_tf/runs/keyword_types.pyi
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable
+
+from bert_tf.export.settings import ExportSettings
+from bert_tf.runs.settings import PretrainingSettings
+from bert_tf.runs.task_flags import task_flags
+from bert_tf.tasks.registry import TASKS
+from bert_tf.utils.settings import Flag, flags_of
+from tools.docs.navigation import ROOT
+
+PATH = ROOT / "bert_tf" / "runs" / "keyword_types.pyi"
+_TYPES = {"string": "str", "bool": "bool", "integer": "int", "float": "float", "list": "Sequence[str] | str"}
+_HEAD = '''"""Keywords of `finetune`, `pretrain` and `export_model`. Written by tools/docs/keyword_types.py."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+'''
+# Taken by arguments of their own.
+_ARGUMENTS = (
+    "train_file", "eval_file", "test_file", "predict_file", "input_file", "do_train", "do_eval", "do_predict",
+    "do_export", "output_dir", "loss", "dry_run",
+)  # fmt: skip
+_PATHS = ("_file", "_dir", "_checkpoint", "teacher")
+_WIDER = {"class_weights": "Mapping[str, float]", "freeze_layers": "int"}  # which the command line has no form for
+
+
+def text() -> str:
+    """Returns the content of the file."""
+    tasks = {flag.name: flag for kind in TASKS for flag in task_flags(kind)}
+    tables = {
+        "FineTuningKeywords": tasks.values(),
+        "PretrainingKeywords": flags_of(PretrainingSettings),
+        "ExportKeywords": flags_of(ExportSettings),
+    }
+    return _HEAD + "\n\n".join(_class(*table) for table in tables.items())
+
+
+def _class(name: str, flags: Iterable[Flag]) -> str:
+    lines = [f"class {name}(TypedDict, total=False):"]
+    for flag in flags:
+        if flag.has_effect and flag.name not in _ARGUMENTS:
+            lines += [f"    {flag.name}: {_type(flag)}", *_comment(flag)]
+    return "\n".join([*lines, ""])
+
+
+def _type(flag):
+    if flag.name in ("text_column", "label_column"):  # a name or a number, as the task has it
+        return "Any"
+    kinds = [_TYPES[flag.kind], *(["str"] if flag.words else []), *([_WIDER[flag.name]] if flag.name in _WIDER else [])]
+    if flag.name.endswith(_PATHS):
+        kinds.append("os.PathLike[str]")
+    return " | ".join([*kinds, *(["None"] if flag.default is None else [])])
+
+
+def _comment(flag):
+    help_text = re.sub(r"--(\w+(?:=\w+)?)", r"`\1`", flag.help)
+    return textwrap.wrap(f'"""{help_text}"""', 116, initial_indent="    ", subsequent_indent="    ")
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")
