@@ -215,8 +215,7 @@ CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, weighted_f1, precision, 
 REGRESSION = {f.__name__: f for f in (pearson, spearman)}
 ERRORS = {f.__name__: f for f in (mae, rmse)}
 METRICS = {**CLASSIFICATION, **REGRESSION}
-# Computed elsewhere: the training loss, `calibration.py`, `squad_scores.py`, `retrieval.py`, `ranking.py`; whether more
-# is better.
+# Computed elsewhere (the training loss, `calibration.py`, `squad.py`, `retrieval.py`, `ranking.py`): is more better?
 ELSEWHERE = {"loss": False, "ece": False, **dict.fromkeys(("exact", "mrr", "mrr_at_10", "ndcg_at_10", "map"), True)}
 _HIGHER_IS_BETTER = {**dict.fromkeys(METRICS, True), **dict.fromkeys(ERRORS, False), **ELSEWHERE}
 
