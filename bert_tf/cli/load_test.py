@@ -83,7 +83,7 @@ def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
     import numpy as np
 
-    from bert_tf.serving.client.client_core import read_text_columns, to_inputs
+    from bert_tf.serving.client.items import read_text_columns, to_inputs
     from bert_tf.serving.client.requests import LISTS
 
     names = _input_names(settings, _asked_names(settings))

@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 
 from bert_tf.serving.addresses import check_target
+from bert_tf.serving.client.call_errors import explain
 from bert_tf.serving.client.channel import Tls, open_channel
-from bert_tf.serving.client.client_core import even, explain
+from bert_tf.serving.client.items import even
 from bert_tf.serving.client.load_generation import OK, Send
 from bert_tf.serving.client.requests import (
     DEFAULT,
