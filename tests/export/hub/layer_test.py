@@ -10,8 +10,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export.hub import tokenizer_layer
-from bert_tf.export.hub.export import Preprocessor
 from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.symbols import symbol_of
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
