@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.export.hub import graph_check, tokenizer_layer
+from bert_tf.export.hub import graph_check, layer_files
 from bert_tf.export.hub.saved_variables import Variable, described_variables, load_saved_model, make_variables
 from bert_tf.export.hub.symbols import parse_structure, structure_to_json, symbol_of, tensor_spec
 from bert_tf.utils.files import path_text
@@ -81,7 +81,7 @@ class HubLayer(keras.layers.Layer):
         self._function = _function(self._loaded, self.part, files.folder)
         self._takes_training = "training" in _parameters(self._function)
         self._files = files
-        tokenizer_layer.remember(files.fingerprint, files)
+        layer_files.remember(files.fingerprint, files)
 
     def call(self, inputs, training=None):
         if self.trainable and self._loaded is not None:
@@ -128,7 +128,7 @@ class HubLayer(keras.layers.Layer):
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = tokenizer_layer.find_remembered(layer._fingerprint)
+        files = layer_files.find_remembered(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer
@@ -164,7 +164,7 @@ def _files_in(folder):
     """Returns a SavedModel's files, except its variables."""
     graph = graph_check.read_graph(folder)
     names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
-    return tokenizer_layer.Files(folder, [_GRAPH, *names])
+    return layer_files.Files(folder, [_GRAPH, *names])
 
 
 def _part(loaded, part):
