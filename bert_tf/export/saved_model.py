@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.export import card, litert
 from bert_tf.export.counted_signatures import hide_token_counts
 from bert_tf.export.gpu import leave_out_of_xla
-from bert_tf.export.litert import quiet
+from bert_tf.export.quiet_logs import quiet
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.server_files import server_files, write_server_files

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.hub.encoder import HubEncoder
 from bert_tf.export.hub.preprocessor import Preprocessor
-from bert_tf.export.litert import quiet
+from bert_tf.export.quiet_logs import quiet
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 from bert_tf.utils.files import check_free, whole_directory
 
