@@ -132,7 +132,7 @@ lint: $(STAMP) ## look for mistakes and for departures from the style
 
 types: $(STAMP) ## check the public API and a user's code against it with mypy
 	$(PY) -m mypy $(ARGS)
-	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-missing-stub bert_tf.serving.client.client
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-missing-stub $(addprefix bert_tf.serving.client.,base_client client async_client)
 
 bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
 	$(PY) benchmarks/bench.py $(ARGS)

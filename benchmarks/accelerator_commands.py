@@ -121,7 +121,7 @@ def _stop(words, step):
 def exports(run):
     """Exports a trained model for GPUs in each data type and serves it, bfloat16 also with XLA: the same answers."""
     from bert_tf.export.export_options import ExportOptions
-    from bert_tf.export.saved_model import export_trained
+    from bert_tf.export.trained_model import export_trained
     from tests import tiny
 
     kind = "cpu" if run.mode == "rehearsal" else "gpu"

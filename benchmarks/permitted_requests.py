@@ -80,7 +80,7 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     from bert_tf.checkpoints import tf1
     from bert_tf.checkpoints.loading import save_description
     from bert_tf.export.export_options import ExportOptions
-    from bert_tf.export.saved_model import export_trained
+    from bert_tf.export.trained_model import export_trained
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.base import TrainedTask
     from bert_tf.tasks.classification.task import ClassificationTask

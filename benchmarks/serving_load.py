@@ -30,15 +30,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from bert_tf.serving import Client, Retry
-from bert_tf.serving.client.load_test import (
-    OK,
-    ask_at_rate,
-    ask_by_callers,
-    grpc_bodies,
-    over_grpc,
-    report_lines,
-    summarize,
-)
+from bert_tf.serving.client.load_calls import grpc_bodies, over_grpc
+from bert_tf.serving.client.load_generation import OK, ask_at_rate, ask_by_callers
+from bert_tf.serving.client.load_report import report_lines, summarize
 from bert_tf.serving.client.requests import ModelTarget
 from bert_tf.utils.ports import free_ports
 

@@ -35,7 +35,7 @@ _CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not e
 def main(settings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.client_core import chunks, read_items, read_list_arguments, to_inputs
+    from bert_tf.serving.client.items import chunks, read_items, read_list_arguments, to_inputs
     from bert_tf.serving.client.requests import CHOICES, LISTS, PAIR, check_order
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})

@@ -48,7 +48,7 @@ def main(settings):
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length requires --hub. Add --hub or remove --default_seq_length.")
     from bert_tf.cli.next_command import log_after_export
-    from bert_tf.export.saved_model import export_trained
+    from bert_tf.export.trained_model import export_trained
     from bert_tf.runs.export_step import make_export_options
 
     calibration = settings.calibration_file

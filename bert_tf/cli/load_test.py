@@ -22,40 +22,41 @@ _CALLERS = 8
 
 def main(settings):
     """Prints what each run found, and writes it where that is wanted."""
-    from bert_tf.serving.client import load_test
+    from bert_tf.serving.client import load_report
 
     rates = _read_rates(settings)
     runs = asyncio.run(_ask(settings, rates, _read_batches(settings)))
     for name, samples in runs.items():
-        print("\n".join(load_test.report_lines(name, load_test.summarize(samples, settings.batch_size))), flush=True)
+        summary = load_report.summarize(samples, settings.batch_size)
+        print("\n".join(load_report.report_lines(name, summary)), flush=True)
     if settings.output_dir:
         os.makedirs(settings.output_dir, exist_ok=True)
         given = {name: value for name, value in settings.given_values().items() if not name.startswith("tls")}
         flags = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
-        for kind, write in (("json", load_test.load_test_json), ("html", load_test.to_page)):
+        for kind, write in (("json", load_report.load_test_json), ("html", load_report.to_page)):
             write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(flags, runs, settings.batch_size))
 
 
 async def _ask(settings, rates, batches):
     """Returns {name of the run: samples}."""
-    from bert_tf.serving.client import load_test
+    from bert_tf.serving.client import load_calls, load_generation
     from bert_tf.serving.client.requests import ModelTarget
 
     target = ModelTarget(settings.model_name)
     if settings.rest:
-        connect, bodies = load_test.over_rest, load_test.rest_bodies(batches, settings.signature)
+        connect, bodies = load_calls.over_rest, load_calls.rest_bodies(batches, settings.signature)
     else:
-        connect = functools.partial(load_test.over_grpc, tls=tls_of(settings))
-        bodies = load_test.grpc_bodies(target, batches, settings.signature)
+        connect = functools.partial(load_calls.over_grpc, tls=tls_of(settings))
+        bodies = load_calls.grpc_bodies(target, batches, settings.signature)
     callers, runs = settings.callers or _CALLERS, {}
     async with connect(settings.server, target, bodies, settings.timeout) as send:
-        await load_test.ask_by_callers(send, callers, settings.warm_up_seconds)
+        await load_generation.ask_by_callers(send, callers, settings.warm_up_seconds)
         for rate in rates:
-            samples = await load_test.ask_at_rate(send, rate, settings.seconds, settings.seed)
+            samples = await load_generation.ask_at_rate(send, rate, settings.seconds, settings.seed)
             runs[f"{rate:g} requests a second"] = samples
         if not rates:
             plural = "s" if callers > 1 else ""
-            runs[f"{callers} caller{plural}"] = await load_test.ask_by_callers(send, callers, settings.seconds)
+            runs[f"{callers} caller{plural}"] = await load_generation.ask_by_callers(send, callers, settings.seconds)
     answered = {name: samples for name, samples in runs.items() if samples}
     if not answered:
         raise ValueError(f"No request was answered within `seconds={settings.seconds:g}`. Increase it.")
@@ -82,7 +83,7 @@ def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
     import numpy as np
 
-    from bert_tf.serving.client.client_core import read_text_columns, to_inputs
+    from bert_tf.serving.client.items import read_text_columns, to_inputs
     from bert_tf.serving.client.requests import LISTS
 
     names = _input_names(settings, _asked_names(settings))
@@ -109,7 +110,7 @@ def _input_names(settings, names):
 
 def _asked_names(settings):
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.load_test import inputs_over_rest
+    from bert_tf.serving.client.load_calls import inputs_over_rest
 
     if settings.rest:
         if tls_of(settings):

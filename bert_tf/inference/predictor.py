@@ -8,7 +8,7 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import Texts
-from bert_tf.serving.client.client_core import chunks, to_inputs
+from bert_tf.serving.client.items import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.export.saved_model import load_trained_model
 from bert_tf.export.serving_module import ServingModule
+from bert_tf.export.trained_model import load_trained_model
 from bert_tf.inference.batch_prediction.exported_model import TablePredictor
 from bert_tf.inference.text_model import TextInput, TextModel
 from bert_tf.models.config_files import CONFIG_FILES, check_not_adapters, check_not_gliner, task_in

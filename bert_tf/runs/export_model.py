@@ -3,8 +3,8 @@
 import os
 from typing import TYPE_CHECKING
 
-from bert_tf.export.saved_model import export_trained
 from bert_tf.export.settings import ExportSettings
+from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.export_step import make_export_options
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.utils.settings import check_requirements, flags_of

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.tf1 import named
 from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.callbacks import adapt_callbacks
 from bert_tf.runs.export_step import check_export_scores, choose_calibration
 from bert_tf.runs.fine_tuning_files import kind_of_split

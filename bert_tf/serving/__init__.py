@@ -3,7 +3,7 @@
 __all__ = ["AsyncClient", "Client", "Retry", "Tls"]
 
 _HOMES = {
-    "AsyncClient": "bert_tf.serving.client.client",
+    "AsyncClient": "bert_tf.serving.client.async_client",
     "Client": "bert_tf.serving.client.client",
     "Retry": "bert_tf.serving.client.channel",
     "Tls": "bert_tf.serving.client.channel",

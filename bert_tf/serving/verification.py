@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.serving.client.call_errors import explain
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
-from bert_tf.serving.client.client_core import explain
 from bert_tf.serving.client.requests import clean, parse_answer
 from bert_tf.serving.errors import GRPC_BYTES, ServingError
 from bert_tf.serving.exports import find_export, open_export

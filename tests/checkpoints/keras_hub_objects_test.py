@@ -16,7 +16,7 @@ from keras_hub.src.models.deberta_v3.disentangled_self_attention import Disentan
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.round_trip import compute_outputs
+from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.models import families
 from bert_tf.models.config_files import from_keras_hub
 from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets

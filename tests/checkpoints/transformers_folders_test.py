@@ -10,8 +10,9 @@ import pytest
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.conversion.convert import LeaveOut, with_task
-from bert_tf.export.conversion.round_trip import compute_outputs
+from bert_tf.export.conversion.head_purpose import with_task
+from bert_tf.export.conversion.leave_out import LeaveOut
+from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.models import config_keys, families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification.outputs import PROBLEMS, problem_of

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.data.features import keras_inputs
 from bert_tf.export import calibration
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.models.encoder import Encoder
 from tests import tiny
 from tests.export import models

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.export.export_options import DEFAULT
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from tests import tiny
 from tests.export import models
 

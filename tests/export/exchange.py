@@ -17,7 +17,7 @@ TEXTS = [text for text, _ in tiny.texts(16)]
 
 def write(folder: pathlib.Path):
     """Writes a trained model, its export, and the export's probabilities of `TEXTS`."""
-    from bert_tf.export.saved_model import export_trained
+    from bert_tf.export.trained_model import export_trained
     from tests.export import models
 
     models.write_trained(folder / "trained", "classification")

@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.exports import open_export

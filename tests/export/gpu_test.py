@@ -13,7 +13,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export import gpu
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.exports import open_export
 from tests.export.models import TASKS, write_trained

@@ -12,7 +12,8 @@ from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.cpu import products
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export, export_trained
+from bert_tf.export.saved_model import export
+from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.run_task import run_task
 from bert_tf.serving.exports import open_export
 from bert_tf.serving.verification import verify

@@ -19,9 +19,9 @@ from absl import logging
 
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
-from bert_tf.export import litert
+from bert_tf.export import litert, quiet_logs
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.run_task import run_task
 from bert_tf.serving.client.results import split_answer, to_dataclass
 from bert_tf.serving.exports import open_export
@@ -43,7 +43,7 @@ LITERT = ExportOptions(export_for="litert")
 @pytest.mark.parametrize("level", ["NOTSET", "INFO"])
 def test_an_export_leaves_the_log_level(caplog, level):
     caplog.set_level(level, logger="absl")
-    with litert.quiet():
+    with quiet_logs.quiet():
         logging.info("hidden")
     caplog.set_level("INFO")
     logging.info("seen")

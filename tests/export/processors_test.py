@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import config_pb2
 from bert_tf.checkpoints import tf1
 from bert_tf.export.cpu import model as cpu_model
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.exports import open_export
 from bert_tf.utils.resources import uses_onednn

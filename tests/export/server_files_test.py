@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.export import saved_model
+from bert_tf.export import server_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.serving.server.version_folders import find_versions
 from tests import tiny
@@ -47,7 +47,7 @@ def _published():
 
 
 def _batching(config, length):
-    text = saved_model.server_files("/models/x", config, length)[saved_model.BATCHING]
+    text = server_files.server_files("/models/x", config, length)[server_files.BATCHING]
     parameters = text_format.Parse(text, _published()["BatchingParameters"]())
     assert not parameters.pad_variable_length_inputs and "Do not set" in text
     return {field.name: value.value for field, value in parameters.ListFields()}
@@ -71,46 +71,46 @@ def test_batches_fit_the_model():
 
 def test_models_config_says_where_and_what(tmp_path):
     folder = tmp_path / 'good "models" é' / "my films!"
-    texts = saved_model.server_files(str(folder), tiny.config(), 16)
-    config = text_format.Parse(texts[saved_model.MODELS], model_server_config_pb2.ModelServerConfig())
+    texts = server_files.server_files(str(folder), tiny.config(), 16)
+    config = text_format.Parse(texts[server_files.MODELS], model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path, model.model_platform) == ("my_films", str(folder), "tensorflow")
 
 
 @pytest.mark.parametrize(("folder", "name"), [("a/b", "b"), ("/models/films-1.2/", "films-1.2"), ("/é", "model")])
 def test_names_are_fit_for_an_address(folder, name):
-    assert saved_model.model_name(folder) == name and re.fullmatch(r"[^/:]+", name)
+    assert server_files.model_name(folder) == name and re.fullmatch(r"[^/:]+", name)
 
 
 def test_metrics_have_tensorflow_servings_own_path():
-    text = saved_model.server_files("/x", tiny.config(), 16)[saved_model.MONITORING]
+    text = server_files.server_files("/x", tiny.config(), 16)[server_files.MONITORING]
     config = text_format.Parse(text, _published()["MonitoringConfig"]()).prometheus_config
     assert config.enable and config.path == "/monitoring/prometheus/metrics"
 
 
 def test_a_users_file_stays(tmp_path, caplog):
-    texts = saved_model.server_files(str(tmp_path), tiny.config(), 16)
-    (tmp_path / saved_model.BATCHING).write_text("max_batch_size { value: 7 }\n")
+    texts = server_files.server_files(str(tmp_path), tiny.config(), 16)
+    (tmp_path / server_files.BATCHING).write_text("max_batch_size { value: 7 }\n")
     with caplog.at_level("INFO", "absl"):
-        written = saved_model.write_server_files(str(tmp_path), texts)
+        written = server_files.write_server_files(str(tmp_path), texts)
         assert sorted(map(os.path.basename, written)) == ["models.config", "monitoring.config"]
-        assert saved_model.write_server_files(str(tmp_path), texts) == []
-    assert (tmp_path / saved_model.BATCHING).read_text() == "max_batch_size { value: 7 }\n"
+        assert server_files.write_server_files(str(tmp_path), texts) == []
+    assert (tmp_path / server_files.BATCHING).read_text() == "max_batch_size { value: 7 }\n"
     kept = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Kept ")]
-    assert len(kept) == 2 and all(saved_model.BATCHING in line for line in kept)
+    assert len(kept) == 2 and all(server_files.BATCHING in line for line in kept)
     assert find_versions(str(tmp_path)) == {}
 
 
 def test_none_is_left_where_one_cannot_be_written(tmp_path, monkeypatch):
-    texts = saved_model.server_files(str(tmp_path), tiny.config(), 16)
+    texts = server_files.server_files(str(tmp_path), tiny.config(), 16)
     replace = os.replace
 
     def full(source, target):
-        if os.path.basename(target) == saved_model.MONITORING:
+        if os.path.basename(target) == server_files.MONITORING:
             raise OSError(28, "No space left on device", target)
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match=saved_model.MONITORING):
-        saved_model.write_server_files(str(tmp_path), texts)
+    with pytest.raises(OSError, match=server_files.MONITORING):
+        server_files.write_server_files(str(tmp_path), texts)
     assert os.listdir(tmp_path) == []

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from bert_tf.export.export_options import DEFAULT
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.inference import embedders, search
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import tiny

@@ -15,7 +15,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.call import Call

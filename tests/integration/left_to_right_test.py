@@ -13,7 +13,8 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf.checkpoints import surgery
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.export.hub.export import INPUTS, export_hub
+from bert_tf.export.hub.export import export_hub
+from bert_tf.export.hub.preprocessor import INPUTS
 from bert_tf.inference.extract_features import FeatureMaker
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.sklearn.embedder import BertEmbedder

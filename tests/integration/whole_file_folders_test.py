@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf.checkpoints import surgery, vocabulary_extension
 from bert_tf.checkpoints.loading import has_vocabulary
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.export.hub.export import Preprocessor
+from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
 from bert_tf.tokenization.registry import read_tokenizer

@@ -18,7 +18,7 @@ OF_KERAS = {
 }  # fmt: skip
 # Its signature stays on one line, so that encoder.py fits on few screens.
 PARTLY = {"bert_tf.Encoder.__init__": ["rematerialize", "trainable", "embeddings", "kwargs", "return"]}
-IN_STUBS = ("Client", "AsyncClient")  # of serving/client/client.pyi, which mypy holds against client.py
+IN_STUBS = ("Client", "AsyncClient")  # of the stubs in serving/client, which mypy holds against the code
 CALLED = ("__init__", "__call__", "__enter__", "__exit__", "__len__")
 
 

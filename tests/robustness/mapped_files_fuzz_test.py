@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from tests import processes
 from tests.export import models
 from tests.robustness.checkpoints_fuzz_test import FORMATS, damaged

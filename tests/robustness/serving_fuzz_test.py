@@ -16,7 +16,7 @@ import sys
 import pytest
 
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.serving.client.client import Client
 from tests.conftest import ROOT
 from tests.export.models import write_trained

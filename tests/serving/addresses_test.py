@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from bert_tf.serving import AsyncClient, Client, addresses
-from bert_tf.serving.client.load_test import inputs_over_rest
+from bert_tf.serving.client.load_calls import inputs_over_rest
 from tests.serving.models import serve_quickly
 from tests.serving.requests import GOOD, MODEL
 from tests.serving.server_process import running

@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from bert_tf.serving.client.client import AsyncClient, Client
+from bert_tf.serving.client.async_client import AsyncClient
+from bert_tf.serving.client.client import Client
 from bert_tf.serving.golden_requests import outputs_of
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.grpc_service import channel_options, read_arguments

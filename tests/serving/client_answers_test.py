@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bert_tf.serving import AsyncClient, Client, Retry, messages, tensor_messages
-from bert_tf.serving.client import load_test, results
+from bert_tf.serving.client import load_calls, results
 from bert_tf.serving.client import requests as client_requests
 from bert_tf.serving.client.requests import clean, join_names
 from tests.serving import hostile_answers as hostile
@@ -299,9 +299,9 @@ DESCRIPTION = {"metadata": {"signature_def": {"signature_def": {"serving_default
 
 def test_a_description_over_rest():
     with hostile.HostileRest(hostile.body(json.dumps(DESCRIPTION).encode())) as server:
-        assert load_test.inputs_over_rest(server.address, "m", "", 5) == ("text",)
+        assert load_calls.inputs_over_rest(server.address, "m", "", 5) == ("text",)
         with pytest.raises(ValueError, match="`signature` must be one of serving_default. Got 'x'"):
-            load_test.inputs_over_rest(server.address, "m", "x", 5)
+            load_calls.inputs_over_rest(server.address, "m", "x", 5)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_descriptions_over_rest_that_are_none(data, reason):
         hostile.HostileRest(hostile.body(data)) as server,
         pytest.raises(ValueError, match=f"did not describe the model in JSON .*{reason}.* Check that it is a"),
     ):
-        load_test.inputs_over_rest(server.address, "m", "", 5)
+        load_calls.inputs_over_rest(server.address, "m", "", 5)
 
 
 def test_other_pages_are_not_visited():
@@ -330,7 +330,7 @@ def test_other_pages_are_not_visited():
         hostile.HostileRest(hostile.body(b"", 302, Location="http://localhost:1/")) as server,
         pytest.raises(ValueError, match="does not serve model 'm': HTTP 302. Check `model_name`."),
     ):
-        load_test.inputs_over_rest(server.address, "m", "", 5)
+        load_calls.inputs_over_rest(server.address, "m", "", 5)
 
 
 def endless(handler):
@@ -351,12 +351,12 @@ def drop_by_drop(handler):
 
 def test_descriptions_over_rest_without_end():
     with hostile.HostileRest(endless) as server, pytest.raises(ValueError, match="more than 4194304 bytes"):
-        load_test.inputs_over_rest(server.address, "m", "", 20)
+        load_calls.inputs_over_rest(server.address, "m", "", 20)
     with (
         hostile.HostileRest(drop_by_drop) as server,
         pytest.raises((TimeoutError, ConnectionError), match="respond"),
     ):
-        load_test.inputs_over_rest(server.address, "m", "", 0.3)
+        load_calls.inputs_over_rest(server.address, "m", "", 0.3)
 
 
 def test_answers_over_rest_are_dropped_as_they_come():
@@ -365,7 +365,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
     async def ask(server):
         from bert_tf.serving.client.requests import ModelTarget
 
-        async with load_test.over_rest(server.address, ModelTarget("m"), [b"{}"], 5) as send:
+        async with load_calls.over_rest(server.address, ModelTarget("m"), [b"{}"], 5) as send:
             return await send(1)
 
     with hostile.HostileRest(hostile.body(bomb, Content_Encoding="gzip")) as server:

@@ -12,7 +12,7 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.cli import serve
 from bert_tf.cli.program import parse_flags
-from bert_tf.export.saved_model import BATCHING, MODELS, MONITORING
+from bert_tf.export.server_files import BATCHING, MODELS, MONITORING
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "docs" / "deploy"

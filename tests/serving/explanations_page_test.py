@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from tests.export.models import write_trained

@@ -8,15 +8,15 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving.client import load_test
-from bert_tf.serving.client.load_test import OK, RequestTiming
+from bert_tf.serving.client import load_calls, load_generation, load_report
+from bert_tf.serving.client.load_generation import OK, RequestTiming
 from tests.serving.fake_server import FakeServer, failure
 from tests.serving.programs import run_program
 
 
 def test_times_are_those_of_a_poisson_process():
-    times = np.array(load_test.arrivals(100, 50, seed=3))
-    assert times.tolist() == load_test.arrivals(100, 50, seed=3) != load_test.arrivals(100, 50, seed=4)
+    times = np.array(load_generation.arrivals(100, 50, seed=3))
+    assert times.tolist() == load_generation.arrivals(100, 50, seed=3) != load_generation.arrivals(100, 50, seed=4)
     assert (np.diff(times) > 0).all() and times[0] > 0 and times[-1] < 50
     gaps = np.diff(times)
     assert abs(len(times) - 5000) < 300 and abs(gaps.std() / gaps.mean() - 1) < 0.1
@@ -28,8 +28,8 @@ def test_a_latency_counts_from_when_its_request_was_due():
             time.sleep(0.2)  # the generator itself is kept from its work
         return OK
 
-    samples = asyncio.run(load_test.ask_at_rate(send, 1000, 0.05))
-    due = load_test.arrivals(1000, 0.05)
+    samples = asyncio.run(load_generation.ask_at_rate(send, 1000, 0.05))
+    due = load_generation.arrivals(1000, 0.05)
     assert [sample.due for sample in samples] == due and len(due) > 20
     assert all(sample.late >= 0.1 and sample.seconds >= sample.late for sample in samples[1:])
 
@@ -37,7 +37,7 @@ def test_a_latency_counts_from_when_its_request_was_due():
 def test_no_answer_delays_the_next_request():
     async def run():
         last = asyncio.Event()
-        total = len(load_test.arrivals(1000, 0.02))
+        total = len(load_generation.arrivals(1000, 0.02))
 
         async def send(number):
             if number == total - 1:
@@ -45,7 +45,7 @@ def test_no_answer_delays_the_next_request():
             await asyncio.wait_for(last.wait(), 20)  # all others wait for the last one to be sent
             return OK
 
-        return total, await load_test.ask_at_rate(send, 1000, 0.02)
+        return total, await load_generation.ask_at_rate(send, 1000, 0.02)
 
     total, samples = asyncio.run(run())
     assert len(samples) == total > 5
@@ -63,7 +63,7 @@ def test_callers_wait_for_their_answers():
         now -= 1
         return OK if number % 5 else "UNAVAILABLE"
 
-    samples = asyncio.run(load_test.ask_by_callers(send, 3, 0.1))
+    samples = asyncio.run(load_generation.ask_by_callers(send, 3, 0.1))
     assert most == 3 and sorted(numbers)[:3] == [0, 1, 2] and len(samples) == len(numbers) == len(set(numbers))
     assert {sample.code for sample in samples} == {OK, "UNAVAILABLE"}
 
@@ -72,16 +72,16 @@ def test_the_summary_and_its_lines():
     samples = [RequestTiming(i / 100, 0.0, (i + 1) / 1000, OK) for i in range(100)] + [
         RequestTiming(0.5, 0.0, 0.002, "UNAVAILABLE")
     ]
-    found = load_test.summarize(samples, 4)
+    found = load_report.summarize(samples, 4)
     assert found["codes"] == {OK: 100, "UNAVAILABLE": 1} and (found["requests"], found["answered"]) == (101, 100)
     assert found["seconds"] == 1.09 and found["rows_per_second"] == pytest.approx(400 / 1.09, abs=0.01)
     assert found["latency_ms"] == {"p50": 50.5, "p90": 90.1, "p95": 95.05, "p99": 99.01, "p99.9": 99.901, "max": 100.0}
     assert found["refusal_ms"]["max"] == 2.0
-    told = load_test.report_lines("9 callers", found)
+    told = load_report.report_lines("9 callers", found)
     assert told[0] == "9 callers: 91.7 requests/s, 367.0 rows/s, 100 of 101 answered in 1.1 s"
     assert "p99 99.0 ms" in told[1] and told[3] == "  codes: OK 100, UNAVAILABLE 1"
-    late = load_test.summarize([sample._replace(late=0.05) for sample in samples], 1)
-    assert "The generator itself was late by p99 50.0 ms" in load_test.report_lines("x", late)[-1]
+    late = load_report.summarize([sample._replace(late=0.05) for sample in samples], 1)
+    assert "The generator itself was late by p99 50.0 ms" in load_report.report_lines("x", late)[-1]
 
 
 def test_the_program_writes_codes_latencies_and_a_page(tmp_path):
@@ -133,4 +133,4 @@ def test_the_program_says_what_is_wrong(flags, message, tmp_path):
 
 def test_the_port_of_grpc_in_place_of_that_for_rest(film):
     with pytest.raises(ConnectionError, match="No model server responded over HTTP at .* rather than for gRPC"):
-        load_test.inputs_over_rest(f"localhost:{film.port}", "film", "", 10.0)
+        load_calls.inputs_over_rest(f"localhost:{film.port}", "film", "", 10.0)

@@ -1,172 +1,18 @@
-"""Verifies a conversion: reads the written model back and compares weights and outputs."""
+"""Verification of a conversion: the written model is read back, and its weights and outputs are compared."""
 
 import dataclasses
-import functools
 import os
-import re
 from collections.abc import Mapping
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.checkpoints.loading import default_labels, load_description
-from bert_tf.checkpoints.names.tf1 import GENERATOR
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.writer_base import heads_in
 from bert_tf.checkpoints.writers import ModelArrays, Written
-from bert_tf.models.config import EncoderConfig
-from bert_tf.models.encoder import Encoder
-from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
-from bert_tf.models.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead, build_in_cls
-from bert_tf.models.recurrent import GATES, BiLSTMHead
+from bert_tf.export.conversion.model_outputs import compute_outputs
+from bert_tf.export.conversion.tokenizer_samples import sample_text, tokenizer_samples
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import sha256
-
-# === Samples ===
-# Texts with every kind of token of a tokenizer, which reveal differences between two tokenizers.
-
-
-PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
-
-
-def added_token_kinds(tokenizer) -> list:
-    """Returns one added token for each combination of flags in the tokenizer, the first of each."""
-    found = {}
-    for token in tokenizer.added_tokens:
-        found.setdefault((token.lstrip, token.rstrip, token.single_word, token.normalized), token)
-    return list(found.values())
-
-
-def sample_text(tokenizer) -> str:
-    """Returns a text to run the model on: an added token of each kind, then plain words."""
-    return " ".join([*(token.content for token in added_token_kinds(tokenizer)), PLAIN])
-
-
-def tokenizer_samples(tokenizer) -> list[str]:
-    """Returns texts to tokenize: plain words; the special tokens together; each special and added token.
-
-    Each token appears by itself, within words, between white space, twice in a row, before a special token, and in
-    lower and upper case, which makes its flags visible.
-    """
-    special = list(dict.fromkeys(tokenizer.special_tokens.values()))
-    found = [sample_text(tokenizer), " ".join(special)]
-    for content in dict.fromkeys([*special, *(token.content for token in tokenizer.added_tokens)]):
-        found += [content, f"paid{content}she", f"paid  {content}\tshe", f"paid,{content}{content}"]
-        found += [content + special[0], f"paid {content.lower()} she {content.upper()}s"]
-    return found
-
-
-# === Outputs ===
-# The outputs of a model for a text: of the encoder and of every head with weights.
-
-
-_POOLER = "bert/pooler/dense/kernel"
-_FLOAT32 = {"dtype": "float32"}  # whatever the training precision
-
-
-def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Mapping) -> dict[str, np.ndarray]:
-    """Returns the outputs, float32: sequence_output, pooled_output if there is a pooler, each head's logits.
-
-    Args:
-        config: of the encoder.
-        arrays: our path -> array; the generator of a discriminator is skipped, because it has no outputs.
-        inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
-
-    Raises:
-        ValueError: a weight of the encoder or of a head is missing, superfluous, or its shape differs from the
-            configuration.
-    """
-    arrays = {path: array for path, array in arrays.items() if not path.startswith(GENERATOR)}
-    config = dataclasses.replace(config, has_pooler=_POOLER in arrays)
-    encoder = Encoder(config, **_FLOAT32)
-    encoder.build()
-    heads = {name: _HEADS[name](config, arrays) for name in sorted(heads_in(arrays))}
-    variables = [v for layer in (encoder, *(head for head, _ in heads.values())) for v in layer.variables]
-    _assign(variables, arrays)
-    found = encoder(inputs)
-    # Heads for texts read the first position, heads for tokens all others.
-    x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
-    named = {"sequence_output": found["sequence_output"]}
-    named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
-    for name, (head, call) in heads.items():
-        decodes = config.enhanced_mask_decoder and isinstance(head, MaskedLMHead)
-        own = head.input_of(encoder, found, inputs) if decodes else x
-        named[f"{name} logits"] = call(head, own, encoder)
-    return {name: value.numpy() for name, value in named.items()}
-
-
-def _assign(variables, arrays):
-    here = {variable.path: tuple(variable.shape) for variable in variables}
-    there = {path: array.shape for path, array in arrays.items()}
-    if here != there:
-        differ = [path for path in sorted(here.keys() | there.keys()) if here.get(path) != there.get(path)]
-        sides = {path: (here.get(path, "none"), there.get(path, "none")) for path in differ}
-        lines = [f"\n    {path}: {a} by the configuration, {b} in the weights" for path, (a, b) in sides.items()]
-        raise ValueError(
-            f"The weights do not match the configuration; {len(lines)} differ:{''.join(lines[:20])}"
-        )
-    for variable in variables:
-        variable.assign(arrays[variable.path].astype(np.float32))
-
-
-def _classifier(config, arrays):
-    transforms = "classifier/dense/kernel" in arrays
-    head = ClassificationHead.of(config, len(arrays["classifier/output_bias"]), transforms, **_FLOAT32)
-    head.build((None, None, config.hidden_size))
-    return head, lambda head, x, encoder: head(x)
-
-
-def _masked_lm(config, arrays):
-    head = build_in_cls(MaskedLMHead.of(config, **_FLOAT32), config.hidden_size)
-
-    def call(head, x, encoder):
-        positions = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
-        return head(x, encoder.embeddings.word_embeddings, positions)
-
-    return head, call
-
-
-def _replaced_tokens(config, arrays):
-    head = build_in_cls(ReplacedTokenHead.of(config, **_FLOAT32), config.hidden_size)
-    return head, lambda head, x, encoder: head(x)
-
-
-def _next_sentence(config, arrays):
-    return build_in_cls(NextSentenceHead(**_FLOAT32), config.hidden_size), lambda head, x, encoder: head(x)
-
-
-def _spans(config, arrays):
-    def call(head, x, encoder):
-        return tf.stack([*head(x, tf.ones(tf.shape(x)[:2], tf.int32)).values()])
-
-    return build_in_cls(QuestionAnsweringHead.of(config, **_FLOAT32), config.hidden_size), call
-
-
-def _bilstm(name, config, arrays):
-    """Returns the head on selected layers. The weights do not name the layers, but any will do to compare weights."""
-    shares, (_, width, gates) = arrays.get(f"{name}/layer_sum/layer_weights"), arrays[f"{name}/lstm_0/kernel"].shape
-    count = width // config.hidden_size if shares is None else len(shares)
-    num_labels = len(arrays[f"{name}/classifier/output_bias"])
-    num_layers = sum(re.fullmatch(rf"{name}/lstm_\d+/kernel", path) is not None for path in arrays)
-    options = {"is_weighted": shares is not None, "num_layers": num_layers, "name": name}
-    head = BiLSTMHead(num_labels, gates // GATES, **options, **_FLOAT32)
-    head.build([(None, None, config.hidden_size)] * count)
-    return head, lambda head, x, encoder: head([x] * count, tf.ones(tf.shape(x)[:2], tf.int32))
-
-
-_HEADS = {
-    "classifier": _classifier,
-    "cls/predictions": _masked_lm,
-    "cls/replaced_tokens": _replaced_tokens,
-    "cls/seq_relationship": _next_sentence,
-    "cls/squad": _spans,
-    "recurrent": functools.partial(_bilstm, "recurrent"),
-    "tagger": functools.partial(_bilstm, "tagger"),
-}
-
-
-# === Proof ===
-
 
 _TOLERANCE = 1e-5  # of outputs, as a share of the largest
 _LONGEST = 64

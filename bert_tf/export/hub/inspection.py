@@ -13,7 +13,9 @@ from tensorflow.core.framework import function_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.export.hub import graph_check
-from bert_tf.export.hub.graph_check import functions_of, named_in, printable, reachable, reads_of_other_files, source_of
+from bert_tf.export.hub.file_reads import reads_of_other_files, source_of
+from bert_tf.export.hub.graph_bounds import functions_of, named_in, reachable
+from bert_tf.export.hub.graph_check import printable
 from bert_tf.utils.json_files import read_object
 
 _GRAPH, _LAYERS = "saved_model.pb", "config.json"

@@ -1,162 +1,17 @@
 """A SavedModel of TF Hub's API as a Keras 3 layer, which `tensorflow_hub` and its KerasLayer do not support."""
 
-import contextlib
 import inspect
-import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  preprocessors use its operations
 
-from bert_tf.export.hub import graph_check, tokenizer_layer
+from bert_tf.export.hub import graph_check, layer_files
+from bert_tf.export.hub.saved_variables import Variable, described_variables, load_saved_model, make_variables
+from bert_tf.export.hub.symbols import parse_structure, structure_to_json, symbol_of, tensor_spec
 from bert_tf.utils.files import path_text
-from bert_tf.utils.tensorflow_internals import load_partial
-
-# === Symbols ===
-# Shapes and types of tensors in nested structures: in Keras, in TensorFlow, and as JSON.
-
-
-def tensor_spec(symbol):
-    """Returns the TensorFlow type of a KerasTensor."""
-    if symbol.ragged:
-        return tf.RaggedTensorSpec(symbol.shape, symbol.dtype, symbol.ragged_rank)
-    return tf.TensorSpec(symbol.shape, symbol.dtype)
-
-
-def symbol_of(output):
-    """Returns the KerasTensor of a traced function's result: a TensorFlow type, or a ragged tensor of the graph."""
-    spec = output if isinstance(output, tf.TypeSpec) else tf.type_spec_from_value(output)
-    return _symbol(spec.shape, spec.dtype.name, getattr(spec, "ragged_rank", None))
-
-
-def _symbol(shape, dtype, ragged_rank):
-    if ragged_rank is None:
-        return keras.KerasTensor(shape, dtype)
-    if not hasattr(keras.KerasTensor, "ragged_rank"):
-        raise ValueError(
-            "A model cannot have a layer that returns ragged tensors with this version of Keras: Keras 3.12 or later "
-            f"is needed. Installed: {keras.__version__}."
-        )
-    return keras.KerasTensor(shape, dtype, ragged=True, ragged_rank=ragged_rank)
-
-
-def structure_to_json(symbols) -> str:
-    """Returns a structure of KerasTensors as JSON; the same for the same shapes and types."""
-    return json.dumps(_to_plain(symbols), sort_keys=True)
-
-
-def parse_structure(text: str):
-    """Returns the structure that `structure_to_json` wrote."""
-    return _to_symbols(json.loads(text))
-
-
-def _to_plain(symbols):
-    if isinstance(symbols, Mapping):
-        return {"dict": {name: _to_plain(value) for name, value in symbols.items()}}
-    if isinstance(symbols, (list, tuple)):
-        return {"list": [_to_plain(value) for value in symbols]}
-    return {"shape": list(symbols.shape), "dtype": symbols.dtype, "ragged_rank": getattr(symbols, "ragged_rank", None)}
-
-
-def _to_symbols(plain):
-    if "dict" in plain:
-        return {name: _to_symbols(value) for name, value in plain["dict"].items()}
-    if "list" in plain:
-        return [_to_symbols(value) for value in plain["list"]]
-    return _symbol(plain["shape"], plain["dtype"], plain["ragged_rank"])
-
-
-# === Variables ===
-# The variables of a SavedModel as variables of a Keras layer.
-
-
-class Variable(NamedTuple):
-    """A variable as a SavedModel's graph describes it.
-
-    Attributes:
-        node: path in the object tree: "root.trainable_variables.0".
-        path: its name, with slashes between scopes.
-        shape, dtype: as in Keras.
-        trainable: whether training may change it.
-    """
-
-    node: str
-    path: str
-    shape: Sequence[int]
-    dtype: str
-    trainable: bool
-
-
-def described_variables(graph, part: str | None) -> list[Variable]:
-    """Returns the variables of all objects in a MetaGraphDef, without duplicates.
-
-    The list `trainable_variables` of the root, or of its `part`, determines which are trainable; otherwise, they do so
-    themselves.
-    """
-    nodes, variables = graph.object_graph_def.nodes, []
-    trains = _trainable_nodes(nodes, part)
-    for node_id, node_path in _node_paths(nodes).items():
-        if nodes[node_id].WhichOneof("kind") == "variable":
-            variable = nodes[node_id].variable
-            shape = [dimension.size for dimension in variable.shape.dim]
-            trainable = bool(variable.trainable if trains is None else node_id in trains)
-            name, dtype = variable.name or "variable", tf.as_dtype(variable.dtype).name
-            variables.append(Variable(node_path, name, shape, dtype, trainable))
-    return variables
-
-
-def make_variables(layer: str, variables: Sequence[Variable]) -> list[keras.Variable]:
-    """Returns Keras variables below the name of a layer, initialized to zeros."""
-    return [_make_variable(layer, variable) for variable in variables]
-
-
-def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequence[keras.Variable], with_values: bool):
-    """Returns the object in a SavedModel's folder; its variables are `values`, which take the saved ones' values if
-    `with_values`."""
-    nodes = {variable.node: value.value for variable, value in zip(variables, values, strict=True)}
-    options = tf.saved_model.LoadOptions(experimental_skip_checkpoint=not with_values)
-    if not nodes:
-        return tf.saved_model.load(folder, options=options)
-    # Keras loads its own SavedModels with this: existing objects replace those in the graph.
-    return load_partial(folder, {"root": None, **nodes}, options=options)["root"]
-
-
-def _node_paths(nodes):
-    """Returns node -> its path in the object tree, the shortest one."""
-    paths, open_ = {0: "root"}, [0]
-    for node_id in open_:
-        for child in nodes[node_id].children:
-            if child.node_id not in paths:
-                paths[child.node_id] = f"{paths[node_id]}.{child.local_name}"
-                open_.append(child.node_id)
-    return paths
-
-
-def _trainable_nodes(nodes, part):
-    """Returns the nodes of the list of trainable variables, or None if there is none."""
-    node = nodes[0]
-    for name in [*([part] if part else []), "trainable_variables"]:
-        child = next((child.node_id for child in node.children if child.local_name == name), None)
-        if child is None:
-            return None
-        node = nodes[child]
-    return {child.node_id for child in node.children}
-
-
-def _make_variable(layer, variable):
-    *scopes, name = [part for part in variable.path.split("/") if part]
-    with contextlib.ExitStack() as stack:
-        for scope in (layer, *scopes):
-            stack.enter_context(keras.name_scope(scope))
-        options = {"dtype": variable.dtype, "trainable": variable.trainable, "autocast": False, "name": name}
-        return keras.Variable("zeros", tuple(variable.shape), **options)
-
-
-# === Layer ===
-
 
 _GRAPH, _ASSETS = "saved_model.pb", "assets"
 
@@ -226,7 +81,7 @@ class HubLayer(keras.layers.Layer):
         self._function = _function(self._loaded, self.part, files.folder)
         self._takes_training = "training" in _parameters(self._function)
         self._files = files
-        tokenizer_layer.remember(files.fingerprint, files)
+        layer_files.remember(files.fingerprint, files)
 
     def call(self, inputs, training=None):
         if self.trainable and self._loaded is not None:
@@ -273,7 +128,7 @@ class HubLayer(keras.layers.Layer):
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = tokenizer_layer.find_remembered(layer._fingerprint)
+        files = layer_files.find_remembered(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer
@@ -309,7 +164,7 @@ def _files_in(folder):
     """Returns a SavedModel's files, except its variables."""
     graph = graph_check.read_graph(folder)
     names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
-    return tokenizer_layer.Files(folder, [_GRAPH, *names])
+    return layer_files.Files(folder, [_GRAPH, *names])
 
 
 def _part(loaded, part):

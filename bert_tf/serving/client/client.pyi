@@ -1,34 +1,17 @@
-"""What type checkers read instead of client.py: the two clients share its code, and only one of them is awaited."""
+"""What type checkers read instead of client.py: its methods are not awaited, those of the asynchronous client are."""
 
 import contextlib
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from bert_tf.serving.client.channel import Retry, Tls
+from bert_tf.serving.client.base_client import BaseClient
 from bert_tf.serving.client.requests import ModelSignature, VersionStatus
 from bert_tf.serving.client.results import Result
 
 _Texts = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
-
-class BaseClient:
-    server: str
-    model_name: str
-    def __init__(
-        self,
-        server: str,
-        model_name: str = "default",
-        timeout: float = 10.0,
-        version: int | None = None,
-        *,
-        label: str | None = None,
-        tls: Tls | None = None,
-        metadata: Iterable[tuple[str, str]] = (),
-        retry: Retry | None = None,
-        max_answer_bytes: int = ...,
-    ) -> None: ...
 
 class Client(BaseClient, contextlib.AbstractContextManager[Client, None]):
     def predict(
@@ -60,38 +43,5 @@ class Client(BaseClient, contextlib.AbstractContextManager[Client, None]):
     def encode(self, texts: Sequence[str], batch_size: int = 32, in_flight: int = 4) -> np.ndarray: ...
     def close(self) -> None: ...
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager[AsyncClient, None]):
-    async def predict(
-        self, inputs: Mapping[str, np.ndarray | list[Any]], signature: str = "", outputs: Sequence[str] = ()
-    ) -> dict[str, np.ndarray]: ...
-    @overload
-    async def ask(self, inputs: _Texts, typed: Literal[False] = False) -> list[dict[str, Any]]: ...
-    @overload
-    async def ask(self, inputs: _Texts, typed: Literal[True]) -> list[Result]: ...
-    @overload
-    async def classify(
-        self, texts: Sequence[str], second_texts: Sequence[str] | None = None, typed: Literal[False] = False
-    ) -> list[dict[str, Any]]: ...
-    @overload
-    async def classify(
-        self, texts: Sequence[str], second_texts: Sequence[str] | None = None, *, typed: Literal[True]
-    ) -> list[Result]: ...
-    async def signatures(self) -> dict[str, ModelSignature]: ...
-    async def text_inputs(self, signature: str = "") -> tuple[str, ...]: ...
-    async def status(self) -> list[VersionStatus]: ...
-    def stream(
-        self,
-        items: Iterable[Any] | AsyncIterable[Any],
-        in_flight: int = 64,
-        batch_size: int = 1,
-        typed: bool = False,
-        errors: str = "raise",
-    ) -> AsyncIterator[Any]: ...
-    async def encode(self, texts: Sequence[str], batch_size: int = 32, in_flight: int = 4) -> np.ndarray: ...
-    async def close(self) -> None: ...
-    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...

@@ -100,8 +100,8 @@ def test_names_on_other_pages_are_there_and_on_the_page():
     ("name", "path", "full"),
     [
         ("bert_tf.load", "bert_tf/checkpoints/loading.py", "bert_tf.checkpoints.loading.load"),
-        ("bert_tf.serving.Client.ask", "bert_tf/serving/client/client.py",
-         "bert_tf.serving.client.client.BaseClient.ask"),
+        ("bert_tf.serving.Client.ask", "bert_tf/serving/client/base_client.py",
+         "bert_tf.serving.client.base_client.BaseClient.ask"),
         ("bert_tf.checkpoints.loading.Bert.features", "bert_tf/checkpoints/loading.py",
          "bert_tf.checkpoints.loading.Bert.features"),
         ("bert_tf.sklearn", "bert_tf/inference/sklearn/__init__.py", "bert_tf.sklearn"),

@@ -9,7 +9,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints import keras_hub_objects, writers
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.export.conversion import round_trip
+from bert_tf.export.conversion import round_trip, tokenizer_samples
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -88,17 +88,17 @@ def test_the_texts_of_a_proof_tell_every_flag(flag):
     plain = Tokenizer(models.PIECES)
     token = {"content": "filmology", "normalized": True}
     one, other = with_tokens(plain, [token]), with_tokens(plain, [token | {flag: not token.get(flag, False)}])
-    texts = round_trip.tokenizer_samples(one)
+    texts = tokenizer_samples.tokenizer_samples(one)
     differ = one.tokenize(texts).to_list() != other.tokenize(texts).to_list()
     assert differ == (flag in ("single_word", "normalized"))
 
 
 def test_texts_of_a_proof_hold_every_token_and_the_special_ones():
     tokenizer = with_tokens(Tokenizer(models.PIECES))
-    found = {i for ids in tokenizer.tokenize(round_trip.tokenizer_samples(tokenizer)).to_list() for i in ids}
+    found = {i for ids in tokenizer.tokenize(tokenizer_samples.tokenizer_samples(tokenizer)).to_list() for i in ids}
     assert found >= {token.id for token in tokenizer.added_tokens}
-    assert "[CLS]" in " ".join(round_trip.tokenizer_samples(tokenizer)) and tokenizer.cls_id not in found
-    assert round_trip.sample_text(Tokenizer(models.PIECES)) == round_trip.PLAIN
+    assert "[CLS]" in " ".join(tokenizer_samples.tokenizer_samples(tokenizer)) and tokenizer.cls_id not in found
+    assert tokenizer_samples.sample_text(Tokenizer(models.PIECES)) == tokenizer_samples.PLAIN
 
 
 def test_saved_and_loaded_they_are_found(source, tmp_path):

@@ -16,7 +16,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.export.conversion.round_trip import compute_outputs
+from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.models.config_files import task_in
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import parity

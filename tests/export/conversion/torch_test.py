@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.round_trip import compute_outputs
+from bert_tf.export.conversion.model_outputs import compute_outputs
 from tests import other_envs
 from tests.export.conversion import models
 

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.hub.export import HubEncoder, Preprocessor
+from bert_tf.export.hub.encoder import HubEncoder
 from bert_tf.export.hub.inspection import inspect_model
 from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.encoder import Encoder

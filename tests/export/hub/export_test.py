@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.export.hub.export import INPUTS, HubEncoder
+from bert_tf.export.hub.encoder import HubEncoder
+from bert_tf.export.hub.preprocessor import INPUTS
 from tests import run_cases, tiny
 
 TEXTS = ["The film is göod.", "", "people see the music, a bad story of people " * 3]

@@ -11,7 +11,8 @@ from tensorflow_text.python.ops import trimmer_ops
 
 from bert_tf.export.hub import graph_check
 from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
-from bert_tf.export.hub.graph_check import bytes_of, reads_of_other_files
+from bert_tf.export.hub.file_reads import reads_of_other_files
+from bert_tf.export.hub.graph_bounds import bytes_of
 from tests.export.hub import hostile
 from tests.export.hub.hostile import AtLoad, Model, Table
 

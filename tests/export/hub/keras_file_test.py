@@ -73,7 +73,7 @@ def test_an_asset_without_an_end_is_not_read(tmp_path, monkeypatch):
     opened = []
     hostile.edit(folder, lambda graph: graph.asset_file_def.add(filename="/dev/zero"))
     fresh = HubLayer.from_config(layer.get_config() | {"fingerprint": "another"})
-    monkeypatch.setattr("bert_tf.export.hub.tokenizer_layer.Files._digest", lambda files: opened.append(files) or "x")
+    monkeypatch.setattr("bert_tf.export.hub.layer_files.Files._digest", lambda files: opened.append(files) or "x")
     with pytest.raises(ValueError, match="compute: the asset /dev/zero"):
         fresh.load_assets(str(folder))
     assert not opened

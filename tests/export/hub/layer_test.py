@@ -9,9 +9,10 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.export.hub import tokenizer_layer
-from bert_tf.export.hub.export import Preprocessor
-from bert_tf.export.hub.layer import HubLayer, symbol_of
+from bert_tf.export.hub import layer_files
+from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.preprocessor import Preprocessor
+from bert_tf.export.hub.symbols import symbol_of
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.export.hub import models
@@ -145,7 +146,7 @@ def test_a_trained_model_is_saved_whole_and_trained_on(folder, tmp_path, fresh, 
     expected = model.predict(IDS, verbose=0)
     if fresh:
         shutil.rmtree(folder)
-        monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})  # what another process knows
+        monkeypatch.setattr(layer_files, "_KNOWN", {})  # what another process knows
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again.predict(IDS, verbose=0), expected)
     histories = [each.fit(IDS, np.ones([2, 1], np.float32), verbose=0).history["loss"] for each in (model, again)]
@@ -198,7 +199,7 @@ def test_texts_become_rows_by_parts(preprocessor, tmp_path, monkeypatch):
     rows = model(texts)
     assert rows["input_word_ids"].numpy().tolist() == [[2, 5, 14, 3, 9, 3]]
     model.save(tmp_path / "model.keras")
-    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
+    monkeypatch.setattr(layer_files, "_KNOWN", {})
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again(texts)["input_type_ids"], rows["input_type_ids"])
     assert HubLayer(preprocessor)(tf.constant(["film"]))["input_mask"].shape == (1, 8)

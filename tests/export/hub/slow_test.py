@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.export.hub.export import INPUTS, export_hub
+from bert_tf.export.hub.export import export_hub
 from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.preprocessor import INPUTS
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from tests import other_envs, tiny
 from tests.export.hub import export_test

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.hub import tokenizer_layer
+from bert_tf.export.hub import layer_files
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -71,7 +71,7 @@ def _make(kind):
 def test_every_tokenizer_is_the_same_again(kind, tmp_path, monkeypatch):
     layer = TokenizerLayer(_make(kind), 12)
     layer.save_assets(str(tmp_path))
-    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
+    monkeypatch.setattr(layer_files, "_KNOWN", {})
     again = TokenizerLayer.from_config(layer.get_config())
     again.load_assets(str(tmp_path))
     texts = tf.constant(["Hello world, 9, \u00c9t\u00e9", "``quoted'' <mask>"])
@@ -87,7 +87,7 @@ def test_a_copy_in_memory_shares_the_tokenizer(tokenizer):
 
 def test_a_layer_without_its_vocabulary(tokenizer, tmp_path, monkeypatch):
     config = TokenizerLayer(tokenizer, name="words").get_config()
-    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
+    monkeypatch.setattr(layer_files, "_KNOWN", {})
     layer = TokenizerLayer.from_config(config)
     with pytest.raises(ValueError, match=r"'words' was called without its vocabulary, which is in its model's"):
         layer(tf.constant(TEXTS))
@@ -107,6 +107,6 @@ def test_what_has_no_end_is_not_read(tokenizer, tmp_path, monkeypatch):
     layer = TokenizerLayer(tokenizer, 12)
     layer.save_assets(str(tmp_path))
     (tmp_path / "zero").symlink_to("/dev/zero")
-    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
+    monkeypatch.setattr(layer_files, "_KNOWN", {})
     with pytest.raises(ValueError, match=r"/zero is not a regular file"):
         TokenizerLayer.from_config(layer.get_config()).load_assets(str(tmp_path))

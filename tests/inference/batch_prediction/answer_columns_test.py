@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from bert_tf.data.ragged import Ragged
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.batch_prediction.answer_columns import LabelColumns, label_columns
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel, find_model
 from bert_tf.inference.batch_prediction.input_table import TableRows

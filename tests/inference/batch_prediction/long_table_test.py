@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.export.saved_model import export_trained
+from bert_tf.export.trained_model import export_trained
 from tests import tiny
 from tests.conftest import ROOT
 from tests.export.models import write_trained
