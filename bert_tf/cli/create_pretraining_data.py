@@ -86,7 +86,7 @@ _OF_MASKS = (
 def main(settings):
     """Writes the records and the report."""
     from bert_tf.pretraining.corpus.local_run import create_pretraining_data
-    from bert_tf.pretraining.corpus.statistics import format_report, make_report_page
+    from bert_tf.pretraining.corpus.statistics_report import format_report, make_report_page
     from bert_tf.utils.files import write_text
     from bert_tf.utils.shards import report_name, warn_of_others
 
