@@ -152,7 +152,7 @@ def _job(settings):
 
 def _masking_vocabulary(job, vocabulary):
     """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
-    from bert_tf.pretraining.masked_positions import MaskingVocabulary
+    from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:

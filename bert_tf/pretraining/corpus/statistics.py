@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 
 HIDDEN, SWAPPED, KEPT = range(3)  # the replacement of a masked token: [MASK], a random token, itself
 

@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
 from bert_tf.pretraining.corpus.statistics import KEPT, Statistics
 from bert_tf.pretraining.corpus.statistics_plots import draw_fates, draw_histogram, draw_pairs, draw_top
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import percent
 
