@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from bert_tf.checkpoints.architectures import architecture_of
+from bert_tf.checkpoints.description_files import write_json, write_labels
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
 from bert_tf.checkpoints.keras_hub_names import TASK, keras_hub_name_map
+from bert_tf.checkpoints.model_arrays import ModelArrays, Written
 from bert_tf.checkpoints.names.name_map import NameMap
-from bert_tf.checkpoints.writer_base import ModelArrays, Written, architecture_of, write_json, write_labels
 from bert_tf.models import config_files, families
 from bert_tf.models.config import EncoderConfig
 

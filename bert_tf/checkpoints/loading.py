@@ -13,9 +13,10 @@ from absl import logging
 
 from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.description_files import HEAD_CLASS, LABELS_FILE, write_labels
 from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeatures
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in

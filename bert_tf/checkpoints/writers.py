@@ -10,21 +10,18 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import keras_hub_objects, tf1
+from bert_tf.checkpoints.architectures import POOLER, Architecture, architecture_of
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
-from bert_tf.checkpoints.names import family_map
-from bert_tf.checkpoints.names.tf1 import TF1
-from bert_tf.checkpoints.writer_base import (
+from bert_tf.checkpoints.description_files import (
     HEAD_CLASS,
-    POOLER,
-    Architecture,
-    ModelArrays,
-    Written,
-    architecture_of,
     check_label_names,
     with_head_class,
     write_json,
     write_labels,
 )
+from bert_tf.checkpoints.model_arrays import ModelArrays, Written
+from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_keys import ACTIVATION_FIELDS

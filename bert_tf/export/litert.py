@@ -15,8 +15,8 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.python.convert_phase import ConverterError
 
 import bert_tf
+from bert_tf.checkpoints.description_files import LABELS_FILE
 from bert_tf.checkpoints.loading import save_description
-from bert_tf.checkpoints.writer_base import LABELS_FILE
 from bert_tf.export.cpu.model import Forward
 from bert_tf.utils import names
 from bert_tf.utils.litert_runner import WHOLE, LitertRunner

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.architectures import ARCHITECTURES
+from bert_tf.checkpoints.description_files import HEAD_CLASS
 from bert_tf.checkpoints.loading import Bert, Description, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names.tf1 import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
 from bert_tf.export.conversion.round_trip import Proof, prove
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
