@@ -12,6 +12,7 @@ from bert_tf.checkpoints.architectures import ARCHITECTURES
 from bert_tf.checkpoints.description_files import HEAD_CLASS
 from bert_tf.checkpoints.loading import Bert, Description, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.names.tf1 import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.export.conversion.round_trip import Proof, prove
@@ -73,7 +74,7 @@ _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": 
                   "regression": "regression"}  # fmt: skip
 
 
-def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writers.ModelArrays:
+def with_task(model: ModelArrays, form: str, choice: LeaveOut) -> ModelArrays:
     """Returns the model with the purpose of its head, from its configuration or task.json; raises as `with_task`."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
@@ -86,7 +87,7 @@ def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writer
     return dataclasses.replace(model, recipe=model.recipe and dataclasses.replace(model.recipe, max_seq_length=length))
 
 
-def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> writers.ModelArrays:
+def for_task(model: ModelArrays, task, form: str, choice: LeaveOut) -> ModelArrays:
     """Returns the model with the purpose of its head according to a task, a `tasks.task.FineTuned`.
 
     Raises:
@@ -192,7 +193,7 @@ def convert_model(
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
-    model = with_task(writers.ModelArrays(*parts, source_dir=directory_of(source)), form, choice)
+    model = with_task(ModelArrays(*parts, source_dir=directory_of(source)), form, choice)
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
@@ -248,7 +249,7 @@ def save(
     choice = LeaveOut(leave_out)
     arrays = {name: array for name, array in bert.arrays().items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, source_dir=beside)
+    whole = ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, source_dir=beside)
     model = with_task(whole, format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
@@ -274,7 +275,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
             "run_pretraining with replaced-token detection."
         )
     arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
-    model = writers.ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
+    model = ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
     return _write(model, target, "bert_tf", LeaveOut(()), True, checkpoint.path, ())
 
 
@@ -291,7 +292,7 @@ def check_format(form: str, description: Description, variables: Iterable, task=
         ValueError: the format cannot hold the model.
     """
     arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
-    model = writers.ModelArrays(description.config, arrays, description.tokenizer)
+    model = ModelArrays(description.config, arrays, description.tokenizer)
     model = model if task is None else for_task(model, task, form, LeaveOut(()))
     try:
         writers.CHECKS[form](model)

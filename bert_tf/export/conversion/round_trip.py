@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.architectures import heads_in
 from bert_tf.checkpoints.loading import default_labels, load_description
+from bert_tf.checkpoints.model_arrays import ModelArrays, Written
 from bert_tf.checkpoints.names.tf1 import GENERATOR
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.writers import ModelArrays, Written
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
