@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.checkpoints import keras_hub_objects
+from bert_tf.checkpoints.formats import keras_hub_models
 from bert_tf.checkpoints.formats.google import check_google, write_google
 from bert_tf.checkpoints.formats.hugging_face import check_hugging_face, write_hugging_face
 from bert_tf.checkpoints.formats.own import check_own, write_own
@@ -16,14 +16,14 @@ FORMATS: dict[str, Callable[[str, ModelArrays], Written]] = {
     "tf1": write_google,
     "huggingface": write_hugging_face,
     "sentence_transformers": write_sentence_transformers,
-    "keras_hub": keras_hub_objects.write_keras_hub,
+    "keras_hub": keras_hub_models.write_keras_hub,
     "bert_tf": write_own,
 }
 CHECKS: dict[str, Callable[[ModelArrays], Any]] = {
     "tf1": check_google,
     "huggingface": check_hugging_face,
     "sentence_transformers": check_sentence_transformers,
-    "keras_hub": keras_hub_objects.check_fits_keras_hub,
+    "keras_hub": keras_hub_models.check_fits_keras_hub,
     "bert_tf": check_own,
 }  # of the same formats: raise ValueError where one cannot hold a model, of whose arrays only shapes are looked at
 WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that can store an optimizer's state
@@ -38,7 +38,7 @@ def implied(form: str, config: EncoderConfig) -> dict[str, Any]:
 
 def adapted(form: str, model: ModelArrays) -> ModelArrays:
     """Returns an equivalent model with only the tables of a format; `remarks` describe what happened to the others."""
-    return keras_hub_objects.fold_unsupported(model) if form == "keras_hub" else model
+    return keras_hub_models.fold_unsupported(model) if form == "keras_hub" else model
 
 
 def write_model(directory: str, form: str, model: ModelArrays) -> Written:
