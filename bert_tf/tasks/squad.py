@@ -30,7 +30,7 @@ from bert_tf.tasks.squad_data import (
     write_squad_predictions,
     write_squad_rows,
 )
-from bert_tf.tokenization.packing import encode_questions
+from bert_tf.tokenization.question_windows import encode_questions
 
 # === Spans ===
 # The best spans of a sequence: the pairs of a first and a last token with the largest sum of logits. In the graph.
