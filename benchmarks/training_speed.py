@@ -43,7 +43,7 @@ flags.DEFINE_string("results", None, "A file of JSON for every time, the ratios 
 def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], ...}, and one of all widths for warming up."""
     from bert_tf.data import batch_order, dataset
-    from bert_tf.tasks.classification.task import data as classification_data
+    from bert_tf.tasks.classification import data as classification_data
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     source = classification_data.make_source(

@@ -142,7 +142,7 @@ def test_the_library_names_parameters_and_not_flags():
 def test_names_stand_once():
     from bert_tf.checkpoints.writers import FORMATS
     from bert_tf.pretraining.corpus.examples import OBJECTIVES
-    from bert_tf.pretraining.objectives.distillation import COMPARISONS, MASKED_LM
+    from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, MASKED_LM
     from bert_tf.pretraining.objectives.registry import OBJECTIVES as PRETRAINING
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.schedules import SCHEDULES

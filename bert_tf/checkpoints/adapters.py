@@ -16,11 +16,12 @@ from absl import logging
 from safetensors.numpy import save
 
 from bert_tf.checkpoints import heads
-from bert_tf.checkpoints.loading import LABELS_FILE, default_labels, read_labels
+from bert_tf.checkpoints.architectures import ARCHITECTURES, architecture_of
+from bert_tf.checkpoints.description_files import LABELS_FILE, write_labels
+from bert_tf.checkpoints.loading import default_labels, read_labels
 from bert_tf.checkpoints.names import family_map
 from bert_tf.checkpoints.peft_files import CONFIG, LORA_ENDS, PREFIX, WEIGHTS, read_peft
 from bert_tf.checkpoints.surgery import ModelDirectory
-from bert_tf.checkpoints.writer_base import ARCHITECTURES, architecture_of, write_labels
 from bert_tf.models import families
 from bert_tf.models.config_files import task_in
 from bert_tf.models.lora import NAMES, Lora, is_adapter

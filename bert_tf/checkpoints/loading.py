@@ -13,9 +13,11 @@ from absl import logging
 
 from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.description_files import HEAD_CLASS, LABELS_FILE, write_labels
 from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeatures
+from bert_tf.checkpoints.formats import keras_hub_models
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
@@ -136,7 +138,7 @@ class Bert:
         classes = self.config.extra.get("architectures")
         classes = [*(classes if isinstance(classes, list) else ()), self.config.extra.get(HEAD_CLASS)]
         names = tuple(name for name in classes if isinstance(name, str))
-        return keras_hub_objects.build_keras_hub(
+        return keras_hub_models.build_keras_hub(
             ModelArrays(self.config, arrays, self.tokenizer, self.labels, names), task
         )
 

@@ -13,7 +13,8 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.loading import LABELS_FILE, directory_of, load_description, save_description
+from bert_tf.checkpoints.description_files import LABELS_FILE
+from bert_tf.checkpoints.loading import directory_of, load_description, save_description
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.models.config import EncoderConfig

@@ -103,7 +103,7 @@ _OF_MASKS = (
 def main(settings):
     """Writes the records and the report."""
     from bert_tf.pretraining.corpus.local_run import create_pretraining_data
-    from bert_tf.pretraining.corpus.statistics import format_report, make_report_page
+    from bert_tf.pretraining.corpus.statistics_report import format_report, make_report_page
     from bert_tf.utils.files import write_text
     from bert_tf.utils.shards import report_name, warn_of_others
 
@@ -169,7 +169,7 @@ def _job(settings):
 
 def _masking_vocabulary(job, vocabulary):
     """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
-    from bert_tf.pretraining.masked_positions import MaskingVocabulary
+    from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:

@@ -11,7 +11,8 @@ from absl import logging
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.truncation import Truncation
-from bert_tf.tokenization.packing import find_windows, first_of_each, pair_lengths, room_for
+from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for
+from bert_tf.tokenization.windows import find_windows
 
 _CHUNK = 2_000  # texts tokenized at a time; they are long
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
 import bert_tf
-from bert_tf.checkpoints.writer_base import LABELS_FILE
+from bert_tf.checkpoints.description_files import LABELS_FILE
 
 _NAME, _IDENTIFIER = b"TFLITE_METADATA", b"M001"
 _DESCRIPTION, _AXIS_LABELS, _VOCABULARY = 1, 2, 5  # AssociatedFileType

@@ -11,7 +11,9 @@ from absl import logging
 
 from bert_tf.data import ragged
 from bert_tf.data.features import FEATURES
-from bert_tf.pretraining.masked_positions import MaskingVocabulary, choose_positions, read_phrases
+from bert_tf.pretraining.masked_positions import choose_positions
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
+from bert_tf.pretraining.phrases import read_phrases
 from bert_tf.utils.names import MASKINGS
 
 # === Masking ===

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.distillation import count_relation_matrices
+from bert_tf.pretraining.objectives.distillation_losses import count_relation_matrices
 from bert_tf.training.memory import StepShape, TeacherShape, estimate
 
 

@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.keras_hub import Hdf5File, tokenizer_of
+from bert_tf.checkpoints.hdf5 import Hdf5File
+from bert_tf.checkpoints.keras_hub import tokenizer_of
 from bert_tf.models.config import EncoderConfig
 from tests.checkpoints.good_files import preset_tokenizer
 

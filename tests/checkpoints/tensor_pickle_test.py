@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from bert_tf.checkpoints import torch_bin
+from bert_tf.checkpoints import tensor_pickle
 
 STATE = {"a": [1, -2, 300, 70_000, 2**40, 2.5, None, True, False], "ü" * 300: ("x", ("y", "z"), [], {}, ())}
 CONTENT = collections.OrderedDict([("state_dict", STATE), (5, ["same"] * 3)])
@@ -14,14 +14,14 @@ CONTENT = collections.OrderedDict([("state_dict", STATE), (5, ["same"] * 3)])
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_plain_content_in_every_protocol(protocol):
     data = pickle.dumps(CONTENT, protocol)
-    loaded = torch_bin.load_pickle(b"before" + data + b"after", 6)
+    loaded = tensor_pickle.load_pickle(b"before" + data + b"after", 6)
     assert loaded.content == CONTENT
     assert (loaded.end, loaded.storages) == (6 + len(data), {})
 
 
 def test_what_python_2_wrote():
     pairs = b"\x80\x02ccollections\nOrderedDict\n](](U\x01aK\x01e](U\x01bK\x02ee\x85R."
-    assert torch_bin.load_pickle(pairs).content == {"a": 1, "b": 2} == pickle.loads(pairs)
+    assert tensor_pickle.load_pickle(pairs).content == {"a": 1, "b": 2} == pickle.loads(pairs)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_what_python_2_wrote():
 )
 def test_what_it_refuses(data, words):
     with pytest.raises(ValueError, match=words):
-        torch_bin.load_pickle(data)
+        tensor_pickle.load_pickle(data)

@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.head_purpose import with_task
 from bert_tf.export.conversion.leave_out import LeaveOut
@@ -83,7 +84,7 @@ def _faults(folder, expected, back):
     yield from [f"unknown weight {name}" for name in checkpoint.unknown]
     yield from _of_ids(description.tokenizer, expected)
     yield from _of_outputs(folder, description, arrays, expected)
-    model = writers.ModelArrays(
+    model = ModelArrays(
         description.config, arrays, description.tokenizer, description.labels, source_dir=str(folder)
     )
     writers.write_model(str(back), "huggingface", with_task(model, "huggingface", LeaveOut(())))

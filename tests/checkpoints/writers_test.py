@@ -8,12 +8,13 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.architectures import architecture_of
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.description_files import write_labels
 from bert_tf.checkpoints.loading import read_labels
 from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.tf1 import read_tensors
-from bert_tf.checkpoints.writer_base import architecture_of, write_labels
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from bert_tf.pretraining.objectives.replaced_tokens import make_generator_config

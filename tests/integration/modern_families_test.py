@@ -12,7 +12,8 @@ import bert_tf
 from bert_tf import inspect
 from bert_tf.checkpoints import adapters, surgery
 from bert_tf.checkpoints.heads import MASKED_LM_LAYERS
-from bert_tf.checkpoints.writers import ModelArrays, write_model
+from bert_tf.checkpoints.model_arrays import ModelArrays
+from bert_tf.checkpoints.writers import write_model
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.inference.score_text import TextScorer
 from bert_tf.interpret.lens import masked_lm_head

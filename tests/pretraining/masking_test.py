@@ -11,8 +11,8 @@ from bert_tf.data import tfrecords
 from bert_tf.data.example_bytes import serialize
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import local_run
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.masking import Masking, mask, masker, masks_for, masks_identity
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import MASKINGS
 from tests.pretraining.corpus import support

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.models import families
 from bert_tf.models.family import InputTemplate
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.registry import read_tokenizer

@@ -74,7 +74,7 @@ import json, math, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.distillation import count_relation_matrices, required_outputs
+from bert_tf.pretraining.objectives.distillation_losses import count_relation_matrices, required_outputs
 from bert_tf.pretraining.objectives.distillation import DistillationTask
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.training.memory import StepShape, TeacherShape, estimate

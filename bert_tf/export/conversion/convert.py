@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import Bert, Description, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.names.tf1 import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.export.conversion.head_purpose import for_task, with_task
@@ -60,7 +61,7 @@ def convert_model(
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
-    model = with_task(writers.ModelArrays(*parts, source_dir=directory_of(source)), form, choice)
+    model = with_task(ModelArrays(*parts, source_dir=directory_of(source)), form, choice)
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
@@ -116,7 +117,7 @@ def save(
     choice = LeaveOut(leave_out)
     arrays = {name: array for name, array in bert.arrays().items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, source_dir=beside)
+    whole = ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, source_dir=beside)
     model = with_task(whole, format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
@@ -142,7 +143,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
             "run_pretraining with replaced-token detection."
         )
     arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
-    model = writers.ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
+    model = ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
     return _write(model, target, "bert_tf", LeaveOut(()), True, checkpoint.path, ())
 
 
@@ -159,7 +160,7 @@ def check_format(form: str, description: Description, variables: Iterable, task=
         ValueError: the format cannot hold the model.
     """
     arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
-    model = writers.ModelArrays(description.config, arrays, description.tokenizer)
+    model = ModelArrays(description.config, arrays, description.tokenizer)
     model = model if task is None else for_task(model, task, form, LeaveOut(()))
     try:
         writers.CHECKS[form](model)

@@ -9,7 +9,8 @@ import re
 import numpy as np
 
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
+from bert_tf.checkpoints.architectures import ARCHITECTURES
+from bert_tf.checkpoints.description_files import HEAD_CLASS
 from bert_tf.export.conversion.leave_out import LeaveOut
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.models.cross_encoder_files import cross_encoder_keys, read_activation

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.name_maps import GENERATOR
-from bert_tf.checkpoints.writer_base import heads_in
+from bert_tf.checkpoints.architectures import heads_in
+from bert_tf.checkpoints.names.tf1 import GENERATOR
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead

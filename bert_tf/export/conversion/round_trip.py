@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_tf.checkpoints.loading import default_labels, load_description
+from bert_tf.checkpoints.model_arrays import ModelArrays, Written
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.writers import ModelArrays, Written
 from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.export.conversion.tokenizer_samples import sample_text, tokenizer_samples
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE

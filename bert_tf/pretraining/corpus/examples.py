@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.masking import Masking, check_phrases
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.utils.documents import TextOptions
 
 # === Options ===

@@ -10,8 +10,8 @@ from bert_tf.data.ragged import NOTHING, Ragged, concatenate_features
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.examples import OBJECTIVES, CorpusOptions, lay_out_examples
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.pretraining.masking import mask
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.pretraining.packing import pack_examples
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.utils.names import number_of

@@ -32,7 +32,7 @@ from bert_tf.pretraining.corpus.job import (
     number_of_units,
 )
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.pretraining.record_metadata import PACKAGES, describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_documents
 from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text

@@ -6,14 +6,11 @@ from typing import ClassVar
 from bert_tf.checkpoints.loading import Description
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.objectives.distillation import (
-    DistillationOptions,
-    DistillationTask,
-    load_encoder_teacher,
-    predicts_masked,
-    unmask_batch,
-)
-from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
+from bert_tf.pretraining.objectives.distillation import DistillationTask, unmask_batch
+from bert_tf.pretraining.objectives.distillation_losses import DistillationOptions, predicts_masked
+from bert_tf.pretraining.objectives.distillation_teacher import load_encoder_teacher
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
+from bert_tf.pretraining.objectives.left_to_right import LeftToRightTask, next_tokens
 from bert_tf.pretraining.objectives.replaced_tokens import (
     ReplacedTokensTask,
     add_unmasked_ids,

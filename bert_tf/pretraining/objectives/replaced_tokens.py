@@ -10,7 +10,8 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
+from bert_tf.pretraining.objectives.record_task import RecordTask, unmasked_ids, without_padding
 
 # === Generators ===
 # The two networks of replaced-token detection: the size of the generator, and how both are written.

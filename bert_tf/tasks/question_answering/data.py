@@ -19,7 +19,7 @@ from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.report import Shown
 from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
-from bert_tf.tokenization.packing import check_question_lengths, encode_tokenized_questions
+from bert_tf.tokenization.question_windows import check_question_lengths, encode_tokenized_questions
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.names import number_of

@@ -30,7 +30,7 @@ from bert_tf.tasks.question_answering.data import (
 from bert_tf.tasks.question_answering.options import SquadOptions
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
 from bert_tf.tasks.sequences import at_least_one, pad_sequences
-from bert_tf.tokenization.packing import encode_questions
+from bert_tf.tokenization.question_windows import encode_questions
 
 # === Spans ===
 # The best spans of a sequence: the pairs of a first and a last token with the largest sum of logits. In the graph.

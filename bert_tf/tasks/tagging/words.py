@@ -16,7 +16,8 @@ from bert_tf.tasks.tagging.boundaries import ALONE, ATTACHED, BLANK, EDGES, clas
 from bert_tf.tasks.tagging.columns import TaggedExamples
 from bert_tf.tokenization.characters import SPACE, character_table
 from bert_tf.tokenization.flat_ops import places, take, upper_bound, where
-from bert_tf.tokenization.packing import Windows, find_windows, room_for
+from bert_tf.tokenization.packing import room_for
+from bert_tf.tokenization.windows import Windows, find_windows
 
 # === Words ===
 # Encodes texts for a tagger, and locates their words: the token that represents each word, and its position.

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints import keras_hub_objects, writers
+from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.formats import keras_hub_models
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion import round_trip, tokenizer_samples
 from bert_tf.export.conversion.convert import convert_model
@@ -136,6 +137,6 @@ def test_the_proof_fails_where_a_special_token_s_flag_gets_lost(flag, message):
     with pytest.raises(ValueError, match=message):
         round_trip._check_tokens(flagged, plain, keeps_flags=True)
     round_trip._check_tokens(flagged, plain, keeps_flags=False)  # a KerasHub preset, whose remark names the token
-    assert keras_hub_objects._remarks_on(flagged) == (
+    assert keras_hub_models._remarks_on(flagged) == (
         "A preset cannot store the flags of special tokens, here those of [MASK].",
     )

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from bert_tf.checkpoints.writers import ModelArrays
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -122,7 +122,7 @@ def tokenizer(config) -> Tokenizer:
 
 
 def model(case, kind, **options) -> ModelArrays:
-    """Returns a `writers.ModelArrays`; its labels have names where there is something to tell apart."""
+    """Returns a `ModelArrays`; its labels have names where there is something to tell apart."""
     here = config(case)
     weights = arrays(here, kind)
     outputs = len(weights.get("classifier/output_bias", ()))

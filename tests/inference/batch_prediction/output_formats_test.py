@@ -10,6 +10,7 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter
 from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import EntityLists, Slice, format_of
+from bert_tf.utils.token_counts import TokenCounts
 
 COLUMNS = {
     "id": ["a", "b", "c"],
@@ -29,7 +30,7 @@ def _written(tmp_path, name):
 def test_a_part_that_has_them_is_warned_of(tmp_path, caplog):
     writer = PartWriter(lambda: lambda rows: COLUMNS, format_of("a.jsonl"), str(tmp_path)).ready()
     with caplog.at_level("WARNING", logger="absl"):
-        assert writer.write(3, TableRows(["a", "b", "c"], [], {})) == (3, (0, 0, 0, 0))
+        assert writer.write(3, TableRows(["a", "b", "c"], [], {})) == (3, TokenCounts())
     messages = [record.getMessage() for record in caplog.records]
     assert [text.split(" are NaN")[0] for text in messages] == [
         "Part 3: 2 of 3 numbers of 'score'", "Part 3: 2 of 6 numbers of 'vector'", "Part 3: 1 of 3 numbers of 'parts'"

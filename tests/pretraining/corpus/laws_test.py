@@ -11,7 +11,7 @@ from bert_tf.pretraining.corpus.documents import tokenize_documents
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import make_batches
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import TextOptions, read_documents
 from bert_tf.utils.names import MASKINGS

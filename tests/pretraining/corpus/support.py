@@ -10,7 +10,8 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import CorpusJob
-from bert_tf.pretraining.masked_positions import MaskingVocabulary, Phrases
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
+from bert_tf.pretraining.phrases import Phrases
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -10,7 +10,8 @@ from bert_tf.checkpoints.names import family_map
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, required_outputs
+from bert_tf.pretraining.objectives.distillation import DistillationTask
+from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, required_outputs
 from bert_tf.tasks.distillation import Teacher
 from tests import parity
 

@@ -3,7 +3,8 @@
 import pytest
 
 from bert_tf.pretraining.quick import inputs
-from bert_tf.pretraining.quick.run import Commands, pretrain_small
+from bert_tf.pretraining.quick.commands import Commands
+from bert_tf.pretraining.quick.run import pretrain_small
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.pretraining.quick import support

@@ -6,9 +6,9 @@ import pytest
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import data as classification_data
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.classification.task import data as classification_data
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import glue_files, tiny
 from tests.tasks.support import labeled_texts, options

@@ -6,7 +6,8 @@ python -m tests.tasks.distillation.two_devices records     or: task
 import sys
 
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, required_outputs
+from bert_tf.pretraining.objectives.distillation import DistillationTask
+from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, required_outputs
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.distillation import DistilledTask
 from tests import tiny

@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from tests import parity
@@ -47,7 +48,7 @@ def test_what_we_write_they_read(theirs, tmp_path):
         tokenizer = types.SimpleNamespace(pad_id=pad, special_tokens={}, save=lambda directory: None)
         (tmp_path / case).mkdir()
         parts = task.config, arrays, tokenizer, None, (task.architecture,)
-        writers.write_model(str(tmp_path / case), "huggingface", writers.ModelArrays(*parts))
+        writers.write_model(str(tmp_path / case), "huggingface", ModelArrays(*parts))
         shutil.copy(theirs / case / "inputs.npz", tmp_path / case)
     found = json.loads(parity.run_torch(SCRIPT, "ask", *(tmp_path / case for case in CASES)))
     for case, logits in zip(CASES, found, strict=True):

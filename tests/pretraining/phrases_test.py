@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.masked_positions import MaskingVocabulary, Phrases, read_phrases
+from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
+from bert_tf.pretraining.phrases import Phrases, read_phrases
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
