@@ -34,7 +34,7 @@ class HeadsOff:
                 mask[layer, head] = 0
         before = getattr(encoder, "head_mask", [1.0] * len(kept))  # of an encoder with other heads disabled
         self.head_mask = [row[there] * other for row, there, other in zip(mask, kept, before, strict=True)]
-        self._encoder = encoder._encoder if isinstance(encoder, HeadsOff) else encoder
+        self._encoder: Any = encoder._encoder if isinstance(encoder, HeadsOff) else encoder
 
     def __call__(self, inputs, **options):
         """Returns the encoder's outputs without these heads; arguments as in `Encoder`."""

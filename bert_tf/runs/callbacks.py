@@ -60,7 +60,8 @@ class KerasCallbacks:
         self._last = trainer.run.num_train_steps
         self._per_epoch = max(1, round(self._last / num_epochs))
         self._list: keras.callbacks.CallbackList | None = None
-        self._begin_epoch(0)
+        self._epoch, self._batches = 0, 0
+        self._sums: dict[str, float] = {}
 
     def resume(self, step: int, state: TrainingState):
         """Begins training, or continues after a rollback."""

@@ -89,10 +89,10 @@ def finetune(
     kind, own = find_kind(task)
     check_callbacks(callbacks)
     data = {"train": train, "eval": eval, "test": test, "predict": predict}
-    settings = own | settings | ({"loss": loss} if isinstance(loss, str) else {})
+    given: dict[str, Any] = own | {**settings} | ({"loss": loss} if isinstance(loss, str) else {})
     folder = None if output_dir is not None else tempfile.TemporaryDirectory(prefix="bert_tf_run_")
-    settings["output_dir"] = folder.name if folder else output_dir
-    given = _read_settings(kind, data, settings)
+    given["output_dir"] = folder.name if folder else output_dir
+    read = _read_settings(kind, data, given)
     function = None if isinstance(loss, str) else loss
 
     def adapt(task):
@@ -100,8 +100,8 @@ def finetune(
 
     with as_files(kind, **data) as files, run_in_process(verbose, files.name_arguments):
         named = {file: files.paths[name] for name, file in _FILES.items() if files.paths[name] is not None}
-        given = Settings(given.to_dict() | named, [*given.given, *named])
-        finished = run_task(kind, given, callbacks=callbacks, adapt=adapt)
+        read = Settings(read.to_dict() | named, [*read.given, *named])
+        finished = run_task(kind, read, callbacks=callbacks, adapt=adapt)
     if finished is None:
         raise ValueError("`dry_run` prints what training would cost, and gives no run. Use the command for it.")
     return Run(finished, folder)

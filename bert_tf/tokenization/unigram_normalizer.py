@@ -97,7 +97,7 @@ class Normalizer(tf.Module):
         singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
         codes = {key: CODE_POINTS + n for n, key in enumerate(pairs)}  # a pair is looked up like a character
         self._mapping = Replacements(singles | {codes[key]: mapping[key] for key in pairs})
-        keys = [-1, *(ord(a) * _PAIR + ord(b) for a, b in pairs)]  # a table must not be empty
+        keys = [-1, *(ord(pair[0]) * _PAIR + ord(pair[1]) for pair in pairs)]  # a table must not be empty
         with tf.init_scope(), tf.device("CPU:0"):
             rows = tf.lookup.KeyValueTensorInitializer(keys, [0, *codes.values()], tf.int64, tf.int32)
             self._pairs = tf.lookup.StaticHashTable(rows, 0)

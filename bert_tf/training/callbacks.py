@@ -112,7 +112,8 @@ class ProgressLog:
         self.pace_steps = _KEPT * self.pace_steps + len(timed)
         pauses = watch.paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
         left = clock(self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses)
-        text = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
+        examples, tokens = rates
+        text = f"  {examples:.1f} examples/s  {tokens:.0f} tokens/s  {left} left"
         return dict(zip(_RATES, rates, strict=True)), text
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.architectures import ARCHITECTURES
 from bert_tf.checkpoints.description_files import HEAD_CLASS
+from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.export.conversion.leave_out import LeaveOut
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.models.cross_encoder_files import cross_encoder_keys, read_activation
@@ -24,7 +25,7 @@ _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": 
                   "regression": "regression"}  # fmt: skip
 
 
-def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writers.ModelArrays:
+def with_task(model: ModelArrays, form: str, choice: LeaveOut) -> ModelArrays:
     """Returns the model with the purpose of its head, from its configuration or task.json; raises as `with_task`."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
@@ -37,8 +38,8 @@ def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writer
     return dataclasses.replace(model, recipe=model.recipe and dataclasses.replace(model.recipe, max_seq_length=length))
 
 
-def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> writers.ModelArrays:
-    """Returns the model with the purpose of its head according to a task, a `tasks.task.FineTuned`.
+def for_task(model: ModelArrays, task, form: str, choice: LeaveOut) -> ModelArrays:
+    """Returns the model with the purpose of its head according to a task, a `FineTuningTask`.
 
     Raises:
         ValueError: the task processes the head's outputs in a way that the format cannot hold.
