@@ -90,7 +90,7 @@ class Bert:
             max_seq_length: maximum sequence length in tokens; longer texts are truncated. If None, the model's maximum.
 
         Returns:
-            float32 [n, D], or without pooling a list of n `checkpoints.extractor.TokenFeatures`.
+            float32 [n, D], or without pooling a list of n `TokenFeatures`.
 
         Raises:
             ValueError: the layer or pooling does not exist, or the model has no tokenizer.

@@ -502,11 +502,11 @@ IN_PLATFORM_CONFIG = (
 # Address and TLS options of programs that ask a server.
 
 
-_FILES = ("root_file", "key_file", "certificate_file")  # of `serving.Tls`; the flags have a prefix
+_FILES = ("root_file", "key_file", "certificate_file")  # of `Tls`; the flags have a prefix
 
 
 def tls_of(settings):
-    """Returns the `serving.Tls` that the flags ask for, None for a connection that is not encrypted."""
+    """Returns the `Tls` that the flags ask for, None for a connection that is not encrypted."""
     from bert_tf.serving import Tls
 
     files = {name: settings.get(f"tls_{name}") for name in _FILES}

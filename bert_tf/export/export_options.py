@@ -69,7 +69,7 @@ class ExportOptions:
         """Raises ValueError if it is clear without a model that a task cannot be exported with these options.
 
         Args:
-            task: a `FineTuned`, or a fill-mask task.
+            task: a `FineTuningTask`, or a fill-mask task.
         """
         if self.has_fast_encoder and task.name == "fill_mask" and task.config.enhanced_mask_decoder:
             raise ValueError(

@@ -57,7 +57,7 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
 
     Args:
         kinds: some of `names.EXPLANATIONS`.
-        task: a `FineTuned`.
+        task: a `FineTuningTask`.
         dtype: of the export's weights and computation.
     """
     if kinds and task.list_inputs:

@@ -12,7 +12,7 @@ def check_formats(settings: Settings, model, built, task=None):
         settings: the flags.
         model: the `loading.Description` of what is trained.
         built: the Keras model.
-        task: a `tasks.task.FineTuned`, or None.
+        task: a `FineTuningTask`, or None.
 
     Raises:
         ValueError: one cannot.

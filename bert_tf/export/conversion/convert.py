@@ -154,7 +154,7 @@ def check_format(form: str, description: Description, variables: Iterable, task=
         form: a key of `writers.FORMATS`.
         description: of the model.
         variables: the model's variables.
-        task: the task to train for, a `tasks.task.FineTuned`; None: nothing that task.json describes.
+        task: the task to train for, a `FineTuningTask`; None: nothing that task.json describes.
 
     Raises:
         ValueError: the format cannot hold the model.

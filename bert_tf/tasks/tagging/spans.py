@@ -183,7 +183,7 @@ def _check_span(at, text, start, end, kind, value):
 
 
 def _studio_text(at, row):
-    """Returns the text of a task: `data.text`, or the only text that there is."""
+    """Returns the text of a task: `text` in `data`, or the only text that there is."""
     data: Any = row.get("data")
     if isinstance(data, dict):
         texts = [value for value in data.values() if isinstance(value, str)]
