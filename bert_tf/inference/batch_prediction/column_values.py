@@ -1,4 +1,4 @@
-"""Values of the columns of an output: slices of parts, answers that are objects, and their forms as numbers and JSON."""
+"""Values of an output's columns: slices of parts, columns that are objects, and their forms as numbers and JSON."""
 
 import dataclasses
 import itertools

@@ -44,7 +44,8 @@ class Jsonl:
         lists = {name: to_json_values(values) for name, values in columns.items()}
         with atomic_open(path) as file:
             for row in zip(*lists.values(), strict=True):
-                file.write(json_text(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=json_default) + "\n")
+                values = dict(zip(lists, row, strict=True))
+                file.write(json_text(values, ensure_ascii=False, default=json_default) + "\n")
 
     def join(self, path, slices):
         with atomic_open(path, "wb") as target:
