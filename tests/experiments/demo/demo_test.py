@@ -12,6 +12,7 @@ import pytest
 from bert_tf.cli import demo
 from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import run as demo_run
+from bert_tf.experiments.demo import serving
 from bert_tf.utils import resources
 from bert_tf.utils.settings import Settings
 
@@ -181,7 +182,7 @@ def test_a_proxy_in_the_environment_does_not_hide_the_server(tmp_path, monkeypat
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(OSError, match="refused"):
             urllib.request.urlopen(f"http://localhost:{server.server_port}/", timeout=60)
-        demo_run._wait_until_ready(Process(), server.server_port, tmp_path)
+        serving._wait_until_ready(Process(), server.server_port, tmp_path)
         server.shutdown()
 
 
