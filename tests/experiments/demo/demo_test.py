@@ -55,7 +55,7 @@ def stand_in(tmp_path, monkeypatch):
             labels.reverse()
         return [{"text": s, "label": x, "probabilities": {x: 0.75}} for s, x in zip(sentences, labels, strict=True)]
 
-    monkeypatch.setattr(demo_run, "ask_models", ask)
+    monkeypatch.setattr(serving, "ask_models", ask)
 
     monkeypatch.setattr(demo_run, "matrix_speed", lambda: 1000.0)
     monkeypatch.setattr(resources, "best_precision", lambda: "float32")
@@ -177,7 +177,7 @@ def test_a_proxy_in_the_environment_does_not_hide_the_server(tmp_path, monkeypat
 
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setattr(demo_run, "_SERVE_PATIENCE", 5)
+    monkeypatch.setattr(serving, "_SERVE_PATIENCE", 5)
     with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(OSError, match="refused"):
