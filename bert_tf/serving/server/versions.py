@@ -22,17 +22,12 @@ from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_config import LATEST, Policy
 from bert_tf.serving.server.predict import predict
+from bert_tf.serving.server.regular_files import GRAPHS, check_regular, folder_fingerprint
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
-from bert_tf.serving.server.version_folders import (
-    GRAPHS,
-    check_regular,
-    explain_no_versions,
-    find_versions,
-    folder_fingerprint,
-)
+from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.utils.resources import return_free_memory
 
 # === Warmup ===
