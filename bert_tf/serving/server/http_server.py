@@ -30,15 +30,8 @@ from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.deadlines import timeout_at
-from bert_tf.serving.server.http_body import (
-    BodyMemory,
-    CallersAllowed,
-    HeldBody,
-    HttpError,
-    encoding_of,
-    gunzip,
-    read_body,
-)
+from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, encoding_of, gunzip, read_body
+from bert_tf.serving.server.http_callers import CallersAllowed
 from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
