@@ -25,9 +25,10 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.classify import classify, multi_inference
+from bert_tf.serving.server.classify import classify
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.json_values import json_to_array as json_array
+from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.predict import _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler

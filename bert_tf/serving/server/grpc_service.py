@@ -37,9 +37,10 @@ from bert_tf.serving.errors import GRPC_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import metrics, profiling
 from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.classify import classify, multi_inference, regress
+from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.config_reload import reload
 from bert_tf.serving.server.model_status import model_metadata, model_status, require_spec
+from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.side_services import Health, Reflection

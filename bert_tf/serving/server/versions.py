@@ -19,8 +19,9 @@ from bert_tf.serving.errors import ServingError, failed_precondition, invalid, n
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.call import INTERNAL, Call
-from bert_tf.serving.server.classify import classify, multi_inference, regress
+from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.model_config import LATEST, Policy
+from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.regular_files import GRAPHS, check_regular, folder_fingerprint
 from bert_tf.serving.server.saved_model import SavedModel
