@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
 from bert_tf.serving.server.regular_files import check_regular, check_stored_files
-from bert_tf.serving.server.scheduling import Sequences
+from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.utils import tensorflow_internals as internals

@@ -13,7 +13,7 @@ from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.regular_files import check_regular
-from bert_tf.serving.server.scheduling import RequestPlan, Sequences
+from bert_tf.serving.server.sequences import RequestPlan, Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
