@@ -20,7 +20,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import version_folders, versions
+from bert_tf.serving.server import regular_files, version_folders, versions
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.model_config import LATEST
 from bert_tf.serving.server.model_registry import ModelRegistry
@@ -505,7 +505,7 @@ def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_file
     assert [path for path, _ in files_under(str(tmp_path))] == [str(tmp_path / "other")]
     (tmp_path / "saved_model.pb").touch()
     assert len(list(files_under(str(tmp_path)))) == 3
-    monkeypatch.setattr(version_folders, "_MOST_FILES", 2)
+    monkeypatch.setattr(regular_files, "_MOST_FILES", 2)
     with pytest.raises(ValueError, match="has more than 2 files"):
         check_stored_files(str(tmp_path))
 
