@@ -16,9 +16,9 @@ from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import classify, regress
-from bert_tf.serving.server.http_server import answer
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import predict
+from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle, read_platform, session_config
 from bert_tf.serving.server.versions import Loading, ServedModel
