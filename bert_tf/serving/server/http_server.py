@@ -75,7 +75,7 @@ class RestServer:
         """Binds the port; no request is processed before `start`.
 
         Args:
-            answer: called in a pool thread, like `http_server.answer`.
+            answer: called in a pool thread, like `rest_api.answer`.
             pages: {path: function} for pages without a model, which are served at once.
             options: address and limits.
             count: count(method, path, error) of a request that is rejected before `answer`, an HttpError.
