@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import versions
+from bert_tf.serving.server import versions, warmup
 from bert_tf.serving.server.batching import Batcher, ModelBatching
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import classify, regress
@@ -85,7 +85,7 @@ def test_warmup(tmp_path, monkeypatch, bundle, runs):
     models.write_warmup(folder)  # a Predict and a Classify request
     asked, prepared = [], []
     for kind in ("predict_log", "classify_log"):
-        monkeypatch.setitem(versions._HANDLERS, kind, lambda version, request: asked.append(request))
+        monkeypatch.setitem(warmup._HANDLERS, kind, lambda version, request: asked.append(request))
     monkeypatch.setattr(versions, "prepare_signatures", prepared.append)
     _served(tmp_path, bundle).close()
     assert len(asked) == runs and bool(prepared) == bool(runs)
