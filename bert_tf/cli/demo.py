@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from bert_tf.experiments.demo import data as demo_data
-from bert_tf.experiments.demo import run as demo_run
+from bert_tf.experiments.demo import serving
 from bert_tf.experiments.demo.run import STATE, DemoRun, make_plan, train_demo
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag
@@ -61,7 +61,7 @@ def main(settings, texts):
     _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which is held out")
     _tell("Training", train_demo(run), str(run.output))
     sentences = texts or list(SENTENCES)
-    answers = demo_run.ask_models(run.models, sentences, run.folder / "server.log", display_path(sys.executable))
+    answers = serving.ask_models(run.models, sentences, run.folder / "server.log", display_path(sys.executable))
     report(run, answers)
 
 

@@ -119,7 +119,7 @@ def _examples(settings):
 
 def _probabilities(settings, found):
     """Returns float64 [n, L]: each example's probabilities by a model that had not seen it."""
-    from bert_tf.experiments.label_errors import folds
+    from bert_tf.experiments.label_errors import folds, frozen_encoder
 
     if settings.fine_tune:
         return found.answer_folds(lambda folder: _train(settings, folder, len(folds.text_columns(found.examples)) > 1))
@@ -129,8 +129,8 @@ def _probabilities(settings, found):
 
     keras.config.set_dtype_policy(with_precision(settings).precision)
     texts = [folds.texts_of(found.examples, i) for i in range(len(found.given))]
-    vectors = folds.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
-    return folds.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)
+    vectors = frozen_encoder.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
+    return frozen_encoder.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)
 
 
 def _train(settings, folder, are_pairs):

@@ -57,7 +57,7 @@ def main(settings, texts):
 
 
 def _print_scores(settings, texts):
-    from bert_tf.inference.batch_prediction.output_formats import to_json_values
+    from bert_tf.inference.batch_prediction.column_values import to_json_values
     from bert_tf.inference.score_text import TextScorer, perplexity, score_columns
 
     scorer = TextScorer(settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length)

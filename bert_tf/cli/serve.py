@@ -241,7 +241,7 @@ def _options(settings):
     """Returns the fields of `ServerOptions` that flags set."""
     from bert_tf.serving.limits import Limits
     from bert_tf.serving.server import metrics
-    from bert_tf.serving.server.grpc_service import read_arguments
+    from bert_tf.serving.server.grpc_channel import read_arguments
     from bert_tf.serving.server.server_tls import read_tls
 
     monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
+from bert_tf.export.explanation_signatures import ATTENTION, ATTRIBUTIONS
+from bert_tf.export.serving_module import ServingModule
 
 
 def signature_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:

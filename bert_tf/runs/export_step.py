@@ -8,8 +8,8 @@ from absl import logging
 
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
+from bert_tf.export.explanation_signatures import check_explanations
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.serving_module import check_explanations
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.utils.settings import Settings

@@ -13,8 +13,8 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_
 from bert_tf.serving.client.requests import join_names
 from bert_tf.serving.client.results import PREDICTED, RANKING
 from bert_tf.serving.server.predict import check_input, read_input
+from bert_tf.serving.server.regular_files import check_regular
 from bert_tf.serving.server.signatures import Signature, read_answer
-from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.serving.tensor_messages import check_missing
 from bert_tf.utils.names import GOLDEN_REQUESTS
 

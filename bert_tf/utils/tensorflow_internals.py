@@ -2,8 +2,8 @@
 
 Each use has a reason: there is no public equivalent (looking up an operation by name, running a session without
 parsing), or it does more than is wanted (`tf.saved_model.load` traces every function again).
-`tensorflow_internals_test.py` names them all. (LiteRT's own are in `export/litert.py` and
-`serving/server/tflite_graph.py`.)
+`tensorflow_internals_test.py` names them all. (LiteRT's own are in `export/litert.py`,
+`export/litert_metadata.py` and `serving/server/tflite_graph.py`.)
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.export.sample_requests import write_goldens
 from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.exports import open_export
-from bert_tf.serving.server import versions
+from bert_tf.serving.server import warmup
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Version, direct
@@ -68,7 +68,7 @@ def test_every_signature_of_every_task_is_warmed_up_and_golden(exported, name):
     assert {each: [_signatures(log) for log in logs].count(each) for each in names} == dict.fromkeys(names, 3)
     scheduler = Scheduler()
     version = Version("default", 1, model, direct(model, scheduler), scheduler)
-    assert versions.replay(version, path) == len(logs)
+    assert warmup.replay(version, path) == len(logs)
     verdicts = verification.judge(golden_requests.read_goldens(path), verification.local_answer(model), 1e-4)
     model.close()
     assert {each.signature for each in verdicts} == names

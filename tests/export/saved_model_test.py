@@ -20,7 +20,8 @@ from bert_tf.checkpoints.loading import save_description
 from bert_tf.export import saved_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.saved_model import export, list_versions
-from bert_tf.export.serving_module import ServingModule, cut
+from bert_tf.export.serving_module import ServingModule
+from bert_tf.export.text_cut import cut
 from bert_tf.export.trained_model import export_trained
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task

@@ -14,7 +14,7 @@ from bert_tf.serving.client.async_client import AsyncClient
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.golden_requests import outputs_of
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.grpc_service import channel_options, read_arguments
+from bert_tf.serving.server.grpc_channel import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signatures import fill_proto
 from bert_tf.serving.tensor_messages import wire_to_array

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import model_management_pb2, prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving.server import versions
+from bert_tf.serving.server import warmup
 from tests.serving.hostile import Hostile
 
 _METHOD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
@@ -97,7 +97,7 @@ def write_version(aside: pathlib.Path, version: pathlib.Path, like: pathlib.Path
         parse: gives the message of a request, None for one that holds none.
     """
     shutil.copytree(like, aside)
-    file = aside / versions.FILE
+    file = aside / warmup.FILE
     file.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(os.fspath(file)) as writer:
         for request in requests:

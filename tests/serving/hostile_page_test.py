@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 
-from bert_tf.serving.server import http_server, server
+from bert_tf.serving.server import rest_api, server
 from bert_tf.utils import html_report
 from tests.serving import browser
 from tests.serving.models import serve_quickly
@@ -198,9 +198,9 @@ def test_a_report_of_hostile_names_is_text(tmp_path):
 @pytest.fixture
 def asked(monkeypatch):
     """The bodies of the predictions that the server in this process was asked for over REST, as a list that grows."""
-    bodies, predict = [], http_server._ANSWERS["predict"]
+    bodies, predict = [], rest_api._ANSWERS["predict"]
     monkeypatch.setitem(
-        http_server._ANSWERS, "predict", lambda *arguments: bodies.append(arguments[2]) or predict(*arguments)
+        rest_api._ANSWERS, "predict", lambda *arguments: bodies.append(arguments[2]) or predict(*arguments)
     )
     return bodies
 

@@ -225,12 +225,12 @@ def test_a_name_of_a_megabyte_is_not_sent_back(film):
 
 
 def test_an_internal_error_is_logged_once_and_not_sent(film, monkeypatch, log):
-    from bert_tf.serving.server import http_server
+    from bert_tf.serving.server import rest_api
 
     def fail(*arguments):
         raise RuntimeError("/home/somebody/secret.py")
 
-    monkeypatch.setitem(http_server._ANSWERS, "predict", fail)
+    monkeypatch.setitem(rest_api._ANSWERS, "predict", fail)
     for _ in range(20):
         status, _, reply = send(film, post("Content-Length: 23"))
         assert status == 500

@@ -10,9 +10,9 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import input_pb2
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server.http_server import answer
 from bert_tf.serving.server.json_requests import fill_examples, parse_body, predict_inputs
 from bert_tf.serving.server.json_values import json_to_array, quoted
+from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from tests.serving.requests import GOOD, b64
 

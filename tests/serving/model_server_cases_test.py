@@ -30,7 +30,7 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import profiling
 from bert_tf.serving.server.batching_limits import read_parameters
 from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.grpc_service import read_arguments
+from bert_tf.serving.server.grpc_channel import read_arguments
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves, original_cases

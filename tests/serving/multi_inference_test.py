@@ -7,7 +7,8 @@ from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, predictio
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server.batching_limits import BatchingLimits
-from bert_tf.serving.server.classify import CLASSIFY, REGRESS, multi_inference
+from bert_tf.serving.server.multi_inference import multi_inference
+from bert_tf.serving.server.signatures import CLASSIFY, REGRESS
 from bert_tf.serving.server.versions import ServedModel
 from tests.serving.models import example, serve_quickly
 

@@ -8,7 +8,7 @@ from bert_tf.serving.exports import open_export
 from bert_tf.serving.golden_requests import FILE, read_goldens
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import read_model_config
-from bert_tf.serving.server.version_folders import check_regular, folder_fingerprint
+from bert_tf.serving.server.regular_files import check_regular, folder_fingerprint
 
 
 @pytest.fixture

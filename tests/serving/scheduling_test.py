@@ -14,7 +14,8 @@ import tensorflow as tf
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.call import INTERNAL, Call
-from bert_tf.serving.server.scheduling import Scheduler, Sequences
+from bert_tf.serving.server.scheduling import Scheduler
+from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from bert_tf.serving.server.turns import Work
 from bert_tf.serving.server.versions import direct

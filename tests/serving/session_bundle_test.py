@@ -12,13 +12,13 @@ from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import versions
+from bert_tf.serving.server import versions, warmup
 from bert_tf.serving.server.batching import Batcher, ModelBatching
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import classify, regress
-from bert_tf.serving.server.http_server import answer
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import predict
+from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle, read_platform, session_config
 from bert_tf.serving.server.versions import Loading, ServedModel
@@ -85,7 +85,7 @@ def test_warmup(tmp_path, monkeypatch, bundle, runs):
     models.write_warmup(folder)  # a Predict and a Classify request
     asked, prepared = [], []
     for kind in ("predict_log", "classify_log"):
-        monkeypatch.setitem(versions._HANDLERS, kind, lambda version, request: asked.append(request))
+        monkeypatch.setitem(warmup._HANDLERS, kind, lambda version, request: asked.append(request))
     monkeypatch.setattr(versions, "prepare_signatures", prepared.append)
     _served(tmp_path, bundle).close()
     assert len(asked) == runs and bool(prepared) == bool(runs)

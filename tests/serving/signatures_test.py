@@ -23,11 +23,12 @@ from tensorflow_serving.apis import (
 from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import LIMITS, Limits
-from bert_tf.serving.server import versions
+from bert_tf.serving.server import warmup
 from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.classify import classify, multi_inference
+from bert_tf.serving.server.classify import classify
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.json_values import json_to_array as json_array
+from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.predict import _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
@@ -470,11 +471,11 @@ def test_requests_that_come_with_a_model(film_version, tmp_path, axes, message):
     log.predict_log.request.CopyFrom(asked("serving_default", text=text(*[1] * axes)))
     log.predict_log.response.outputs["label"].CopyFrom(text(1, values=[b"good"]))
     (tmp_path / "assets.extra").mkdir()
-    for file in (versions.FILE, golden_requests.FILE):
+    for file in (warmup.FILE, golden_requests.FILE):
         with tf.io.TFRecordWriter(str(tmp_path / file)) as writer:
             writer.write(log.SerializeToString())
     with pytest.raises(ServingError) as caught:
-        versions.replay(film_version, str(tmp_path))
+        warmup.replay(film_version, str(tmp_path))
     assert caught.value.message == message
     goldens = golden_requests.read_goldens(str(tmp_path))
     (verdict,) = verification.judge(goldens, verification.local_answer(film_version.model), 1e-4)

@@ -20,15 +20,16 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import version_folders, versions
+from bert_tf.serving.server import regular_files, version_folders, versions
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.model_config import LATEST
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import run_predict
+from bert_tf.serving.server.regular_files import check_stored_files, files_under
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.version_folders import check_stored_files, explain_no_versions, files_under, find_versions
+from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.versions import Loading, ServedModel, State
 from tests.serving.models import QUICK, expected, export, truncate, variables, write_warmup
 
@@ -504,7 +505,7 @@ def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_file
     assert [path for path, _ in files_under(str(tmp_path))] == [str(tmp_path / "other")]
     (tmp_path / "saved_model.pb").touch()
     assert len(list(files_under(str(tmp_path)))) == 3
-    monkeypatch.setattr(version_folders, "_MOST_FILES", 2)
+    monkeypatch.setattr(regular_files, "_MOST_FILES", 2)
     with pytest.raises(ValueError, match="has more than 2 files"):
         check_stored_files(str(tmp_path))
 

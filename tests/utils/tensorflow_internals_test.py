@@ -15,7 +15,8 @@ PRIVATE = re.compile(r"tensorflow\.(?:python|compiler|lite)\b|tf\.__internal__|\
 
 def test_no_other_module_uses_what_is_not_public():
     users = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if PRIVATE.search(path.read_text())}
-    of_litert = {"export/litert.py", "serving/server/tflite_graph.py"}  # whose file format has no public name
+    # LiteRT's file format has no public name.
+    of_litert = {"export/litert.py", "export/litert_metadata.py", "serving/server/tflite_graph.py"}
     assert users == {"utils/tensorflow_internals.py", *of_litert}
 
 

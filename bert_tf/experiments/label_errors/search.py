@@ -17,7 +17,8 @@ from bert_tf.data import tables
 from bert_tf.data.near_duplicates import group_near_duplicates
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
-from bert_tf.experiments.label_errors.folds import Suspicion, suspect, texts_of
+from bert_tf.experiments.label_errors.confident_learning import Suspicion, suspect
+from bert_tf.experiments.label_errors.folds import texts_of
 from bert_tf.utils.files import atomic_open, write_text
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.manifest import check_manifest

@@ -13,8 +13,8 @@ import numpy as np
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
+from bert_tf.inference.batch_prediction.column_values import EntityLists, Labeled, same_labels
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel
-from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, same_labels
 from bert_tf.serving.client.results import CHOICE, CLASSES, PREDICTED
 from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 

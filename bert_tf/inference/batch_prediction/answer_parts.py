@@ -10,8 +10,9 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data.ragged import Ragged
+from bert_tf.inference.batch_prediction.column_values import EntityLists, Labeled, Partial, Slice
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import EntityLists, Format, Labeled, Partial, Slice
+from bert_tf.inference.batch_prediction.output_formats import Format
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts

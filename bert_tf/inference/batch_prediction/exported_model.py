@@ -14,7 +14,8 @@ from bert_tf.inference.text_model import TextInput, TextModel
 from bert_tf.serving.client import results
 from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.exports import find_export, open_export
-from bert_tf.serving.server.version_folders import SAVED_MODEL, folder_fingerprint
+from bert_tf.serving.server.regular_files import folder_fingerprint
+from bert_tf.serving.server.version_folders import SAVED_MODEL
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.token_counts import TokenCountLog
 

@@ -19,8 +19,11 @@ from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.ragged import Ragged
 from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter, join_parts, part_folder
+from bert_tf.inference.batch_prediction.column_values import Labeled
+from bert_tf.inference.batch_prediction.csv_format import Csv
 from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows, expand_columns
-from bert_tf.inference.batch_prediction.output_formats import Csv, Labeled, Parquet, format_of
+from bert_tf.inference.batch_prediction.output_formats import format_of
+from bert_tf.inference.batch_prediction.parquet_format import Parquet
 from bert_tf.utils import shards
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown

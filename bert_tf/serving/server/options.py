@@ -37,7 +37,7 @@ class ServerOptions:
         reflection: whether gRPC's reflection service is offered.
         enable_profiler: whether callers may profile the server over gRPC.
         metrics_path: path of the Prometheus page on the REST port; None: no page.
-        routes: REST routes besides the models', as in `http_server.answer`.
+        routes: REST routes besides the models', as in `rest_api.answer`.
         tls: for gRPC and REST; None: no encryption.
         enable_serialization_as_tensor_content: whether Predict's tensors are sent as raw bytes.
         model_config_file: lists the models; None: only the model passed to `serve`.

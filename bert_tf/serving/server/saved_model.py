@@ -12,10 +12,10 @@ import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which Tenso
 from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
-from bert_tf.serving.server.scheduling import Sequences
+from bert_tf.serving.server.regular_files import check_regular, check_stored_files
+from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
-from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.resources import uses_onednn, why_without_onednn

@@ -21,11 +21,12 @@ from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
 from bert_tf.serving.server.config_reload import ReloadRules
 from bert_tf.serving.server.grpc_service import GrpcServer
-from bert_tf.serving.server.http_server import RestServer, StaticPage, answer, count_rejection
+from bert_tf.serving.server.http_server import RestServer, StaticPage
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.model_status import is_ready, ready
 from bert_tf.serving.server.options import ServerOptions
+from bert_tf.serving.server.rest_api import answer, count_rejection
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.versions import Loading

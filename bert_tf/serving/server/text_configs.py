@@ -8,7 +8,7 @@ Field names and numbers are those of `config/ssl_config.proto`, `config/monitori
 from google.protobuf import text_format
 from google.protobuf.message import Message
 
-from bert_tf.serving.server.version_folders import check_regular
+from bert_tf.serving.server.regular_files import check_regular
 from bert_tf.utils.protobuf_classes import message_classes
 
 # message: rows of (number, name, type); "*" marks repeated fields.

@@ -12,12 +12,12 @@ from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
-from bert_tf.serving.server.scheduling import RequestPlan, Sequences
+from bert_tf.serving.server.regular_files import check_regular
+from bert_tf.serving.server.sequences import RequestPlan, Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.serving.server.turns import Turns
-from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
 from bert_tf.utils.litert_trial import UntriedError, check_litert
 from bert_tf.utils.resources import cores

@@ -12,6 +12,7 @@ import pytest
 from bert_tf.cli import demo
 from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import run as demo_run
+from bert_tf.experiments.demo import serving
 from bert_tf.utils import resources
 from bert_tf.utils.settings import Settings
 
@@ -54,7 +55,7 @@ def stand_in(tmp_path, monkeypatch):
             labels.reverse()
         return [{"text": s, "label": x, "probabilities": {x: 0.75}} for s, x in zip(sentences, labels, strict=True)]
 
-    monkeypatch.setattr(demo_run, "ask_models", ask)
+    monkeypatch.setattr(serving, "ask_models", ask)
 
     monkeypatch.setattr(demo_run, "matrix_speed", lambda: 1000.0)
     monkeypatch.setattr(resources, "best_precision", lambda: "float32")
@@ -176,12 +177,12 @@ def test_a_proxy_in_the_environment_does_not_hide_the_server(tmp_path, monkeypat
 
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setattr(demo_run, "_SERVE_PATIENCE", 5)
+    monkeypatch.setattr(serving, "_SERVE_PATIENCE", 5)
     with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(OSError, match="refused"):
             urllib.request.urlopen(f"http://localhost:{server.server_port}/", timeout=60)
-        demo_run._wait_until_ready(Process(), server.server_port, tmp_path)
+        serving._wait_until_ready(Process(), server.server_port, tmp_path)
         server.shutdown()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.experiments.demo import data, run
+from bert_tf.experiments.demo import data, plan
 
 
 @pytest.mark.parametrize(
@@ -18,31 +18,31 @@ from bert_tf.experiments.demo import data, run
     ],
 )
 def test_a_slower_machine_trains_for_less(speed, precision, epochs):
-    made = run.choose_plan(speed, precision)
+    made = plan.choose_plan(speed, precision)
     assert (made.precision, made.epochs) == (precision, epochs)
-    assert run.seconds(made, speed) <= 150 or made.epochs == run.LEAST
+    assert plan.seconds(made, speed) <= 150 or made.epochs == plan.LEAST
 
 
 def test_what_is_given_is_kept():
-    assert run.choose_plan(1.0, "mixed_bfloat16", "float32", 3.0) == run.DemoPlan("float32", 3.0)
-    assert run.choose_plan(1.0, "mixed_bfloat16", None, 3.0) == run.DemoPlan("mixed_bfloat16", 3.0)
-    assert run.choose_plan(10_000.0, "mixed_bfloat16", "float32", None) == run.DemoPlan("float32", 2.0)
+    assert plan.choose_plan(1.0, "mixed_bfloat16", "float32", 3.0) == plan.DemoPlan("float32", 3.0)
+    assert plan.choose_plan(1.0, "mixed_bfloat16", None, 3.0) == plan.DemoPlan("mixed_bfloat16", 3.0)
+    assert plan.choose_plan(10_000.0, "mixed_bfloat16", "float32", None) == plan.DemoPlan("float32", 2.0)
 
 
 def test_one_line_says_what_and_why():
-    told = run.tell(run.choose_plan(172.4, "float32"), 172.4, "float32")
+    told = plan.tell(plan.choose_plan(172.4, "float32"), 172.4, "float32")
     assert told == (
         "Plan: float32, 1.25 passes over 8,058 sentences, about 2:28 minutes of training: "
         "the CPU has no bfloat16 instructions and currently multiplies matrices at 172 GFLOP/s."
     )
-    made = run.choose_plan(172.4, "mixed_bfloat16")
-    assert ": the CPU supports bfloat16 and " in run.tell(made, 172.4, "mixed_bfloat16")
+    made = plan.choose_plan(172.4, "mixed_bfloat16")
+    assert ": the CPU supports bfloat16 and " in plan.tell(made, 172.4, "mixed_bfloat16")
 
 
 def test_the_speed_is_measured():
-    assert run.matrix_speed() > 0
+    assert plan.matrix_speed() > 0
 
 
 def test_the_number_of_sentences_is_that_of_the_data():
     examples = [(str(number), "positive") for number in range(10072)]
-    assert len(data.split_ratings(examples)[0]) == run.SENTENCES
+    assert len(data.split_ratings(examples)[0]) == plan.SENTENCES

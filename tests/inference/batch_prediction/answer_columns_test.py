@@ -10,9 +10,10 @@ from pyarrow import parquet
 from bert_tf.data.ragged import Ragged
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.batch_prediction.answer_columns import LabelColumns, label_columns
+from bert_tf.inference.batch_prediction.column_values import EntityLists, Labeled, Partial, Slice
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel, find_model
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import EntityLists, Labeled, Partial, Slice, format_of
+from bert_tf.inference.batch_prediction.output_formats import format_of
 from tests.export.models import write_trained
 
 LABELS = ["a", "b, c", "d"]

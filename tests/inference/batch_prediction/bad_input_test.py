@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bert_tf.inference.batch_prediction import answer_parts
+from bert_tf.inference.batch_prediction.column_values import Slice
 from bert_tf.inference.batch_prediction.input_table import InputTable
-from bert_tf.inference.batch_prediction.output_formats import Npz, Slice
+from bert_tf.inference.batch_prediction.npz_format import Npz
 from bert_tf.inference.batch_prediction.table_job import run_table_job
 from bert_tf.utils.folder_lock import alone_in
 from tests.conftest import ROOT

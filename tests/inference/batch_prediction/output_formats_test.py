@@ -8,8 +8,9 @@ import pytest
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter
+from bert_tf.inference.batch_prediction.column_values import EntityLists, Slice
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import EntityLists, Slice, format_of
+from bert_tf.inference.batch_prediction.output_formats import format_of
 from bert_tf.utils.token_counts import TokenCounts
 
 COLUMNS = {

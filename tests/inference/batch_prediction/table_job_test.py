@@ -20,8 +20,9 @@ from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import read_rows
 from bert_tf.inference.batch_prediction import table_job
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
+from bert_tf.inference.batch_prediction.column_values import EntityLists, Partial, Slice
 from bert_tf.inference.batch_prediction.input_table import TableRows
-from bert_tf.inference.batch_prediction.output_formats import EntityLists, Partial, Slice, format_of
+from bert_tf.inference.batch_prediction.output_formats import format_of
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts

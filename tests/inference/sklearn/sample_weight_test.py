@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.inference.sklearn import BertClassifier, BertRegressor, BertTagger
-from bert_tf.inference.sklearn.inputs import as_weights
+from bert_tf.inference.sklearn.sample_weights import as_weights
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.tagging.task import TaggingTask

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.experiments.label_errors.folds import suspect
+from bert_tf.experiments.label_errors.confident_learning import suspect
 
 
 def test_thresholds_joint_and_margins_by_hand():
