@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.tokenization.flat_ops import rows_of
-from bert_tf.tokenization.wordpiece import WordSplitter
+from bert_tf.tokenization.words import WordSplitter
 from bert_tf.utils.documents import CHARACTERS, TextOptions, read_blocks, read_documents, split_by_characters
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
