@@ -322,7 +322,8 @@ def memory(run: Run):
     import tensorflow as tf
 
     from bert_tf.tasks.classification.task import ClassificationTask
-    from bert_tf.training.memory import StepShape, available_memory, estimate
+    from bert_tf.training.memory import StepShape, estimate
+    from bert_tf.training.memory_budget import available_memory
     from bert_tf.utils.memory import kilobytes
 
     size, half, length, on_gpu = run.sizes, run.half(), 128, run.mode == "gpu"

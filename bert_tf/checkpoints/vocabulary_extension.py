@@ -18,7 +18,8 @@ from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
-from bert_tf.tokenization.learning import WordCounter, most_frequent_first, token_names, tokenize_words
+from bert_tf.tokenization.vocabulary_fit import token_names, tokenize_words
+from bert_tf.tokenization.word_counts import WordCounter, most_frequent_first
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import read_text, whole_directory
 

@@ -44,7 +44,7 @@ FLAGS = (
 
 def main(settings):
     """Writes the vocabulary and the report."""
-    from bert_tf.tokenization import learning
+    from bert_tf.tokenization import learning, word_counts
     from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, resolve_case_and_accents, write_config
     from bert_tf.tokenization.vocabulary import Vocabulary
     from bert_tf.utils.documents import TextOptions
@@ -52,9 +52,9 @@ def main(settings):
 
     folder = os.path.dirname(os.path.abspath(settings.output_file))
     do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))
-    texts = learning.read_sentences(settings.input_file, settings.input_format, options_of(TextOptions, settings))
+    texts = word_counts.read_sentences(settings.input_file, settings.input_format, options_of(TextOptions, settings))
     held_out = []  # sentences for the report
-    counts = learning.count_words(learning.hold_out(texts, held_out), do_lower_case)
+    counts = word_counts.count_words(word_counts.hold_out(texts, held_out), do_lower_case)
     tokens = learning.learn_vocabulary(
         counts,
         vocab_size=settings.vocab_size,
@@ -81,12 +81,12 @@ def _report(tokens, do_lower_case, held_out, counts):
         held_out: sentences to measure on; where there are none:
         counts: the words that were learned from.
     """
-    from bert_tf.tokenization import learning
+    from bert_tf.tokenization import vocabulary_fit, word_counts
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     about = "Measured on held-out text."
     if held_out:
-        counts = learning.count_words([held_out], do_lower_case)
+        counts = word_counts.count_words([held_out], do_lower_case)
     else:
         about = "Measured on the training text, which is too short to hold out a part of it: too optimistic."
-    return learning.format_fit(learning.measure_vocabulary(Tokenizer(tokens, do_lower_case), counts), about)
+    return vocabulary_fit.format_fit(vocabulary_fit.measure_vocabulary(Tokenizer(tokens, do_lower_case), counts), about)

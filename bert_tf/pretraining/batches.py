@@ -10,7 +10,7 @@ from absl import logging
 from bert_tf.data import tfrecords
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.record_features import MADE_WITH, describe_records, read_stamp
-from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining import record_files
 from bert_tf.pretraining.packing import to_packed_rows, unpack_dataset
 from bert_tf.pretraining.record_faults import check_ranges, check_stamps, find_wrong_record
 from bert_tf.pretraining.record_metadata import RecordMetadata
@@ -113,7 +113,7 @@ class Records:
         """Returns the records of the files that match patterns, and checks each file.
 
         Args:
-            patterns: paths, directories, or glob patterns; see `record_metadata.find_record_files`.
+            patterns: paths, directories, or glob patterns; see `record_files.find_record_files`.
             max_seq_length, max_predictions_per_seq: required values, or None to accept any, as long as all files have
                 the same. Records without masks have no max_predictions_per_seq.
 
@@ -121,7 +121,7 @@ class Records:
             ValueError: a pattern matches nothing, or the files are not pretraining records, are inconsistent or
                 incomplete.
         """
-        return cls._holding(record_metadata.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(record_files.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -130,7 +130,7 @@ class Records:
         Raises:
             ValueError: no file has this length; also as in `of`.
         """
-        lengths = {path: _length(path) for path in record_metadata.find_record_files(patterns)}
+        lengths = {path: _length(path) for path in record_files.find_record_files(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
@@ -154,7 +154,7 @@ class Records:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         tfrecords.build_parser(paths, tuple(lengths), expect)
-        record_metadata.check_whole(paths)
+        record_files.check_whole(paths)
         return cls(paths, lengths, metadata={path: RecordMetadata.of(path) for path in paths})
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from absl import logging
 
-from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining import record_files
 from bert_tf.pretraining.batches import Records
 from bert_tf.utils.names import number_of, word_for
 
@@ -123,8 +123,8 @@ def find_training_files(input_file: list[str], eval_file: list[str] | None) -> l
     """Returns the training record files: those of `input_file` without any of `eval_file`."""
     if not eval_file:
         return input_file
-    held_out = record_metadata.find_record_files(eval_file)
-    paths = record_metadata.find_record_files(input_file, without=held_out)
+    held_out = record_files.find_record_files(eval_file)
+    paths = record_files.find_record_files(input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
             "%s of `eval_file`, such as %s, %s also in `input_file`: the evaluation includes training data.",

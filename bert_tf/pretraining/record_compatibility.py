@@ -4,7 +4,8 @@ import numpy as np
 from absl import logging
 
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.record_metadata import RecordMetadata, find_vocabulary, vocabulary_fingerprint
+from bert_tf.pretraining.record_files import find_vocabulary
+from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # to check in files that do not state how they were created

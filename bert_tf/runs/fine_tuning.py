@@ -23,9 +23,10 @@ from bert_tf.runs.save_formats import check_formats
 from bert_tf.runs.scored_answers import error_reports, show_answers, show_scored
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
 from bert_tf.tasks.registry import TASKS, save_task
+from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.scored_files import Evaluated, scored_files
 from bert_tf.training.scoring import Scorer
-from bert_tf.training.trainer import Trainer, prepare_directory
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
 from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings

@@ -16,11 +16,12 @@ from bert_tf.runs.pretraining_options import complete
 from bert_tf.runs.process import run_in_process
 from bert_tf.runs.save_formats import save_formats
 from bert_tf.runs.settings import PretrainingSettings
-from bert_tf.training.memory import available_memory, check_weights, describe_memory
+from bert_tf.training.memory_budget import available_memory, check_weights, describe_memory
+from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.scored_files import scored_files
 from bert_tf.training.scoring import Scoring
 from bert_tf.training.tracking import tracked
-from bert_tf.training.trainer import Trainer, prepare_directory
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
 from bert_tf.utils.settings import Settings, check_requirements, flags_of
 

@@ -22,12 +22,12 @@ from bert_tf.runs.save_formats import check_formats
 from bert_tf.runs.start_model import describe_model, with_vocabulary_of
 from bert_tf.training.history import History
 from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
-from bert_tf.training.memory import available_memory, warn_if_too_large
+from bert_tf.training.memory_budget import available_memory, warn_if_too_large
+from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.strategies import check_batch_size
 from bert_tf.training.tracking import check_tracking, make_history
-from bert_tf.training.trainer import prepare_directory
 from bert_tf.training.word_rate import word_rate
 from bert_tf.training.workers import by_chief
 from bert_tf.utils.settings import Settings

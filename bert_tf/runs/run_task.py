@@ -30,9 +30,10 @@ from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import find_task
 from bert_tf.tokenization.token_counter import TokenCounter
+from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.tracking import check_tracking, make_history, tracked
-from bert_tf.training.trainer import Trainer, prepare_directory
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief, is_chief
 from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings, check_requirements, options_of

@@ -1,4 +1,16 @@
-"""The history of a run, history.jsonl, and when its report page is drawn."""
+"""The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
+
+A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
+"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
+    and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
+    rate "range_test" (`RangeTest.to_dict`), and where the head started from another model's, by label,
+    "retrained_from" (`LabelRows.to_dict`);
+"train": what `callbacks.ProgressLog` reports: means over the steps since the line before, such as "loss", the rates
+    of these steps, and "skipped", how many of them were;
+"eval": the scores on held-out examples.
+A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and
+when. The rates of a line are null where none of its steps was timed, as the first of a process is not.
+"""
 
 import datetime
 import importlib
@@ -15,21 +27,6 @@ from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
 from bert_tf.utils.html_report import kept
 from bert_tf.utils.package_versions import package_versions
-
-# === History ===
-# The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
-#
-# A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
-# "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
-#     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
-#     rate "range_test" (`RangeTest.to_dict`), and where the head started from another model's, by label,
-#     "retrained_from" (`LabelRows.to_dict`);
-# "train": what `callbacks.ProgressLog` reports: means over the steps since the line before, such as "loss", the rates
-#     of these steps, and "skipped", how many of them were;
-# "eval": the scores on held-out examples.
-# A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and
-# when. The rates of a line are null where none of its steps was timed, as the first of a process is not.
-
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"

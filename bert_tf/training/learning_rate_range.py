@@ -1,6 +1,6 @@
 """The curve of a learning-rate range test, and the learning rate that `learning_rate=auto` chooses from it.
 
-`fine_tuning.measure_lr_range` runs the test.
+`automatic_learning_rate.measure_lr_range` runs the test.
 """
 
 import dataclasses

@@ -22,7 +22,7 @@ class RunConfig:
         train_batch_size: examples per step, over all replicas and micro-batches.
         num_train_steps: total number of steps, including those before an interruption.
         num_warmup_steps: number of warmup steps.
-        learning_rate: its peak; None: `fine_tuning.with_tested_rate` must choose it before `fit`.
+        learning_rate: its peak; None: `with_tested_rate` must choose it before `fit`.
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last checkpoints to keep.

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.lora import is_adapter
 from bert_tf.training.layer_rates import top_layers
-from bert_tf.training.memory import available_memory, check_weights
+from bert_tf.training.memory_budget import available_memory, check_weights
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.schedules import run_schedule

@@ -10,6 +10,7 @@ from bert_tf.data.packed_rows import lay_out
 from bert_tf.models.encoder_replacement import replace_encoder
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
+from bert_tf.training.micro_batches import join_results, more_parts, split_batch
 from bert_tf.training.replicas import build_graphs, replica_share
 from bert_tf.training.workers import num_workers
 
@@ -105,7 +106,7 @@ class TrainStep:
                 if num_workers() > 1 or self.has_moved():
                     raise
                 rows = next(iter(batch.values())).shape[0]
-                self.accumulate(_more_parts(rows, self.strategy.num_replicas_in_sync, self.config.accumulation, error))
+                self.accumulate(more_parts(rows, self.strategy.num_replicas_in_sync, self.config.accumulation, error))
         logging.info("Compiled and ran the first step in %.1f s.", time.perf_counter() - begin)
         return results
 
@@ -192,7 +193,7 @@ class TrainStep:
 
     def _accumulate(self, batch, parts, micro_step):
         """Returns the sums of micro_step(micro-batch, index) over all `parts` micro-batches."""
-        part, zeros = _split(batch, parts), [tf.zeros(v.shape) for v in self.model.trainable_variables]
+        part, zeros = split_batch(batch, parts), [tf.zeros(v.shape) for v in self.model.trainable_variables]
 
         def add(index, *sums):
             return index + 1, *tf.nest.map_structure(tf.add, sums, micro_step(part(index), index))
@@ -208,16 +209,16 @@ class TrainStep:
         GradCache (Gao et al. 2021): they run forward for their outputs, from which the loss and its gradients by the
         outputs follow, and then again, with the same dropout masks, to propagate these gradients to the variables.
         """
-        part = _split(batch, parts)
-        outputs = _join(lambda index: self._micro_outputs(part(index), seed(index)), parts, self.model.output)
+        part = split_batch(batch, parts)
+        outputs = join_results(lambda index: self._micro_outputs(part(index), seed(index)), parts, self.model.output)
         kinds = self._micro_targets.get_concrete_function(part(0)).structured_outputs
-        targets = _join(lambda index: self._micro_targets(part(index)), parts, kinds) if kinds else {}
+        targets = join_results(lambda index: self._micro_targets(part(index)), parts, kinds) if kinds else {}
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(outputs)
             losses = self._losses(outputs, {**batch, **targets}, normalizers)
             scaled = losses["loss"] * loss_scale
         by_outputs = tape.gradient(scaled, outputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        output_gradients = _split(by_outputs, parts)
+        output_gradients = split_batch(by_outputs, parts)
 
         def add(index, sums):
             gradients = self._micro_gradients(part(index), output_gradients(index), seed(index), loss_scale)
@@ -266,65 +267,6 @@ class TrainStep:
         scale = tf.where(finite, self.loss_scale, tf.maximum(self.loss_scale / 2, 1.0))
         self.loss_scale.assign(tf.where(grow, scale * 2, scale))
         self.finite_steps.assign(tf.where(grow, tf.zeros_like(steps), steps))
-
-
-def _split(values, parts):
-    """Returns a function from a micro-batch's index to its share of tensors [B, ...]."""
-    split = tf.nest.map_structure(lambda v: tf.reshape(v, tf.concat([[parts, -1], tf.shape(v)[1:]], 0)), values)
-    return lambda index: tf.nest.map_structure(
-        lambda v, whole: tf.ensure_shape(v[index], [None, *whole.shape[1:]]), split, values
-    )
-
-
-def _join(micro_step, parts, like):
-    """Returns the results of micro_step(index) of all `parts` micro-batches, [B, ...], in the structure of `like`."""
-    kinds = tf.nest.map_structure(lambda each: tf.TensorSpec([None] * len(each.shape), each.dtype), like)
-    found = tf.map_fn(micro_step, tf.range(parts), fn_output_signature=kinds, parallel_iterations=1)
-
-    def join(values, whole):
-        joined = tf.reshape(values, tf.concat([[-1], tf.shape(values)[2:]], 0))
-        return tf.ensure_shape(joined, [None, *whole.shape[1:]])
-
-    return tf.nest.map_structure(join, found, like)
-
-
-# === Out of memory ===
-# If the first step does not fit, the same batch is split into smaller micro-batches.
-
-
-def micro_batches(rows: int) -> list[int]:
-    """Returns the micro-batch sizes that divide a replica's `rows`, largest first, starting with `rows` itself."""
-    return [size for size in range(rows, 0, -1) if rows % size == 0]
-
-
-def _more_parts(batch_size, replicas, parts, error):
-    """Returns the number of micro-batches for a retry, with micro-batches at most half as large.
-
-    Raises:
-        ValueError: micro-batches already have only one sequence.
-    """
-    rows = batch_size // replicas
-    smaller = [size for size in micro_batches(rows) if size < rows // parts and size <= (rows // parts + 1) // 2]
-    if not smaller:
-        raise ValueError(
-            f"Out of memory even with one sequence at a time; {_how(error)}"
-            "shorten the sequences, pass `rematerialize` or `precision=mixed_bfloat16`, or use a smaller model."
-        ) from error
-    logging.warning(
-        "Out of memory in the first step, with %d sequences at a time on each device (%s). Trying again with %d, as "
-        "with `gradient_accumulation_steps=%d` instead of %d. The global batch size stays %d.",
-        *(rows // parts, _how(error).rstrip("; "), smaller[0], rows // smaller[0], parts, batch_size),
-    )
-    return rows // smaller[0]
-
-
-def _how(error):
-    """Returns TensorFlow's own message about the tensor that did not fit, or an empty string."""
-    lines = [line.strip() for line in str(error.message).splitlines() if "OOM" in line or "ut of memory" in line]
-    return f"{lines[0][:200]}; " if lines else ""
-
-
-# === Packing ===
 
 
 def _packing(encoder):

@@ -12,7 +12,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.vocabulary_extension import Extension
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.learning import count_words
+from bert_tf.tokenization.word_counts import count_words
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import processes, tiny
 from tests.conftest import ROOT

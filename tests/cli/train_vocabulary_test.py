@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bert_tf.tokenization import learning
-from bert_tf.tokenization.learning import tokenize_words
+from bert_tf.tokenization import learning, word_counts
+from bert_tf.tokenization.vocabulary_fit import tokenize_words
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import TextOptions
 from tests import processes
@@ -28,7 +28,7 @@ def text(n=400, seed=0) -> list[str]:
 
 @pytest.fixture(scope="module")
 def counts():
-    return learning.count_words([text()], True)
+    return word_counts.count_words([text()], True)
 
 
 def program(*arguments):
@@ -36,10 +36,10 @@ def program(*arguments):
 
 
 def test_words_are_the_tokenizers():
-    assert learning.count_words([["The cat, the CAT!"], ["Café 中文"]], True) == {
+    assert word_counts.count_words([["The cat, the CAT!"], ["Café 中文"]], True) == {
         "the": 2, "cat": 2, ",": 1, "!": 1, "cafe": 1, "中": 1, "文": 1,
     }  # fmt: skip
-    assert learning.count_words([["The cat, the CAT!"]], False) == {
+    assert word_counts.count_words([["The cat, the CAT!"]], False) == {
         "The": 1,
         "cat": 1,
         ",": 1,
@@ -50,17 +50,17 @@ def test_words_are_the_tokenizers():
 
 
 def test_split_says_of_which_text_each_word_is():
-    words, rows = learning.WordCounter(True).split(["one Two", "", "three"])
+    words, rows = word_counts.WordCounter(True).split(["one Two", "", "three"])
     assert (words, rows.tolist()) == (["one", "two", "three"], [0, 0, 2])
 
 
 def test_cutting_into_batches_changes_no_count(monkeypatch, counts):
-    monkeypatch.setattr(learning, "_BATCH_CHARACTERS", 100)
-    assert learning.count_words([[sentence] for sentence in text()], True) == counts
+    monkeypatch.setattr(word_counts, "_BATCH_CHARACTERS", 100)
+    assert word_counts.count_words([[sentence] for sentence in text()], True) == counts
 
 
 def test_a_full_counter_forgets_the_rarest():
-    counter = learning.WordCounter(True, most_words=4)
+    counter = word_counts.WordCounter(True, most_words=4)
     counter.add(["a a a b b c d"])
     assert counter.counts == {"a": 3, "b": 2, "c": 1, "d": 1}
     counter.add(["e b"])
@@ -139,7 +139,7 @@ def test_no_words():
 
 def test_every_hundredth_stretch_is_held_out():
     held_out, sentences = [], [str(i) for i in range(120 * 50)]
-    learned = [sentence for part in learning.hold_out([sentences], held_out) for sentence in part]
+    learned = [sentence for part in word_counts.hold_out([sentences], held_out) for sentence in part]
     assert held_out == sentences[99 * 50 : 100 * 50]
     assert learned == sentences[: 99 * 50] + sentences[100 * 50 :]
 
@@ -147,12 +147,12 @@ def test_every_hundredth_stretch_is_held_out():
 def test_an_empty_corpus(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n", encoding="utf-8")
     with pytest.raises(ValueError, match="(?i)text.*must hold|empty"):
-        list(learning.read_sentences([os.fspath(tmp_path)], "sentences", TextOptions()))
+        list(word_counts.read_sentences([os.fspath(tmp_path)], "sentences", TextOptions()))
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(ValueError, match="none.txt"):
-        list(learning.read_sentences([os.fspath(tmp_path / "none.txt")], None, TextOptions()))
+        list(word_counts.read_sentences([os.fspath(tmp_path / "none.txt")], None, TextOptions()))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Questions with windows of their contexts: the rows, and where their tokens came from."""
+"""Questions with windows of their contexts: the rows of a template that is not BERT's, and where tokens came from."""
 
 import pathlib
 

@@ -12,14 +12,13 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training import strategies
 from bert_tf.training.callbacks import Events
 from bert_tf.training.history import History, read_history
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import TrainStep
-from bert_tf.training.trainer import Trainer, prepare_directory
+from bert_tf.training.trainer import Trainer
 from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
 
@@ -170,25 +169,6 @@ def test_a_disk_that_is_full_after_the_last_step_does_not_end_a_run_in_an_error(
         f"The checkpoint {step} could not be written: no space. The checkpoint keeps the optimizer state."
         for step in (4, 6)
     ]
-
-
-def test_prepare_removes_the_run_s_own_files_only(tmp_path):
-    own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "eval_results_test.txt", "eval_files.json",
-           "history.jsonl", "report.html", "run.json")  # fmt: skip
-    for name in (*own, "notes.txt", "train.tsv"):
-        (tmp_path / name).write_text("")
-    prepare_directory(tmp_path)
-    assert len(os.listdir(tmp_path)) == 10
-    prepare_directory(tmp_path, overwrite=True)
-    assert sorted(os.listdir(tmp_path)) == ["notes.txt", "train.tsv"]
-
-
-def test_strategies_by_name():
-    assert strategies.make_strategy("default").num_replicas_in_sync == 1
-    with pytest.raises(
-        ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\); got 'horovod'\."
-    ):
-        strategies.make_strategy("horovod")
 
 
 class Killed(BaseException):

@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.loss_spike_guard import GuardConfig
+from bert_tf.training.micro_batches import micro_batches
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.step import StepConfig, TrainStep, micro_batches
+from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 from tests.training import runs
 

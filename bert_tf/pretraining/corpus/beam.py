@@ -26,6 +26,7 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 from bert_tf.data import ragged, record_features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.description import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.pretraining.corpus.documents import tokenize_documents
 from bert_tf.pretraining.corpus.job import (
     CorpusJob,
@@ -37,7 +38,6 @@ from bert_tf.pretraining.corpus.job import (
 )
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_documents
 from bert_tf.utils.proxies import exempt_local
 from bert_tf.utils.text_blocks import read_blocks

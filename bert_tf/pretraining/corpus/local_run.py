@@ -22,6 +22,7 @@ from absl import logging
 from bert_tf.data import tfrecords
 from bert_tf.data.record_features import compression_of
 from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.description import PACKAGES, describe_corpus, hash_sources, metadata_of_job
 from bert_tf.pretraining.corpus.documents import Documents, tokenize_documents
 from bert_tf.pretraining.corpus.job import (
     CorpusJob,
@@ -33,7 +34,6 @@ from bert_tf.pretraining.corpus.job import (
 )
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.pretraining.record_metadata import PACKAGES, describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_documents
 from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
 from bert_tf.utils.package_versions import package_versions

@@ -7,14 +7,8 @@ import resource
 import pytest
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.training.memory import (
-    StepShape,
-    available_memory,
-    check_weights,
-    describe_memory,
-    estimate,
-    warn_if_too_large,
-)
+from bert_tf.training.memory import StepShape, estimate
+from bert_tf.training.memory_budget import available_memory, check_weights, describe_memory, warn_if_too_large
 from bert_tf.utils.memory import kilobytes
 
 STEP = StepShape(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from bert_tf.tokenization import learning
+from bert_tf.tokenization import vocabulary_fit, word_counts
 from bert_tf.tokenization.wordpiece import Tokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
@@ -21,7 +21,7 @@ def tokenizer():
 def test_by_hand(tokenizer):
     """the x4 and . x2 are whole; walks x2 and walkeds x1 split; cat x1 unknown: 10 words, 34 characters, 3 lost."""
     counts = Counter({"the": 4, ".": 2, "walks": 2, "walkeds": 1, "cat": 1})
-    fit = learning.measure_vocabulary(tokenizer, counts)
+    fit = vocabulary_fit.measure_vocabulary(tokenizer, counts)
     assert (fit.vocab_size, fit.words, fit.distinct_words) == (9, 10, 5)
     assert fit.share_whole == 0.6
     assert fit.tokens_per_word == pytest.approx((4 + 2 + 2 * 2 + 3 + 1) / 10)
@@ -33,7 +33,7 @@ def test_by_hand(tokenizer):
 
 def test_words_give_the_tokens_that_sentences_give(tokenizer):
     sentences = ["The walks, the WALKED.", "Walkeds? Thé cat"]
-    fit = learning.measure_vocabulary(tokenizer, learning.count_words([sentences], True))
+    fit = vocabulary_fit.measure_vocabulary(tokenizer, word_counts.count_words([sentences], True))
     ids = tokenizer.tokenize(sentences).flat_values
     assert fit.words * fit.tokens_per_word == pytest.approx(len(ids))
     assert fit.words * fit.share_unknown == pytest.approx(int((ids.numpy() == tokenizer.unk_id).sum()))
@@ -41,19 +41,19 @@ def test_words_give_the_tokens_that_sentences_give(tokenizer):
 
 def test_many_words_are_tokenized_in_parts(tokenizer, monkeypatch):
     counts = Counter({"the": 3, "walks": 2, "cat": 1})
-    whole = learning.measure_vocabulary(tokenizer, counts)
-    monkeypatch.setattr(learning, "_BATCH", 2)
-    assert learning.measure_vocabulary(tokenizer, counts) == whole
+    whole = vocabulary_fit.measure_vocabulary(tokenizer, counts)
+    monkeypatch.setattr(vocabulary_fit, "_BATCH", 2)
+    assert vocabulary_fit.measure_vocabulary(tokenizer, counts) == whole
 
 
 def test_no_words(tokenizer):
     with pytest.raises(ValueError, match="The text for the report contains no words"):
-        learning.measure_vocabulary(tokenizer, Counter())
+        vocabulary_fit.measure_vocabulary(tokenizer, Counter())
 
 
 def test_as_text(tokenizer):
     counts = Counter({"the": 3, "walks": 1})
-    lines = learning.format_fit(learning.measure_vocabulary(tokenizer, counts), "About.").splitlines()
+    lines = vocabulary_fit.format_fit(vocabulary_fit.measure_vocabulary(tokenizer, counts), "About.").splitlines()
     assert [re.split(" {2,}", line) for line in lines[2:9]] == [
         ["tokens in the vocabulary", "9"],
         ["words", "4"],
