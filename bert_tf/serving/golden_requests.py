@@ -14,7 +14,8 @@ from bert_tf.serving.client.requests import join_names
 from bert_tf.serving.client.results import PREDICTED, RANKING
 from bert_tf.serving.server.predict import check_input, read_input
 from bert_tf.serving.server.regular_files import check_regular
-from bert_tf.serving.server.signatures import Signature, read_answer
+from bert_tf.serving.server.signature_tensors import read_answer
+from bert_tf.serving.server.signatures import Signature
 from bert_tf.serving.tensor_messages import check_missing
 from bert_tf.utils.names import GOLDEN_REQUESTS
 

@@ -28,7 +28,7 @@ from bert_tf.serving.server import grpc_service, predict, scheduling
 from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.signatures import check_tensor, proto_to_array
+from bert_tf.serving.server.signature_tensors import check_tensor, proto_to_array
 from tests.serving.metrics_test import grown, samples
 from tests.serving.requests import Code, check, examples_request, predict_request, proto
 

@@ -16,7 +16,7 @@ from bert_tf.serving.golden_requests import outputs_of
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.grpc_channel import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.signatures import fill_proto
+from bert_tf.serving.server.signature_tensors import fill_proto
 from bert_tf.serving.tensor_messages import wire_to_array
 from tests.serving.models import serve_quickly
 

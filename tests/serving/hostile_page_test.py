@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 
-from bert_tf.serving.server import rest_api, server
+from bert_tf.serving.server import rest_api, web_page
 from bert_tf.utils import html_report
 from tests.serving import browser
 from tests.serving.models import serve_quickly
@@ -57,7 +57,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
-        if found := server.pages(registry(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
+        if found := web_page.pages(registry(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
             reply = found()
             return self._reply(reply.kind, reply.data, reply.headers)
         kind = re.match(r"/v1/models/(\w+)", path)[1]

@@ -18,7 +18,7 @@ import urllib.request
 
 import pytest
 
-from bert_tf.serving.server import server
+from bert_tf.serving.server import web_page
 from bert_tf.serving.server.versions import State
 from tests.serving import browser
 from tests.serving.models import serve_quickly
@@ -35,7 +35,7 @@ def registry(**models):
 
 
 def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
-    replies = [server.pages(registry())[path]() for path in PATHS]
+    replies = [web_page.pages(registry())[path]() for path in PATHS]
     assert [(reply.status, reply.kind.partition(";")[0]) for reply in replies] == [
         (200, f"text/{kind}") for kind in ("html", "css", *["javascript"] * len(SCRIPTS))
     ]
@@ -46,7 +46,7 @@ def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
 
 
 def test_nothing_in_the_files_leads_elsewhere():
-    texts = [server.pages(registry())[path]().data.decode() for path in PATHS]
+    texts = [web_page.pages(registry())[path]().data.decode() for path in PATHS]
     for text in texts:
         assert not re.search(r"https?:|//[a-z]+\.|@import|@font-face|url\(", text)
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|\bon\w+=", text)
@@ -58,7 +58,7 @@ def test_nothing_in_the_files_leads_elsewhere():
 def test_the_models_are_listed_with_the_versions_that_can_be_asked():
     squad, films = {1: "END", 3: "AVAILABLE", 20: "AVAILABLE"}, {2**62: "AVAILABLE", 1: "LOADING"}
     models = registry(squad=squad, films=films, no={})
-    reply = server.pages(models)["/ui/models.json"]()
+    reply = web_page.pages(models)["/ui/models.json"]()
     assert (reply.status, reply.kind) == (200, "application/json")
     assert json.loads(reply.data) == {
         "models": [
@@ -70,7 +70,7 @@ def test_the_models_are_listed_with_the_versions_that_can_be_asked():
 
 
 def test_nothing_else_is_the_pages():
-    assert set(server.pages(registry())) == {*PATHS, "/ui/models.json"}
+    assert set(web_page.pages(registry())) == {*PATHS, "/ui/models.json"}
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +82,8 @@ def shown(film_path):
 
 def test_the_server_has_the_page_only_where_it_was_asked_for(shown, film):
     with urllib.request.urlopen(f"{shown}/", timeout=60) as response:
-        assert response.read() == server.pages(registry())["/"]().data
-        for name, value in server.PAGE_HEADERS.items():
+        assert response.read() == web_page.pages(registry())["/"]().data
+        for name, value in web_page.PAGE_HEADERS.items():
             assert response.headers[name] == value
     with urllib.request.urlopen(f"{shown}/ui/models.json", timeout=60) as response:
         assert json.load(response) == {"models": [{"name": "film", "versions": ["3"]}]}
@@ -192,7 +192,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
         models = registry(**{name: {1: "AVAILABLE"} for name in MODELS}, gone={2: "END"})
-        if found := server.pages(models).get(path):
+        if found := web_page.pages(models).get(path):
             reply = found()
             self._reply(reply.status, reply.kind, reply.data)
         elif match := re.fullmatch(r"/v1/models/(\w+)/metadata", path):
@@ -224,7 +224,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
     def _json(self, value, status=200):
         self._reply(status, "application/json", json.dumps(value).encode())
 
-    def _reply(self, status, content_type, body, headers=server.PAGE_HEADERS):
+    def _reply(self, status, content_type, body, headers=web_page.PAGE_HEADERS):
         self.send_response(status)
         for header in ({"Content-Type": content_type, "Content-Length": str(len(body))}, headers):
             for name, value in header.items():

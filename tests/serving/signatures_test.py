@@ -32,15 +32,8 @@ from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.predict import _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
-from bert_tf.serving.server.signatures import (
-    Endpoint,
-    Signature,
-    check_tensor,
-    count_rows,
-    fill_proto,
-    proto_to_array,
-    read_signature,
-)
+from bert_tf.serving.server.signature_tensors import check_tensor, count_rows, fill_proto, proto_to_array
+from bert_tf.serving.server.signatures import Endpoint, Signature, read_signature
 from bert_tf.serving.server.versions import Version, direct
 from bert_tf.utils.names import SEQUENCES
 from tests.serving.models import example

@@ -8,7 +8,7 @@ from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving import messages, tensor_messages
 from bert_tf.serving.client.requests import read_outputs
-from bert_tf.serving.server.signatures import read_answer
+from bert_tf.serving.server.signature_tensors import read_answer
 from tests.serving.signatures_test import FLOAT, MIB, STRING, tensor, text
 
 ANSWERS = {

@@ -24,7 +24,7 @@ from bert_tf.serving.server.json_values import (
     shape_of,
 )
 from bert_tf.serving.server.predict import check_input, wrong_count
-from bert_tf.serving.server.signatures import count_rows
+from bert_tf.serving.server.signature_tensors import count_rows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"[ \t\n\r]*")

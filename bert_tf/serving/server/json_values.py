@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.serving.errors import invalid, unimplemented
 from bert_tf.serving.limits import LIMITS, Limits
-from bert_tf.serving.server.signatures import type_name
+from bert_tf.serving.server.signature_tensors import type_name
 
 _QUOTED = 256  # characters after which a quoted value is cut
 _INDENT = "    "

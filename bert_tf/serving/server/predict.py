@@ -18,15 +18,8 @@ from bert_tf.serving.errors import ServingError, failed_precondition, invalid, u
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.call import INTERNAL, Call
-from bert_tf.serving.server.signatures import (
-    CLASSIFY,
-    PREDICT,
-    REGRESS,
-    check_tensor,
-    fill_proto,
-    proto_to_array,
-    type_name,
-)
+from bert_tf.serving.server.signature_tensors import check_tensor, fill_proto, proto_to_array, type_name
+from bert_tf.serving.server.signatures import CLASSIFY, PREDICT, REGRESS
 
 DEFAULT_SIGNATURE = "serving_default"
 _NODES = re.compile(r"\[\[.*\]\]|\{\{[^}]*\}\}")  # names of operations in TensorFlow's messages
