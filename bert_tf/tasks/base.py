@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import json
 import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
@@ -21,6 +20,7 @@ from bert_tf.models.sentence_transformers_files import PoolingConfig
 from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.html_report import Page
+from bert_tf.utils.json_files import json_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in `typing` from Python 3.11 on
@@ -308,7 +308,7 @@ class FineTuningTask(TrainableTask, ServableTask):
             the path of the file.
         """
         with open(f"{path}.jsonl", "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            file.writelines(json_text(row, ensure_ascii=False) + "\n" for row in rows)
         return file.name
 
     @classmethod

@@ -1,7 +1,6 @@
 """Encodes SQuAD questions (Rajpurkar et al. 2016, 2018), and converts outputs to answers and files."""
 
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -114,7 +113,7 @@ def write_squad_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> str:
                 question["is_impossible"] = True
         articles.append({"title": str(number), "paragraphs": [{"context": row.get("context"), "qas": [question]}]})
     with open(f"{path}.json", "w", encoding="utf-8") as file:
-        json.dump({"version": "", "data": articles}, file, ensure_ascii=False)
+        file.write(json_text({"version": "", "data": articles}, ensure_ascii=False))
     return file.name
 
 
