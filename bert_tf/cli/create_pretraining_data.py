@@ -223,7 +223,7 @@ def _read_vocabulary(vocab_file):
 def _options(settings):
     """Returns the `CorpusOptions` that the flags describe."""
     from bert_tf.pretraining.corpus.examples import CorpusOptions
-    from bert_tf.utils.documents import TextOptions
+    from bert_tf.utils.text_options import TextOptions
 
     if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
         raise ValueError(f"--do_whole_word_mask cannot be combined with --masking={settings.masking}. Remove one.")

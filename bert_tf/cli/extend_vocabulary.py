@@ -81,7 +81,7 @@ def _read_words(settings, tokenizer):
 def _count_words(settings, tokenizer):
     """Returns word -> count of --input_file."""
     from bert_tf.tokenization import word_counts
-    from bert_tf.utils.documents import TextOptions
+    from bert_tf.utils.text_options import TextOptions
 
     texts = word_counts.read_sentences(settings.input_file, settings.input_format, options_of(TextOptions, settings))
     return word_counts.count_words(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)

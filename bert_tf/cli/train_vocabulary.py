@@ -47,8 +47,8 @@ def main(settings):
     from bert_tf.tokenization import learning, word_counts
     from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, resolve_case_and_accents, write_config
     from bert_tf.tokenization.vocabulary import Vocabulary
-    from bert_tf.utils.documents import TextOptions
     from bert_tf.utils.files import write_text
+    from bert_tf.utils.text_options import TextOptions
 
     folder = os.path.dirname(os.path.abspath(settings.output_file))
     do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bert_tf.utils import names
-from bert_tf.utils.documents import TextOptions
 from bert_tf.utils.settings import option
+from bert_tf.utils.text_options import TextOptions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -136,7 +136,7 @@ class RecurrentOptions(RunOptions):
         None,
         "Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right "
         "encoder. Default: no BiLSTM.",
-        low=1,
+        low=1, requires=("do_train",),
     )
     lora_rank: int = 0
 

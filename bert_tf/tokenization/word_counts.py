@@ -9,12 +9,13 @@ from absl import logging
 
 from bert_tf.tokenization.flat_ops import rows_of
 from bert_tf.tokenization.words import WordSplitter
-from bert_tf.utils.documents import TextOptions, read_documents
+from bert_tf.utils.documents import read_documents
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.string_batches import CHARACTERS, split_by_characters
 from bert_tf.utils.text_blocks import read_blocks
 from bert_tf.utils.text_files import find_text_files, formats_of
+from bert_tf.utils.text_options import TextOptions
 
 MOST_WORDS = 5_000_000  # distinct ones in memory: about half a gigabyte
 _MOST_HELD_OUT = 100_000  # sentences; with more, a report's numbers would be the same

@@ -11,7 +11,7 @@ import pytest
 from bert_tf.tokenization import learning, word_counts
 from bert_tf.tokenization.vocabulary_fit import tokenize_words
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.documents import TextOptions
+from bert_tf.utils.text_options import TextOptions
 from tests import processes
 
 STEMS = ("walk", "talk", "jump", "paint", "print", "climb", "lift", "melt", "sail", "burn", "hunt", "mark", "plant")

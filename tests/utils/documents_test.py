@@ -7,8 +7,9 @@ import pathlib
 import pytest
 
 from bert_tf.utils import text_blocks, text_files
-from bert_tf.utils.documents import TextOptions, read_documents
+from bert_tf.utils.documents import read_documents
 from bert_tf.utils.names import TEXT_FORMATS
+from bert_tf.utils.text_options import TextOptions
 from tests.utils.text_files_test import DATA
 
 

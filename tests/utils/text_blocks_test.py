@@ -6,8 +6,8 @@ import random
 import pytest
 
 from bert_tf.utils import text_blocks
-from bert_tf.utils.documents import TextOptions
 from bert_tf.utils.text_files import MAX_LINE_BYTES
+from bert_tf.utils.text_options import TextOptions
 
 
 def read(path, data, format, block_bytes=1 << 20, **options):

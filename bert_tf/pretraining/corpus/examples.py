@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.masking import Masking, check_phrases
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.utils.documents import TextOptions
+from bert_tf.utils.text_options import TextOptions
 
 # === Options ===
 # Options of pretraining data: one value, passed from the flags to every worker.

@@ -13,9 +13,10 @@ from bert_tf.pretraining.corpus.job import make_batches
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.documents import TextOptions, read_documents
+from bert_tf.utils.documents import read_documents
 from bert_tf.utils.names import MASKINGS
 from bert_tf.utils.text_blocks import read_blocks
+from bert_tf.utils.text_options import TextOptions
 from tests.pretraining.corpus import support
 
 TEXT = {"gutenberg": TextOptions(), "wikitext2": TextOptions(document_start=r"^= [^=]+ =$")}

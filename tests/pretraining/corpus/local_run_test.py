@@ -12,7 +12,7 @@ from bert_tf.data.record_features import describe_records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.corpus.examples import CorpusOptions
-from bert_tf.utils.documents import TextOptions
+from bert_tf.utils.text_options import TextOptions
 from bert_tf.utils.workers import WorkerDied
 from tests import processes, scripts
 from tests.pretraining.corpus import support

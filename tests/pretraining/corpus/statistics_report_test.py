@@ -11,7 +11,7 @@ from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import make_batches
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.corpus.statistics_report import format_report, make_report_page, prediction_budgets
-from bert_tf.utils.documents import TextOptions
+from bert_tf.utils.text_options import TextOptions
 from tests.pretraining.corpus import support
 
 PIECES = support.pieces(words=95, continuations=5)
