@@ -116,6 +116,7 @@ def test_it_is_the_command_to_the_bit(name, start, tmp_path):
     assert run.num_steps >= 12 and run.metrics and all(name.startswith("eval_") for name in run.metrics)
 
 
+@pytest.mark.slow
 def test_what_one_began_the_other_resumes(start, tmp_path):
     rows = _texts(24)
     path = _write(tmp_path / "train", "classification", rows)

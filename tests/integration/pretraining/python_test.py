@@ -9,6 +9,7 @@ SETTINGS = {"max_seq_length": 32, "max_predictions_per_seq": 5, "num_train_steps
             "train_batch_size": 4, "max_eval_steps": 2, "learning_rate": 1e-3}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_it_is_the_command_to_the_bit(material, tmp_path):
     files = {"input_file": material / "train.tfrecord", "eval_file": material / "held_out.tfrecord"}
     model = {"bert_config_file": material / "bert_config.json", "vocab_file": material / "vocab.txt"}
