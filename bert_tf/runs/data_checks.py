@@ -1,6 +1,5 @@
 """Checks of a run's examples before training: log, overview page, `--strict_data`."""
 
-
 from absl import logging
 
 from bert_tf.data.example_checks import check_samples

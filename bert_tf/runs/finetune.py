@@ -175,7 +175,7 @@ def _read_settings(kind, data, settings):
     actions |= {"do_export": True} if settings.get("export_dir") is not None else {}
     if not actions:
         raise ValueError("finetune() has nothing to do: pass `train`, `eval` or `predict` examples.")
-    flags = [flag for flag in task_flags(kind) if flag.name not in (*_FILES.values(), *_ACTIONS)]
-    said = read_keywords("finetune", flags, settings, _ARGUMENTS)
-    defaults = {flag.name: flag.default for flag in task_flags(kind)}
+    flags, implied = task_flags(kind), (*_FILES.values(), *_ACTIONS)
+    said = read_keywords("finetune", [flag for flag in flags if flag.name not in implied], settings, _ARGUMENTS)
+    defaults = {flag.name: flag.default for flag in flags}
     return Settings(defaults | said.to_dict() | actions, [*said.given, *actions])

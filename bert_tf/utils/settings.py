@@ -105,14 +105,14 @@ def _kind_of(annotation):
 
 
 def with_attributes(flags: Iterable[Flag], name: str, **attributes) -> tuple[Flag, ...]:
-    """Returns flags of which one is changed: `with_attributes(CORPUS, "input_file", required=False)`."""
+    """Returns flags of which one is changed: `with_attributes(flags, "input_file", required=False)`."""
     flags = tuple(flags)
     assert any(flag.name == name for flag in flags), f"there is no flag {name}"
     return tuple(dataclasses.replace(flag, **attributes) if flag.name == name else flag for flag in flags)
 
 
 def with_default(flags: Iterable[Flag], **defaults) -> tuple[Flag, ...]:
-    """Returns flags of which some have other defaults: `with_default(MODEL, max_seq_length=384)`."""
+    """Returns flags of which some have other defaults: `with_default(flags, max_seq_length=384)`."""
     for name, default in defaults.items():
         flags = with_attributes(flags, name, default=default)
     return tuple(flags)
@@ -207,7 +207,7 @@ def check_requirements(flags: Iterable[Flag], settings: Settings):
             continue
         for required in flag.requires:
             name, _, expected = required.partition("=")
-            current = settings.get(name, True)
+            current = settings.get(name)
             if name not in settings or (str(current) == expected if expected else current):
                 continue
             if not expected:
