@@ -9,12 +9,11 @@ from bert_tf.data.findings import DataFinding
 from bert_tf.data.label_checks import UNKNOWN, count_labels
 from bert_tf.data.token_checks import Lengths, check_truncation, check_unknown_tokens
 from bert_tf.runs.data_checks import lint_samples
+from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.tasks.options import ACTIONS
-from bert_tf.tasks.registry import TASKS
-from bert_tf.tokenization.token_counter import TokenCounter
+from bert_tf.tasks.registry import TASKS_BY_NAME
 from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import Settings, options_of
-from bert_tf.utils.token_counts import TokenCounts
 
 _LABELS = 20  # shown
 
@@ -88,7 +87,7 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     Raises:
         ValueError: a file cannot be read as the settings say.
     """
-    kind = next(kind for kind in TASKS if kind.name == task)
+    kind = TASKS_BY_NAME[task]
     options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
     data = kind.read_data(options, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
     samples = lint_samples(kind, data, options)
@@ -111,13 +110,9 @@ def _cuts(kind, data, options, settings, splits):
     )
     length = settings.max_seq_length
     model.check_length(length)
-    made, cuts, counts = kind.create(model, data, options, None), {}, {}
-    for split in splits:
-        counter = TokenCounter(model.tokenizer)
-        rows = made.encode_examples(counter, data.examples[split], length, split != "test")
-        cuts[split] = getattr(rows, "truncation", None)
-        counts[split] = TokenCounts().plus(counter.counts().numpy())
-    return cuts, counts
+    made, examples = kind.create(model, data, options, None), {split: data.examples[split] for split in splits}
+    rows, counts = encode_splits(made, model.tokenizer, examples, length)
+    return {split: getattr(each, "truncation", None) for split, each in rows.items()}, counts
 
 
 def _overview(split, sample, cut):

@@ -18,7 +18,7 @@ from bert_tf.runs.run_task import run_task
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import ACTIONS
-from bert_tf.tasks.registry import TASKS, load_custom_task, task_of
+from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task, task_of
 from bert_tf.utils.settings import Settings
 
 if TYPE_CHECKING:
@@ -150,13 +150,12 @@ def find_kind(task: str | type[FineTuningTask]) -> tuple[type[FineTuningTask], d
     if isinstance(task, type) and issubclass(task, FineTuningTask):
         return task, {}
     name, implied = _VARIANTS.get(task, (task, {}))
-    kinds = {kind.name: kind for kind in TASKS}
-    if name in kinds:
-        return kinds[name], dict(implied)
+    if name in TASKS_BY_NAME:
+        return TASKS_BY_NAME[name], dict(implied)
     try:
         return load_custom_task(name), {}
     except ValueError as error:
-        known = ", ".join([*kinds, *_VARIANTS])
+        known = ", ".join([*TASKS_BY_NAME, *_VARIANTS])
         raise ValueError(f"`task` must be one of {known}, or a custom task. {error}") from error
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 
 from bert_tf.runs.data_checks import DataChecks
 from bert_tf.runs.devices import compiles, prepare_devices, with_precision
+from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.runs.export_step import check_export, make_export_options
 from bert_tf.runs.fine_tuning import FineTuning, describe_splits
-from bert_tf.runs.fine_tuning_files import check_test_file, kind_of_split, splits_to_read, with_dry_run_defaults
+from bert_tf.runs.fine_tuning_files import check_test_file, splits_to_read, with_dry_run_defaults
 from bert_tf.runs.fine_tuning_plan import (
     count_examples,
     describe_training_cost,
@@ -29,7 +30,6 @@ from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import find_task
-from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.tracking import check_tracking, make_history, tracked
@@ -37,7 +37,6 @@ from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief, is_chief
 from bert_tf.utils.files import find_files
 from bert_tf.utils.settings import Settings, check_requirements, options_of
-from bert_tf.utils.token_counts import TokenCounts
 
 
 def run_task(
@@ -83,7 +82,7 @@ def run_task(
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     check_export(settings, form, as_trained)  # before the long work
     label_rows = find_label_rows(task, model, settings)
-    rows, counts = _encode(task, model, data, settings)
+    rows, counts = encode_splits(task, model.tokenizer, data.examples, settings.max_seq_length)
     checks.look_at_rows(rows, counts)
     checks.refuse()
     with strategy.scope():
@@ -119,15 +118,6 @@ def _check_settings(settings):
     check_tracking(settings.tracking)
     check_teacher(teacher_options(settings))
     warn_of_teacher(settings)
-
-
-def _encode(task, model, data, settings):
-    """Returns {split: tokenized examples}, and {split: the counts of their tokens}."""
-    rows, counters = {}, {split: TokenCounter(model.tokenizer) for split in data.examples}
-    for split, examples in data.examples.items():
-        length = settings.max_seq_length
-        rows[split] = task.encode_examples(counters[split], examples, length, kind_of_split(split) != "test")
-    return rows, {split: TokenCounts().plus(counter.counts().numpy()) for split, counter in counters.items()}
 
 
 def _make_history(settings, task, model, data, counts, config, range_test):

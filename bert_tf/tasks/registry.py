@@ -27,7 +27,7 @@ TASKS: tuple[type[FineTuningTask], ...] = (
 )
 
 
-_BY_NAME = {kind.name: kind for kind in TASKS}
+TASKS_BY_NAME = {kind.name: kind for kind in TASKS}
 
 
 def load_custom_task(name: str, package: str | None = None) -> type[FineTuningTask]:
@@ -45,13 +45,13 @@ def load_custom_task(name: str, package: str | None = None) -> type[FineTuningTa
         source = f"the package {brief(package)}" if package else "the package that provides it"
         raise ValueError(
             f"No installed package provides the task {brief(name)}. Install {source}, which must have an entry point "
-            f"of this name in the group {GROUP}. Known tasks: {', '.join([*_BY_NAME, *found])}."
+            f"of this name in the group {GROUP}. Known tasks: {', '.join([*TASKS_BY_NAME, *found])}."
         )
     packages = list(map(package_of, found[name]))
     if len(packages) > 1:
         raise ValueError(f"Several packages provide the task {name!r}: {', '.join(packages)}. Uninstall all but one.")
     (entry_point,), (package,) = found[name], packages
-    if name in _BY_NAME:
+    if name in TASKS_BY_NAME:
         raise ValueError(f"The task {name!r} of the package {package} has the name of a task of bert_tf. Rename it.")
     where = f"The task {name!r} of the package {package}, {entry_point.value},"
     try:
@@ -67,7 +67,7 @@ def load_custom_task(name: str, package: str | None = None) -> type[FineTuningTa
 def save_task(directory: str, trained: TrainedTask):
     """Writes task.json, for `read_task`."""
     name = trained.task.name
-    packages = [package_of(each) for each in custom_tasks().get(name, [])] if name not in _BY_NAME else []
+    packages = [package_of(each) for each in custom_tasks().get(name, [])] if name not in TASKS_BY_NAME else []
     values = {
         "task": name,
         **({"package": packages[0]} if packages else {}),
@@ -96,14 +96,14 @@ def read_task(directory: str, config: EncoderConfig) -> TrainedTask:
             f"{directory} has none."
         )
     name, package = values.pop("task", None), values.pop("package", None)
-    custom, what = None, f"a task, one of {sorted(_BY_NAME)}"
-    if isinstance(name, str) and name not in _BY_NAME:
+    custom, what = None, f"a task, one of {sorted(TASKS_BY_NAME)}"
+    if isinstance(name, str) and name not in TASKS_BY_NAME:
         try:
             custom, what = load_custom_task(name, package), f"the task {name!r} as its package defines it"
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
     try:
-        kind, inputs, length = custom or _BY_NAME[name], values.pop("text_inputs"), values.pop("max_seq_length")
+        kind, inputs, length = custom or TASKS_BY_NAME[name], values.pop("text_inputs"), values.pop("max_seq_length")
         return TrainedTask(kind(config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} must describe {what}. Received: {error!r}.") from error
