@@ -6,7 +6,7 @@ Each start is fine-tuned on train.tsv of the last folder by each rate of --learn
 given the rate that is best on dev.tsv over the seeds, and is scored with that on test.tsv. The starts:
 
     random     four layers of the teacher's shape, random weights
-    layers     four of the teacher's layers, by `surgery`
+    layers     four of the teacher's layers, by `edit_model`
     student    the second, or with --from_random the first, taught by run_pretraining for --minutes
 
 The student's minutes are those of its steps on this machine, counted from how fast it is at first; the records, which
@@ -73,7 +73,7 @@ def _steps(options, start, records, path):
 def main():
     options, folder = _options()
     layers = _once(folder / "layers", lambda path: _program(
-        "surgery", f"--model={options.teacher}", f"--layers={options.layers}", f"--output_dir={path}",
+        "edit_model", f"--model={options.teacher}", f"--layers={options.layers}", f"--output_dir={path}",
     ))  # fmt: skip
     starts = {"random": _random_start(options, layers), "layers": [f"--init_checkpoint={layers}"]}
     records = _once(folder / "train.tfrecord", lambda path: _records(options, path))

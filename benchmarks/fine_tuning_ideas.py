@@ -60,17 +60,17 @@ from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.data.batch_order import scoring_order, training_order
-from bert_tf.data.dataset import Tokenized, build_batches
+from bert_tf.data.dataset import EncodedDataset, build_batches
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification.data import make_source, tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.schedules import WarmupLinearDecay
-from bert_tf.training.scoring import Scorer, Scoring
+from bert_tf.training.scoring import EvalBatches, Evaluator
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.step import StepConfig, TrainStep
-from bert_tf.training.word_rate import WordRate
+from bert_tf.training.word_rate import EmbeddingLrFactor
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", None, "The encoder to start from.", required=True)
@@ -144,8 +144,8 @@ class IdeaStep(TrainStep):
 class DataSet:
     """A set's examples, all tokenized once, and its kind: (number of outputs, problem)."""
 
-    train: Tokenized
-    dev: Tokenized
+    train: EncodedDataset
+    dev: EncodedDataset
     kind: tuple[int, str]
 
 
@@ -165,7 +165,7 @@ def data_set(name, tokenizer) -> DataSet:
     return DataSet(tokens[0], take(tokens[1], drawn), (len(labels) if labels else 1, source.problem))
 
 
-def take(examples: Tokenized, chosen) -> Tokenized:
+def take(examples: EncodedDataset, chosen) -> EncodedDataset:
     """Returns some of the examples, in the order of their indices `chosen`."""
     spans = [np.arange(examples.splits[i], examples.splits[i + 1]) for i in chosen]
     tokens = np.concatenate(spans)
@@ -178,9 +178,9 @@ def take(examples: Tokenized, chosen) -> Tokenized:
     )
 
 
-def scoring(examples: Tokenized) -> Scoring:
+def scoring(examples: EncodedDataset) -> EvalBatches:
     order = scoring_order(examples.lengths, 64)
-    return Scoring(lambda: build_batches(examples, order, FLAGS.max_seq_length), order, examples)
+    return EvalBatches(lambda: build_batches(examples, order, FLAGS.max_seq_length), order, examples)
 
 
 # === Runs ===
@@ -197,8 +197,8 @@ class Network:
         metrics = ("accuracy", "matthews") if kind[1] == "single_label" else ("pearson", "spearman")
         self.task = ClassificationTask(config, *kind, metric_names=metrics)
         self.model = self.task.build_model()
-        WordRate(0.0).freeze_in(self.model.variables)
-        self.scorer = Scorer(self.task, self.model)
+        EmbeddingLrFactor(0.0).freeze_in(self.model.variables)
+        self.scorer = Evaluator(self.task, self.model)
         checkpoint = open_checkpoint(FLAGS.model, config.model_type)
         old = [v for v in self.model.variables if not is_adapter(v.path)]
         loaded = set(assign_weights(checkpoint, old, (*heads.fresh(self.task), *heads.unused(self.task))).loaded)
@@ -268,7 +268,7 @@ def run(name, data: DataSet, network: Network, variant: Variant, seed):
     return {"scores": scores, "cpu_seconds": seconds, "steps": steps}
 
 
-def score(name, network, examples: Scoring):
+def score(name, network, examples: EvalBatches):
     """Returns {"score": mean of the set's metrics, in percent, "loss": mean loss}."""
     found = network.scorer.scores(examples)
     return {"score": 100 * statistics.fmean(found[metric] for metric in SCORES[name]), "loss": found["loss"]}

@@ -27,7 +27,7 @@ OPTIONS = (
     ("--layerwise_lr_decay=0.8",),
     ("--unfreeze_epochs=0.3",),
     ("--reinit_layers=1",),
-    ("--early_stopping=2", "--keep_best=accuracy", "--save_checkpoints_steps=30"),
+    ("--early_stopping=2", "--metric_for_best_model=accuracy", "--save_checkpoints_steps=30"),
     ("--class_weights=balanced",),
     ("--label_smoothing=0.1",),
     ("--fit_temperature",),

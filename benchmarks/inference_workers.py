@@ -36,7 +36,7 @@ def bert_tf_batched_answer(model, threads):
     """The same behind the queue of `bert-tf serve --enable_batching`, which cuts a request: each part in one thread."""
     from bert_tf.serving.server.batching import Batcher
     from bert_tf.serving.server.batching_limits import BatchingLimits
-    from bert_tf.serving.server.call import Call
+    from bert_tf.serving.server.request_context import RequestContext
     from bert_tf.serving.server.saved_model import SavedModel
     from bert_tf.serving.server.scheduling import Scheduler
     from bert_tf.serving.server.versions import direct
@@ -47,7 +47,7 @@ def bert_tf_batched_answer(model, threads):
 
     def answer(batch):
         inputs = {name: batch[name] for name in NAMES}
-        return compute(signature, inputs, ["probabilities"], Call())["probabilities"]
+        return compute(signature, inputs, ["probabilities"], RequestContext())["probabilities"]
 
     return answer
 

@@ -34,7 +34,7 @@ def measure(kind: str, attention: str, length: int, repeats: int) -> dict[str, f
     every = 3 if attention == "local" else 1
     numbers = {"num_hidden_layers": LAYERS, "local_attention": WINDOW, "global_attn_every_n_layers": every}
     config = EncoderConfig.from_dict({"model_type": "modernbert", **shape, **numbers})
-    encoder = Encoder(config, rematerialize=kind == "rematerialized")
+    encoder = Encoder(config, gradient_checkpointing=kind == "rematerialized")
     encoder.build()
     fast = FastEncoder(encoder, Floats()) if kind == "answer" else None
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ("input_ids", "input_mask")}

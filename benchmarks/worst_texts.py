@@ -20,7 +20,7 @@ import time
 import sentencepiece
 import tokenizers
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
@@ -96,7 +96,7 @@ def learn_tokenizers(folder) -> dict:
     for nfc in (False, True):
         added = _added(len(model["vocab"]))
         made["byte_bpe, NFC" if nfc else "byte_bpe"] = ByteBpeTokenizer(
-            model["vocab"], merges, families.family("roberta").template, nfc=nfc, added_tokens=added
+            model["vocab"], merges, family_registry.family("roberta").template, nfc=nfc, added_tokens=added
         )
     path = folder / "spiece.model"
     written = io.BytesIO()
@@ -106,7 +106,7 @@ def learn_tokenizers(folder) -> dict:
         control_symbols=["[CLS]", "[SEP]", "[MASK]"],
     )  # fmt: skip
     path.write_bytes(written.getvalue())
-    albert = families.family("albert").template
+    albert = family_registry.family("albert").template
     size = UnigramTokenizer(path, albert).vocab_size
     for kept in (False, True):
         made["unigram" if kept else "unigram, ALBERT"] = UnigramTokenizer(

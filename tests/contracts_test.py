@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from bert_tf.cli import main
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.utils.names import PROBLEMS
 from tests import tiny
 from tests.conftest import ROOT
@@ -118,7 +118,7 @@ def test_a_class_or_public_function_has_a_name_of_its_own():
 def test_flags_are_read_in_one_place():
     sources = {_name(path): path.read_text(encoding="utf-8") for path in _modules()}
     readers = {name for name, text in sources.items() if re.search(r"from absl import .*flags|absl\.flags", text)}
-    assert readers == {"bert_tf.cli.program"}
+    assert readers == {"bert_tf.cli.command_runner"}
 
 
 def _programs():
@@ -156,7 +156,7 @@ def test_names_stand_once():
     assert tuple(TRACKERS) == names.TRACKERS
 
 
-FAMILIES = {*families.FAMILIES, "xlm-roberta", "camembert", "deberta-v2"}
+FAMILIES = {*family_registry.FAMILIES, "xlm-roberta", "camembert", "deberta-v2"}
 
 
 def _asked(node):
@@ -208,16 +208,16 @@ def test_no_other_file_names_the_families_that_came_last():
         for path in _modules()
         if re.search("modernbert|deberta", path.read_text(encoding="utf-8"), re.IGNORECASE)
     }
-    assert {"models/families.py", "checkpoints/names/family_map.py"} <= naming
+    assert {"models/family_registry.py", "checkpoints/names/family_mappings.py"} <= naming
     assert not [name for name in naming if not name.startswith(NAMING)]
 
 
 LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
     "bert_tf.models.config": ("tensorflow", "keras", "numpy"),
-    "bert_tf.models.families": ("tensorflow", "keras", "numpy"),
-    "bert_tf.utils.text_lists": ("tensorflow", "keras", "numpy"),
-    "bert_tf.checkpoints.names.family_map": ("tensorflow", "keras", "numpy"),
+    "bert_tf.models.family_registry": ("tensorflow", "keras", "numpy"),
+    "bert_tf.utils.text_inputs": ("tensorflow", "keras", "numpy"),
+    "bert_tf.checkpoints.names.family_mappings": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.keras_hub_names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.squad": ("tensorflow", "keras", "numpy"),
@@ -282,7 +282,8 @@ OPTIMIZER_FLAGS = {
 TRAINING_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
-    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
+    "gradient_accumulation_steps": 1, "gradient_checkpointing": False, "keep_checkpoints": 5,
+    "overwrite_output_dir": False,
     "eval_file": None, "save_format": [], "worker_hosts": [], "task_index": None, "dry_run": False,
     "keep_optimizer": False, "tracking": None, "teacher": None, "distillation_temperature": 2.0, **OPTIMIZER_FLAGS,
 }  # fmt: skip
@@ -299,7 +300,7 @@ FINE_TUNING_FLAGS = {
 OUR_FLAGS = {
     **FINE_TUNING_FLAGS,
     "train_file": None, "predict_file": None, "header": True, "text_column": ["text"], "label_column": "label",
-    "keep_best": None, "xnli_language": None, "problem_type": "single_label", "label_separator": ",",
+    "metric_for_best_model": None, "xnli_language": None, "problem_type": "single_label", "label_separator": ",",
     "class_weights": None, "label_smoothing": 0.0, "rename_labels": [], "early_stopping": 0, "fit_temperature": False,
     "fit_thresholds": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "fit_abstention": None,
     "separator": None, "encoding": None, "label_columns": None, "drop_empty": False,

@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.models.config import EncoderConfig
 
 GOOD, BAD = ("good", "great", "warm", "funny"), ("bad", "dull", "cold", "empty")
@@ -92,10 +92,10 @@ def write_jsonl(path, rows, keys):
 
 def rows(**targets):
     """Returns what a task's metrics hold the outputs against, where nothing but targets is needed."""
-    return Tokenized({}, np.zeros(1, np.int64), targets)
+    return EncodedDataset({}, np.zeros(1, np.int64), targets)
 
 
-def tokenized(n, seed=0, longest=14, **targets) -> Tokenized:
+def tokenized(n, seed=0, longest=14, **targets) -> EncodedDataset:
     """Returns n examples of 3 to `longest` ids, [CLS] first; without `targets` the label tells if a good word is in."""
     rng = np.random.default_rng(seed)
     good, bad, fill = (np.array([VOCAB.index(w) for w in words]) for words in (GOOD, BAD, FILL))
@@ -106,7 +106,7 @@ def tokenized(n, seed=0, longest=14, **targets) -> Tokenized:
         rows.append(np.array([2, *row, 3], np.int32))
     splits = np.cumsum([0] + [len(row) for row in rows])
     pieces = {"input_ids": np.concatenate(rows), "segment_ids": np.zeros(splits[-1], np.int32)}
-    return Tokenized(pieces, splits, targets or {"label_ids": labels})
+    return EncodedDataset(pieces, splits, targets or {"label_ids": labels})
 
 
 def batches(examples, batch_size, steps=1, width=16):

@@ -32,7 +32,7 @@ TEXT = "A warm, funny and beautifully acted film that I would gladly see again."
 SEEN = "The plot makes no sense, but the film is warm, funny and beautifully acted."
 EVALUATION = {"max_seq_length": 64, "fit_abstention": 0.95}
 TRAINING = {
-    "num_train_epochs": 2, "learning_rate": 1e-4, "save_checkpoints_steps": 84, "keep_best": "accuracy",
+    "num_train_epochs": 2, "learning_rate": 1e-4, "save_checkpoints_steps": 84, "metric_for_best_model": "accuracy",
     "export_explanations": "attention,attributions",
 }  # fmt: skip
 REST_PORT = 8501  # TensorFlow Serving's: it is in the picture
@@ -47,7 +47,7 @@ def main():
     run, exports, page = work / "reviews", work / "models" / "reviews", work / "see.html"
     work.mkdir(parents=True, exist_ok=True)
     train(run, exports, arguments)
-    call("see", f"--model={run}", f"--output={page}", SEEN)
+    call("visualize", f"--model={run}", f"--output={page}", SEEN)
     IMAGES.mkdir(parents=True, exist_ok=True)
     asyncio.run(photograph((run / "report.html").as_uri(), "report"))
     asyncio.run(photograph(f"{page.as_uri()}#heads", "see", prepare_heads))

@@ -18,11 +18,11 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.architectures import ARCHITECTURES, architecture_of
 from bert_tf.checkpoints.description_files import LABELS_FILE, write_labels
+from bert_tf.checkpoints.edit_model import ModelDirectory
 from bert_tf.checkpoints.loading import default_labels, read_labels
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.checkpoints.peft_files import CONFIG, LORA_ENDS, PREFIX, WEIGHTS, read_peft
-from bert_tf.checkpoints.surgery import ModelDirectory
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config_files import task_in
 from bert_tf.models.lora import NAMES, Lora, is_adapter
 from bert_tf.utils.files import atomic_open, whole_directory, write_text
@@ -49,9 +49,10 @@ def write_adapters(directory: str, variables: Iterable, task: Any, base: str | N
     trained = [v for v in trained if not any(re.fullmatch(pattern, v.path) for pattern in unused)]
     arrays = {v.path: np.asarray(v) for v in trained}
     architecture = _architecture(arrays, task)
-    name_map = _name_map(task.config, [architecture.ending])
-    named = _peft(name_map, arrays, task.config.lora.rank)
-    kind = f"{families.family(task.config.model_type).classes}{architecture.ending}" if architecture.heads else None
+    weight_mapping = _name_map(task.config, [architecture.ending])
+    named = _peft(weight_mapping, arrays, task.config.lora.rank)
+    classes = family_registry.family(task.config.model_type).classes
+    kind = f"{classes}{architecture.ending}" if architecture.heads else None
     settings = json.dumps(_settings(task.config.lora, named, base, kind), indent=2) + "\n"
     with whole_directory(directory, replace=True) as folder:
         write_text(os.path.join(folder, CONFIG), settings)
@@ -104,7 +105,7 @@ def _first_layers(model, others, path):
 
 
 def _name_map(config, classes=()):
-    return family_map.hugging_face(config.model_type, config.tie_word_embeddings, classes)
+    return family_mappings.hugging_face(config.model_type, config.tie_word_embeddings, classes)
 
 
 def _architecture(paths, task):
@@ -113,7 +114,7 @@ def _architecture(paths, task):
     return architecture_of(paths, [task.architecture] if task.architecture else fitting)
 
 
-def _peft(name_map, arrays, rank):
+def _peft(weight_mapping, arrays, rank):
     """Returns {PEFT's name: array in torch's orientation} for our weights.
 
     In PEFT, a weight that holds several of ours has one adapter. Below each other, our A are its A; its B has ours on
@@ -122,20 +123,20 @@ def _peft(name_map, arrays, rank):
     named, modules = {}, {}
     for path, array in arrays.items():
         if not is_adapter(path):
-            array = array.T if name_map.transposed(path) else array
-            named[f"{PREFIX}{name_map.from_ours(path)}"] = np.ascontiguousarray(array)
+            array = array.T if weight_mapping.transposed(path) else array
+            named[f"{PREFIX}{weight_mapping.from_ours(path)}"] = np.ascontiguousarray(array)
         elif path.endswith(NAMES[0]):
             kernel = f"{path.rpartition('/')[0]}/kernel"
-            modules.setdefault(name_map.from_ours(kernel).removesuffix(".weight"), []).append(kernel)
+            modules.setdefault(weight_mapping.from_ours(kernel).removesuffix(".weight"), []).append(kernel)
     whole = rank * max(map(len, modules.values()), default=0)
     for module, kernels in modules.items():
-        kernels = sorted(kernels, key=lambda kernel: name_map.transform(kernel).part)
+        kernels = sorted(kernels, key=lambda kernel: weight_mapping.transform(kernel).part)
         pairs = [[arrays[f"{kernel.rpartition('/')[0]}/{name}"] for name in NAMES] for kernel in kernels]
         (width, _), (_, size) = (array.shape for array in pairs[0])
         a = np.zeros((whole, width), np.float32)
-        b = np.zeros((name_map.transform(kernels[0]).parts * size, whole), np.float32)
+        b = np.zeros((weight_mapping.transform(kernels[0]).parts * size, whole), np.float32)
         for n, (kernel, pair) in enumerate(zip(kernels, pairs, strict=True)):
-            start, own = name_map.transform(kernel).part * size, slice(n * rank, (n + 1) * rank)
+            start, own = weight_mapping.transform(kernel).part * size, slice(n * rank, (n + 1) * rank)
             a[own], b[start : start + size, own] = (array.T for array in pair)
         named |= {f"{PREFIX}{module}.{name}.weight": array for name, array in zip(NAMES, (a, b), strict=True)}
     return named

@@ -93,22 +93,22 @@ class LoadReport:
     Attributes:
         path: the file, index file or TF1 prefix that was read.
         loaded: paths of the variables that were assigned.
-        excused_missing: paths of variables that the checkpoint lacks; they keep their values.
-        excused_left_over: our paths, or the file's names if unknown, of weights without a variable.
+        allowed_missing: paths of variables that the checkpoint lacks; they keep their values.
+        allowed_unused: our paths, or the file's names if unknown, of weights without a variable.
         left_out: names of entries that are not weights of their own: buffers, optimizer state, second names.
     """
 
     path: str
     loaded: list[str]
-    excused_missing: list[str]
-    excused_left_over: list[str]
+    allowed_missing: list[str]
+    allowed_unused: list[str]
     left_out: list[str]
 
     def __str__(self):
         text = f"Loaded {len(self.loaded)} variables from {self.path}"
         for words, names in (
-            ("not in the checkpoint, randomly initialized", self.excused_missing),
-            ("in the checkpoint, not used", self.excused_left_over),
+            ("not in the checkpoint, randomly initialized", self.allowed_missing),
+            ("in the checkpoint, not used", self.allowed_unused),
         ):
             if names:
                 text += f"; {len(names)} {words}: {_few(names)}"
@@ -126,7 +126,7 @@ def _few(names):
 def assign_weights(
     path: str | os.PathLike | Checkpoint,
     variables: Iterable,
-    excuse: Iterable[str] = (),
+    allow_unmatched: Iterable[str] = (),
     family: str | None = None,
     rows: Mapping[str, Sequence[int | None]] = types.MappingProxyType({}),
 ) -> LoadReport:
@@ -152,7 +152,7 @@ def assign_weights(
     merge = not any(map(is_adapter, here))
     checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family, merge)
     assert len(here) == len(variables), "two variables have the same path"
-    report = _compare(checkpoint, here, [*excuse], rows)
+    report = _compare(checkpoint, here, [*allow_unmatched], rows)
     _check_shapes(checkpoint, {name: here[name] for name in report.loaded if name not in rows})
     checkpoint.check_twins(report.loaded)
     arrays = {name: checkpoint.get(name) for name in report.loaded}
@@ -188,9 +188,9 @@ def _with_rows(variable, array, rows):
     return value
 
 
-def _compare(checkpoint, here, excuse, rows):
+def _compare(checkpoint, here, allow_unmatched, rows):
     def excused(name):
-        return any(re.fullmatch(pattern, name) for pattern in excuse)
+        return any(re.fullmatch(pattern, name) for pattern in allow_unmatched)
 
     # The checkpoint may have a head of another size, of another task: it is left over.
     shared = [name for name in here if name in checkpoint.names and name not in rows and excused(name)]

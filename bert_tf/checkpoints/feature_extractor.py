@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
-from bert_tf.tokenization.packing import pack_texts
+from bert_tf.tokenization.special_tokens import add_special_tokens
 from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.model_outputs import check_finite_outputs
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
 Texts = Sequence[str] | Sequence[tuple[str, str]]
@@ -94,7 +94,7 @@ class Extractor:
         """Encodes texts or text pairs; returns one vector each, float32 [n, D].
 
         Raises:
-            ValueError: the inputs are not texts or pairs; see `text_lists.text_list`. Or vectors are not finite.
+            ValueError: the inputs are not texts or pairs; see `text_inputs.text_list`. Or vectors are not finite.
         """
         texts = text_list(texts, pairs=True)
         with self.token_counts.together():
@@ -164,7 +164,7 @@ class Extractor:
     def _pack_numbers(self, *numbers, special=0):
         """Returns per-token numbers, int32 [all tokens], packed and truncated like the ids."""
         both = numbers if len(numbers) == 2 else (*numbers, None)
-        packed = pack_texts(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
+        packed = add_special_tokens(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
         return packed["input_ids"].flat_values.numpy()
 
     def _batches(self, rows):

@@ -1,9 +1,9 @@
 """Weight names of each family in the HDF5 files of KerasHub's presets: Keras numbers the layers of each class."""
 
 from bert_tf.checkpoints.names.array_layouts import BEHIND_PADDING, HEADS_FIRST, HEADS_LAST, KEEP, TRANSPOSE
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import WeightName
-from bert_tf.models import families
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
+from bert_tf.models import family_registry
 
 _OURS = "bert/encoder/layer_{n}"
 TASK = "task/"  # prefix of the names in the file of a task's head; the backbone's have none
@@ -65,7 +65,7 @@ _TWO_LAYERS = [*_pair("classifier/dense", f"{TASK}layers/dense"), *_head("layers
 
 
 def _name_map(*rows, blocks=_BLOCKS):
-    return NameMap(rows=(*rows, *blocks, *_MASKED_LM_HEAD), left_out=_LEFT_OUT, separator="")
+    return WeightMapping(rows=(*rows, *blocks, *_MASKED_LM_HEAD), left_out=_LEFT_OUT, separator="")
 
 
 def _without_segments(positions):
@@ -95,7 +95,7 @@ _PROJECTED = _name_map(
     *_pair("bert/pooler/dense", "layers/dense_1"),
     *_head("layers/dense"),
 )
-_MAPS: dict[str, NameMap] = {
+_MAPS: dict[str, WeightMapping] = {
     "albert": _PROJECTED,
     "bert": _BERT,
     "deberta-v2": _DEBERTA,
@@ -105,8 +105,8 @@ _MAPS: dict[str, NameMap] = {
 }
 
 
-def keras_hub_name_map(model_type: str, projected: bool = True) -> NameMap:
-    """Returns the KerasHub name map of a family.
+def keras_hub_name_map(model_type: str, projected: bool = True) -> WeightMapping:
+    """Returns the KerasHub weight mapping of a family.
 
     Args:
         model_type: the family.
@@ -115,12 +115,12 @@ def keras_hub_name_map(model_type: str, projected: bool = True) -> NameMap:
     Raises:
         ValueError: the family is not supported here or in KerasHub.
     """
-    if families.family(model_type).keras_hub is None:
-        there = sorted(name for name, row in families.FAMILIES.items() if row.keras_hub)
+    if family_registry.family(model_type).keras_hub is None:
+        there = sorted(name for name, row in family_registry.FAMILIES.items() if row.keras_hub)
         raise ValueError(
             f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}. "
             f"Received: {model_type!r}; use another format."
         )
-    name_map = _MAPS[families.family(model_type).name_map]
-    always = families.family(model_type).fixed.get("maps_embeddings", False)
-    return name_map if projected or always or name_map is not _PROJECTED else _BERT
+    weight_mapping = _MAPS[family_registry.family(model_type).weight_mapping]
+    always = family_registry.family(model_type).fixed.get("maps_embeddings", False)
+    return weight_mapping if projected or always or weight_mapping is not _PROJECTED else _BERT

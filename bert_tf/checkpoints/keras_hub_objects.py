@@ -11,8 +11,8 @@ from absl import logging
 
 from bert_tf.checkpoints.description_files import write_json
 from bert_tf.checkpoints.keras_hub_names import TASK, keras_hub_name_map
-from bert_tf.checkpoints.names.name_map import NameMap
-from bert_tf.models import config_files, families
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
+from bert_tf.models import config_files, family_registry
 
 
 class LiveWeights:
@@ -86,14 +86,14 @@ def backbone_of(model):
     return model
 
 
-def name_map_of(model) -> NameMap:
-    """Returns the name map of a live object's weights; warns if its outputs differ from ours.
+def name_map_of(model) -> WeightMapping:
+    """Returns the weight mapping of a live object's weights; warns if its outputs differ from ours.
 
     Raises:
         ValueError: its family is not supported.
     """
     fields = config_files.from_keras_hub(_description(model))
-    row = families.family(fields["model_type"]).keras_hub
+    row = family_registry.family(fields["model_type"]).keras_hub
     activation = getattr(getattr(model, "activation", None), "__name__", "linear")
     if activation != "linear":
         logging.warning("The head returns logits, before the %s of %s.", activation, type(model).__name__)

@@ -18,7 +18,7 @@ from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeature
 from bert_tf.checkpoints.formats import keras_hub_models
 from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.models.encoder import Encoder
@@ -35,7 +35,7 @@ _TRANSFORM = "classifier/dense/kernel"  # a head without it classifies every tok
 _LABEL_KEYS = ("id2label", "label2id")  # of Hugging Face's configurations
 _WITH_LABELS = ("ForSequenceClassification", "ForTokenClassification")  # suffixes of Transformers' class names
 _MOST_LABELS = 1_000_000
-_EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
+_ALLOWED = (*heads.others(("classifier/.*",)), heads.POOLER)
 
 
 @dataclasses.dataclass
@@ -177,21 +177,21 @@ def load(
         head = ClassificationHead.of(config, checkpoint.shape(_HEAD)[0], _TRANSFORM in checkpoint.names)
         head.build((None, config.hidden_size))
         variables += head.variables
-    report = assign_weights(checkpoint, variables, excuse=_EXCUSED)
+    report = assign_weights(checkpoint, variables, allow_unmatched=_ALLOWED)
     logging.info("%s", report)
-    if report.excused_missing:  # never where the configuration has none
+    if report.allowed_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output uses random weights.", report.path)
     labels = _labels_of(head, description.labels, report.path)
-    others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
+    others = {path: checkpoint.get(path) for path in report.allowed_unused if path in checkpoint.names}
     return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path) if is_path else None)
 
 
 def _description_of(model, config_file, vocab_file, do_lower_case):
-    """Returns the `Description` of a live KerasHub model, via the files of its preset."""
+    """Returns the `ModelDescription` of a live KerasHub model, via the files of its preset."""
     with tempfile.TemporaryDirectory() as folder:
         if keras_hub_objects.describe(model, folder) or vocab_file:
             return load_description([folder], config_file, vocab_file, do_lower_case)
-        return Description(EncoderConfig.load(config_file or folder), None, None)
+        return ModelDescription(EncoderConfig.load(config_file or folder), None, None)
 
 
 def _with_pooler(config, checkpoint):
@@ -225,7 +225,7 @@ def has_vocabulary(path: str | os.PathLike) -> bool:
 
 
 @dataclasses.dataclass
-class Description:
+class ModelDescription:
     """A model without its weights: the files of `save_description`, or the same in another format."""
 
     config: EncoderConfig
@@ -254,7 +254,7 @@ class Description:
 
 def load_description(
     paths: list[str | None], config_file: str | None = None, vocab_file: str | None = None, do_lower_case=None
-) -> Description:
+) -> ModelDescription:
     """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
 
     The configuration describes the model with adapters, if any, merged into its kernels (`lora` is None).
@@ -284,7 +284,7 @@ def load_description(
         config = _left_to_right_as_trained(config, config_file, here)
     tokenizer = _read_tokenizer(here, config, do_lower_case, vocab_file)
     check_vocabulary(tokenizer, config)
-    return Description(config, tokenizer, read_labels(here, config))
+    return ModelDescription(config, tokenizer, read_labels(here, config))
 
 
 def _read_tokenizer(directory, config, do_lower_case, vocab_file):
@@ -295,7 +295,8 @@ def _read_tokenizer(directory, config, do_lower_case, vocab_file):
         if vocab_file is None and lower is not None and lower == preset.do_lower_case:
             return Tokenizer(preset.vocab_file, lower, template, preset.strip_accents)
         vocab_file, do_lower_case = vocab_file or preset.vocab_file, lower
-    tokenizer = read_tokenizer(directory, families.family(config.model_type), template, do_lower_case, vocab_file)
+    family = family_registry.family(config.model_type)
+    tokenizer = read_tokenizer(directory, family, template, do_lower_case, vocab_file)
     if not preset or not isinstance(tokenizer, Tokenizer) or is_tokenizer_json(vocab_file):  # which states its accents
         return tokenizer
     if lower != preset.do_lower_case or preset.strip_accents in (None, tokenizer.strip_accents):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.checkpoints.weight_files import SafetensorsFile, TorchBinFile, check_finite
 from bert_tf.models.config_files import ADAPTER_FILES, warn_of_unknown_keys
 from bert_tf.models.lora import NAMES, Lora
@@ -121,7 +121,7 @@ def check_base(directory: str, weights: str):
         return
     raise ValueError(
         f"{directory} contains weights and LoRA adapters, but base_model_name_or_path in {config} names another model, "
-        f"{brief(base)}. If the weights do not include the adapters yet, merge them with bert-tf surgery: "
+        f"{brief(base)}. If the weights do not include the adapters yet, merge them with bert-tf edit_model: "
         f"`model={weights}`, `adapter={directory}`. If they do, pass {weights}, or remove the adapter files."
     )
 
@@ -139,7 +139,7 @@ def read_peft(directory: str, model_type: str, tied: bool) -> PeftAdapters:
     config, path = files_of(directory)
     settings = _read_settings(config)
     file = SafetensorsFile(path) if path.endswith(".safetensors") else TorchBinFile(path)
-    pairs, others = _sorted(file, path, family_map.hugging_face(model_type, tied, _classes(settings)))
+    pairs, others = _sorted(file, path, family_mappings.hugging_face(model_type, tied, _classes(settings)))
     return PeftAdapters(path, pairs, others, settings["r"], settings["lora_alpha"] / settings["r"])
 
 
@@ -178,7 +178,7 @@ def _classes(settings):
     return [name for name in (named, kind) if isinstance(name, str)]
 
 
-def _sorted(file, path, name_map):
+def _sorted(file, path, weight_mapping):
     """Returns ({kernel's path: {"lora_A": [in, r], "lora_B": [r, out]}}, {our path: array} of the other weights)."""
     plain = {}  # name of a kernel, or of another weight, in the family's files -> names in this one
     for name in file.shapes:
@@ -186,7 +186,7 @@ def _sorted(file, path, name_map):
         whole = name.removeprefix(PREFIX).removesuffix(end) + (".weight" if end else "")
         plain.setdefault(whole, []).append(name)
     try:
-        groups = name_map.sort(plain)
+        groups = weight_mapping.sort(plain)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if groups.unknown or not file.shapes or not all(name.startswith(PREFIX) for name in file.shapes):
@@ -199,7 +199,7 @@ def _sorted(file, path, name_map):
         for name in plain[theirs]:
             array = np.asarray(file.read(name), np.float32)
             check_finite(array, name, path)
-            read = name_map.transform(ours).to_ours
+            read = weight_mapping.transform(ours).to_ours
             if name.endswith(LORA_ENDS[0]):  # the same for all weights of ours in one of theirs
                 pairs.setdefault(ours, {})[NAMES[0]] = array.T
             elif name.endswith(LORA_ENDS[1]):

@@ -10,11 +10,11 @@ from absl import logging
 from bert_tf.checkpoints import peft_files
 from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.names import family_map
-from bert_tf.checkpoints.names.name_map import NameMap
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.checkpoints.names.tf1 import TF1
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 from bert_tf.checkpoints.weight_files import OPENERS, check_finite, file_beside, read_weight_map
-from bert_tf.models import config_files, families
+from bert_tf.models import config_files, family_registry
 from bert_tf.models import lora as adapters
 from bert_tf.utils.files import sha256
 
@@ -31,10 +31,10 @@ class Checkpoint:
         names: our path -> the file's name.
         left_out: names of entries that are not weights (buffers, counters, optimizer state), or second names.
         twins: those of left_out that are second names: the file's name -> `rows.Twin`.
-        unknown: names that the name map does not know.
+        unknown: names that the weight mapping does not know.
 
     Args:
-        path, form, name_map: what to read, and how; for the form "keras_hub_object", `path` is the object itself.
+        path, form, weight_mapping: what to read, and how; for the form "keras_hub_object", `path` is the object itself.
         lora: adapters in the checkpoint: `get` merges each into its kernel, and `names` omits them. If None, they are
             weights like all others.
         other_act: hidden_act, if the masked-LM head has another activation; reading that head is then an error.
@@ -48,16 +48,16 @@ class Checkpoint:
         self,
         path: str,
         form: str,
-        name_map: NameMap,
+        weight_mapping: WeightMapping,
         lora: adapters.Lora | None = None,
         other_act: str | None = None,
         peft: peft_files.PeftAdapters | None = None,
     ):
         self.path, self.format = str(path), form
-        self._file, self._map = OPENERS[form](path), name_map
+        self._file, self._map = OPENERS[form](path), weight_mapping
         _check_names(path, self._file.shapes)
         try:
-            groups = name_map.sort(self._file.shapes, family_map.prefixes(but=name_map))
+            groups = weight_mapping.sort(self._file.shapes, family_mappings.prefixes(but=weight_mapping))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         self.names, self.twins, self.unknown = groups.known, groups.twins, groups.unknown
@@ -191,7 +191,7 @@ def _read_peft(path, found, family):
         return None
     peft_files.check_base(adapter, found)
     folder = os.path.dirname(found) or "."
-    model_type = family or config_files.model_type_in(folder) or families.DEFAULT
+    model_type = family or config_files.model_type_in(folder) or family_registry.DEFAULT
     peft = peft_files.read_peft(adapter, model_type, config_files.tied_in(folder))
     logging.info("Merging %d adapters from %s; it has %d other weights.", len(peft.pairs), peft.path, len(peft.others))
     return peft
@@ -243,8 +243,8 @@ def _name_map(form, path, family):
     if form == "tf1":
         return TF1
     folder = os.path.dirname(path) or "."
-    model_type = family or config_files.model_type_in(folder) or families.DEFAULT
+    model_type = family or config_files.model_type_in(folder) or family_registry.DEFAULT
     if form == "keras_hub":
         return keras_hub_name_map(model_type, config_files.is_projected_in(folder))
     settings = config_files.tied_in(folder), config_files.classes_in(folder), config_files.positions_in(folder)
-    return family_map.hugging_face(model_type, *settings)
+    return family_mappings.hugging_face(model_type, *settings)

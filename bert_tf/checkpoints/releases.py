@@ -7,7 +7,7 @@ Vocabulary and sizes are those of the published configurations; `source` is the 
 import dataclasses
 import re
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 
 _GOOGLE = "https://storage.googleapis.com/bert_models"
 _SCIBERT = "https://s3-us-west-2.amazonaws.com/ai2-s2-research/scibert/tensorflow_models"
@@ -22,7 +22,7 @@ class Release:
     """A published checkpoint.
 
     Attributes:
-        size: one of `families.published_sizes()`.
+        size: one of `family_registry.published_sizes()`.
         vocab_size: number of tokens of its vocabulary.
         do_lower_case: whether its texts are lowercased, as in the flag.
         repository: repository on huggingface.co.
@@ -179,8 +179,8 @@ def advice(path: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""
         return f" If {path!r} is a model on huggingface.co, download {_FILES} into a directory, and pass the directory."
-    row = families.family(families.size(release.size)["model_type"])
-    is_said = release.do_lower_case or row.tokenizer != families.family(families.DEFAULT).tokenizer
+    row = family_registry.family(family_registry.size(release.size)["model_type"])
+    is_said = release.do_lower_case or row.tokenizer != family_registry.family(family_registry.DEFAULT).tokenizer
     case = "" if is_said else " with `do_lower_case=false`"
     tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
@@ -190,7 +190,7 @@ def advice(path: str) -> str:
 
 
 def _describe(release):
-    fields = families.size(release.size)
+    fields = family_registry.size(release.size)
     case = "lowercase" if release.do_lower_case else "cased"
     return (
         f"{fields['num_hidden_layers']} layers of {fields['hidden_size']}, {release.vocab_size} tokens, {case}"

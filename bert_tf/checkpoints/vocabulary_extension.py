@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.checkpoints.loading import ModelDescription, save_description
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.tokenization.vocabulary_fit import token_names, tokenize_words
@@ -179,7 +179,7 @@ def effect(extension: Extension, counts: Counter) -> str:
     return "\n".join(lines)
 
 
-def write_extended_model(model: str, output_dir: str, extension: Extension, description: Description):
+def write_extended_model(model: str, output_dir: str, extension: Extension, description: ModelDescription):
     """Writes the checkpoint with the new words to a directory, atomically.
 
     Args:

@@ -9,7 +9,7 @@ from bert_tf.checkpoints.formats.hugging_face import check_hugging_face, write_h
 from bert_tf.checkpoints.formats.own import check_own, write_own
 from bert_tf.checkpoints.formats.sentence_transformers import check_sentence_transformers, write_sentence_transformers
 from bert_tf.checkpoints.model_arrays import ModelArrays, Written
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig
 
 FORMATS: dict[str, Callable[[str, ModelArrays], Written]] = {
@@ -32,7 +32,7 @@ WITH_TASK = ("bert_tf",)  # those that can store the whole state of a run: task.
 
 def implied(form: str, config: EncoderConfig) -> dict[str, Any]:
     """Returns {field: value} of the settings that readers of a format assume; {} if it stores all of them."""
-    row = families.family(config.model_type).keras_hub
+    row = family_registry.family(config.model_type).keras_hub
     return dict(row.implied) if row and form == "keras_hub" else {}
 
 

@@ -88,7 +88,7 @@ FLAGS = (
 
 def main(settings):
     """Prints what is found."""
-    from bert_tf.cli.program import in_flags
+    from bert_tf.cli.command_runner import in_flags
     from bert_tf.runs.data_checks import refuse_warnings
     from bert_tf.runs.data_overview import look_at_files
 

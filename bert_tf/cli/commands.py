@@ -13,11 +13,13 @@ class CliCommand(NamedTuple):
         name: of its module in this package; always accepted.
         alias: the same in the words of `GROUPS`, such as "train classifier"; without one, the name with hyphens.
         guide: the page of docs/ that shows how to use it, without ".md".
+        others: further names that are accepted, and not shown.
     """
 
     name: str
     alias: str
     guide: str
+    others: tuple[str, ...] = ()
 
 
 GROUPS = {
@@ -44,7 +46,7 @@ GROUPS = {
     "Evaluate": (
         CliCommand("compare", "compare", "guides/evaluation"),
         CliCommand("cross_validate", "cross-validate", "guides/evaluation"),
-        CliCommand("see", "visualize", "guides/interpretability"),
+        CliCommand("visualize", "visualize", "guides/interpretability", ("see",)),
         CliCommand("probe", "inspect probe", "guides/interpretability"),
         CliCommand("run_glue", "benchmark glue", "guides/hyperparameter_search"),
         CliCommand("score_squad", "benchmark squad-score", "guides/question_answering"),
@@ -62,7 +64,7 @@ GROUPS = {
         CliCommand("export", "export", "guides/export"),
         CliCommand("verify", "verify", "guides/export"),
         CliCommand("convert", "convert", "guides/convert_checkpoints"),
-        CliCommand("surgery", "model edit", "guides/model_editing"),
+        CliCommand("edit_model", "model edit", "guides/model_editing", ("surgery",)),
     ),
     "Serve": (
         CliCommand("serve", "serve", "guides/serving"),
@@ -148,7 +150,7 @@ def _plain(text):
     return text.replace("-", "_")
 
 
-_NAMES = {_plain(text): each.name for each in COMMANDS.values() for text in (each.name, each.alias)}
+_NAMES = {_plain(text): each.name for each in COMMANDS.values() for text in (each.name, each.alias, *each.others)}
 
 
 def starting_with(word: str) -> list[CliCommand]:

@@ -15,7 +15,7 @@ import pathlib
 from absl import logging
 
 from bert_tf.cli import run_classifier
-from bert_tf.cli.program import parse_flags
+from bert_tf.cli.command_runner import parse_flags
 from bert_tf.utils.files import check_exists
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import check_passed_flags, name_of_flag
@@ -44,7 +44,7 @@ FLAGS = (
 TAKES_TEXTS = True  # the flags of run_classifier, after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 
-_FITS = ("keep_best", "early_stopping", "fit_temperature", "fit_thresholds", "fit_abstention")
+_FITS = ("metric_for_best_model", "early_stopping", "fit_temperature", "fit_thresholds", "fit_abstention")
 _NOTE_FILE = "cross_validation.json"
 
 

@@ -11,7 +11,7 @@ from bert_tf.tasks.registry import load_custom_task
 
 
 class CustomTaskCommand:
-    """The command of a custom task: what `cli.program` reads of the module of any other command.
+    """The command of a custom task: what `cli.command_runner` reads of the module of any other command.
 
     Args:
         name: name of the task, and of its entry point.

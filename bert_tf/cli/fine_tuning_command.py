@@ -1,7 +1,7 @@
 """What the commands of all tasks do: fine-tune, and say what comes next."""
 
+from bert_tf.cli.command_runner import in_flags
 from bert_tf.cli.next_command import log_after_fine_tuning
-from bert_tf.cli.program import in_flags
 from bert_tf.runs.run_task import run_task
 from bert_tf.tasks.base import FineTuningTask
 from bert_tf.training.workers import is_chief

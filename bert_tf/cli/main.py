@@ -160,7 +160,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
         try:
             from absl import app
 
-            from bert_tf.cli import program, usage
+            from bert_tf.cli import command_runner, usage
         except ModuleNotFoundError as error:
             _start_without(error.name, name, sys.argv[1:] if words is None else words)
             return
@@ -171,9 +171,9 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
         if extent := usage.asked_for(sys.argv[1:]):
             print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))
             sys.exit(0)
-        with program.defined_flags(module):
-            parse = functools.partial(program.parse_command_line, module)
-            app.run(functools.partial(program.run_program, module), flags_parser=parse)
+        with command_runner.defined_flags(module):
+            parse = functools.partial(command_runner.parse_command_line, module)
+            app.run(functools.partial(command_runner.run_program, module), flags_parser=parse)
 
 
 def _custom_task(name):

@@ -9,7 +9,7 @@ Starts from random weights, or from --init_checkpoint. Run the same command
 again to resume an interrupted run.
 """
 
-from bert_tf.cli.program import in_flags
+from bert_tf.cli.command_runner import in_flags
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.utils.settings import flags_of
 

@@ -15,7 +15,7 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.program import parse_flags
+from bert_tf.cli.command_runner import parse_flags
 from bert_tf.utils.files import find_files
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import LOG_FILE, check_passed_flags

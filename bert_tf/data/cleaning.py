@@ -10,9 +10,9 @@ import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.columns import is_missing_cell
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.near_duplicates import group_near_duplicates
 from bert_tf.data.row_errors import line_position
 from bert_tf.data.row_groups import group_by_texts
@@ -185,7 +185,7 @@ def _hashable(value) -> Hashable:
 def _group_equal(path, texts):
     names = [f"text_{i}" for i in range(len(texts[0]))] if texts else []
     columns = dict(zip(names, zip(*texts, strict=True), strict=True))
-    return group_by_texts(LintSample(path, str, columns)).tolist() if texts else []
+    return group_by_texts(CheckedExamples(path, str, columns)).tolist() if texts else []
 
 
 def _group_near(texts):

@@ -26,7 +26,7 @@ WIDTH_STEP = 8  # widths are multiples of this: faster in oneDNN's kernels, and 
 
 
 @dataclasses.dataclass
-class Tokenized:
+class EncodedDataset:
     """Tokenized examples, concatenated.
 
         input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three tokens
@@ -108,7 +108,7 @@ def build_batches(examples, order, max_seq_length, by_length=True, width_step=WI
     """Creates the batches given by `order`, padded on the right.
 
     Args:
-        examples: a `Tokenized`, or an object with its interface, such as `windowed.Windowed`.
+        examples: a `EncodedDataset`, or an object with its interface, such as `windowed.Windowed`.
         order: int [steps, B]; -1 is a padding sequence, which is ignored.
         max_seq_length: the width without `by_length`, and the maximum width with it.
         by_length: whether to pad to the batch's longest example only.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from bert_tf.data import label_checks, raw_file_checks
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.findings import DataFinding, format_positions, format_share
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.list_cells import as_list
 from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.tables import is_empty
@@ -39,7 +39,7 @@ def _finding(sample, kind, lines, what, remedy):
     )
 
 
-def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
+def check_samples(samples: Mapping[str, CheckedExamples]) -> list[DataFinding]:
     """Returns the probable mistakes in the files of a run, the training file first.
 
     The cost is a few percent of tokenizing the examples, and depends only on the number of examples.

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.data import columns
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.findings import DataFinding
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.list_cells import find_separator
 from bert_tf.data.row_errors import excerpt
 from bert_tf.utils.names import number_of, word_for
@@ -19,7 +19,7 @@ _SCORE = columns.number()
 _TRUTH = {"true": "1", "yes": "1", "1": "1", "false": "0", "no": "0", "0": "0"}
 
 
-def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
+def check_training_labels(sample: CheckedExamples) -> Iterator[DataFinding]:
     """Yields the problems with the labels of a training file."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
@@ -32,7 +32,7 @@ def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
         yield from _rare(sample, counts)
 
 
-def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
+def check_evaluation_labels(sample: CheckedExamples, train: CheckedExamples) -> Iterator[DataFinding]:
     """Yields the labels that only one of an evaluation file and the training file has."""
     known, own = count_labels(train), count_labels(sample)
     if unknown := {name: count for name, count in own.items() if name not in known}:
@@ -64,7 +64,7 @@ def _unknown_labels(sample, train, known, unknown):
     )
 
 
-def count_labels(sample: LintSample) -> dict[str, int]:
+def count_labels(sample: CheckedExamples) -> dict[str, int]:
     """Returns the number of examples per label; {} if labels are not names."""
     labels = sample.labels or ()
     if len(labels) and not isinstance(labels[0], str):

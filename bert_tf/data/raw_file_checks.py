@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 
 from bert_tf.data import findings
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.dialect import SEPARATOR_NAMES, SEPARATORS, QuotedRows, extension_of, separator_name, separator_option
 from bert_tf.data.findings import DataFinding, first_lines, format_share
 from bert_tf.data.label_checks import FEW_ROWS, is_number
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import names_in
 from bert_tf.utils import files
@@ -74,7 +74,7 @@ _NAMES = {
 _LONG = 4  # words: more than any column name has
 
 
-def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
+def check_raw_file(sample: CheckedExamples) -> Iterator[DataFinding]:
     """Yields signs that a file was written in another format or encoding than it is read with."""
     paths = files.find_files(sample.path)
     if len(paths) == 1:

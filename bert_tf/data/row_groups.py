@@ -4,11 +4,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from bert_tf.data.lint_sample import LintSample
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.near_duplicates import find_leader
 
 
-def group_by_texts(sample: LintSample) -> np.ndarray:
+def group_by_texts(sample: CheckedExamples) -> np.ndarray:
     """Returns int64 [n]: for each of n examples, the index of the first one with the same texts.
 
     Texts are compared as in `text_checks.find_overlap`: case and outer spaces are ignored.

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.columns import LABEL, NAME, number, several
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect, extension_of
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.row_groups import group_by_texts, group_by_values, join_groups
 from bert_tf.data.split_files import write_split_files
 from bert_tf.data.stratification import assign_parts
@@ -161,7 +161,7 @@ def _read_groups(path, columns, parts):
     """Returns the examples, and the groups of those with the same texts and of those that stay together."""
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
-    same = group_by_texts(LintSample(path, examples.where, texts))
+    same = group_by_texts(CheckedExamples(path, examples.where, texts))
     together = join_groups(same, group_by_values(_groups(path, columns))) if columns.group else same
     if (count := len(np.unique(together))) < parts:
         raise ValueError(

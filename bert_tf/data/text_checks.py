@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from bert_tf.data import findings
+from bert_tf.data.checked_examples import EMPTY_TEXT_HASH, CheckedExamples
 from bert_tf.data.findings import DataFinding, format_share
-from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, LintSample
 from bert_tf.data.list_cells import parse_list
 from bert_tf.data.row_errors import excerpt
 from bert_tf.utils.names import word_for
 
 
-def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
+def find_empty_texts(sample: CheckedExamples) -> Iterator[DataFinding]:
     """Yields the texts that are required but blank."""
     for name, texts in sample.texts.items():
         if name in sample.optional:
@@ -31,7 +31,7 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
         )
 
 
-def find_list_texts(sample: LintSample) -> Iterator[DataFinding]:
+def find_list_texts(sample: CheckedExamples) -> Iterator[DataFinding]:
     """Yields columns whose texts are lists, such as of words, in the notation of JSON, Python or numpy."""
     for name, texts in sample.texts.items():
         indices = [i for i, text in enumerate(texts) if text[:1] == "[" and parse_list(text) is not None]
@@ -45,7 +45,7 @@ def find_list_texts(sample: LintSample) -> Iterator[DataFinding]:
             )
 
 
-def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
+def find_repeated_texts(sample: CheckedExamples) -> Iterator[DataFinding]:
     """Yields examples that repeat an earlier text, with the same target or with a different one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
@@ -70,7 +70,7 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
 
 
-def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
+def find_overlap(train: CheckedExamples, held_out: CheckedExamples) -> Iterator[DataFinding]:
     """Yields the evaluation examples whose texts are also in the training file."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
     at = np.searchsorted(known, hashes)

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert_tf.data import findings
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.findings import DataFinding, format_share
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.truncation import Truncation
 from bert_tf.utils.names import word_for
 from bert_tf.utils.token_counts import TokenCounts
 
 
 def find_truncated_texts(
-    sample: LintSample, truncation: Truncation | None, has_windows_to_offer: bool
+    sample: CheckedExamples, truncation: Truncation | None, has_windows_to_offer: bool
 ) -> Iterator[DataFinding]:
     """Yields the examples that were truncated.
 
@@ -56,7 +56,9 @@ class Lengths:
 
 
 def check_truncation(
-    samples: Mapping[str, LintSample], truncations: Mapping[str, Truncation | None], has_windows_to_offer: bool = False
+    samples: Mapping[str, CheckedExamples],
+    truncations: Mapping[str, Truncation | None],
+    has_windows_to_offer: bool = False,
 ) -> list[DataFinding]:
     """Returns the findings about truncation during tokenization.
 
@@ -69,7 +71,9 @@ def check_truncation(
     return [finding for each in several for finding in find_truncated_texts(*each, has_windows_to_offer)]
 
 
-def check_unknown_tokens(samples: Mapping[str, LintSample], counts: Mapping[str, TokenCounts]) -> list[DataFinding]:
+def check_unknown_tokens(
+    samples: Mapping[str, CheckedExamples], counts: Mapping[str, TokenCounts]
+) -> list[DataFinding]:
     """Returns the findings about tokens that are not in the vocabulary: a warning if `counts` has many, or a note.
 
     Args:

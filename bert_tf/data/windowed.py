@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.truncation import Truncation
-from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for
+from bert_tf.tokenization.special_tokens import first_of_each, pair_lengths, room_for
 from bert_tf.tokenization.windows import find_windows
 
 _CHUNK = 2_000  # texts tokenized at a time; they are long
@@ -97,16 +97,16 @@ def read_windows(tokenizer, texts, max_seq_length: int, windows: Windowing) -> d
 
 @dataclasses.dataclass
 class Windowed:
-    """Examples of one or more sequences, with the interface of `dataset.Tokenized`.
+    """Examples of one or more sequences, with the interface of `dataset.EncodedDataset`.
 
     Attributes:
         rows: the concatenated windows of all examples, without targets.
         splits: int64 [n + 1], offsets of each example's windows in `rows`.
         targets: {name: [n]}.
-        origin, truncation: as in `dataset.Tokenized`.
+        origin, truncation: as in `dataset.EncodedDataset`.
     """
 
-    rows: Tokenized
+    rows: EncodedDataset
     splits: np.ndarray
     targets: dict
     origin: Any = None
@@ -144,7 +144,7 @@ class Windowed:
     def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
         """Returns a batch's inputs, int32 [B, N, S]; missing windows of an example are all zeros.
 
-        Args: as in `Tokenized.inputs`.
+        Args: as in `EncodedDataset.inputs`.
         """
         counts = np.where(chosen >= 0, np.diff(self.splits)[chosen], 1)
         number = np.arange(_round_up_size(counts.max()))
@@ -192,5 +192,5 @@ def tokenize_windows(
     )
     needed = counts + -(-cut // windows.stride)
     truncation = Truncation("max_windows", windows.max_windows, needed, int(cut.sum()), int(lengths.sum() + cut.sum()))
-    rows = Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id)
+    rows = EncodedDataset(flat, splits_of(lengths), {}, tokenizer.pad_id)
     return Windowed(rows, splits_of(counts), targets, truncation=truncation)

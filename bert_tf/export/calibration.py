@@ -77,7 +77,7 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
         for start in range(0, len(alike), BATCH_SIZE):
             strings = tf.constant(alike[start : start + BATCH_SIZE])
             inputs = [strings[:, n] for n in range(singles)] + [strings[:, singles:] for _ in task.list_inputs]
-            yield task.read(tokenizer, inputs, max_seq_length)[0]
+            yield task.preprocess(tokenizer, inputs, max_seq_length)[0]
 
 
 def _split_line(path, number, line, task, text_inputs):

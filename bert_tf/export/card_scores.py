@@ -58,7 +58,7 @@ def _notes(evaluation: FileScores, facts, dtype):
             "scores on new texts."
         )
     if facts.is_chosen_by(evaluation):
-        yield f"The checkpoint was chosen by `{facts.flags['keep_best']}` on these examples."
+        yield f"The checkpoint was chosen by `{facts.flags['metric_for_best_model']}` on these examples."
     yield _describe_precision(evaluation, facts, dtype)
 
 

@@ -78,7 +78,7 @@ def explanation_signatures(
             *texts, target = inputs
             if not task.reads_whole_texts:
                 texts = [cut(each, max_seq_length) for each in texts]
-            return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
+            return attributions_in_graph(encoder, head, tokenizer, task.preprocess, texts, target, max_seq_length)
 
         offered[ATTRIBUTIONS] = attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]
     return lambda: offered

@@ -35,4 +35,4 @@ def build_with_weights(task: Any, checkpoint: Any, dtype: str = "float32") -> tu
     check_shapes(checkpoint, task.config)
     with dtype_policy(dtype):
         model = task.build_model()
-    return model, assign_weights(checkpoint, model.variables, excuse=heads.unused(task))
+    return model, assign_weights(checkpoint, model.variables, allow_unmatched=heads.unused(task))

@@ -16,7 +16,7 @@ def signature_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[s
         texts: {name: texts of the examples}, for `served.text_inputs`.
     """
     tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
-    features, _ = served.task.read(served.tokenizer, list(tensors.values()), served.max_seq_length)
+    features, _ = served.task.preprocess(served.tokenizer, list(tensors.values()), served.max_seq_length)
     inputs = {"serving_default": tensors, "ids": {name: features[name] for name in served.task.features}}
     if served.task.example_method:
         columns = zip(*(texts[name] for name in served.text_inputs), strict=True)

@@ -53,7 +53,7 @@ class RunFacts:
         """Returns whether the checkpoint, or the end of the training, was chosen by the scores of these files."""
         files = {each["file"] for split, each in self.data.items() if split.startswith("dev")}
         own = {each["file"] for each in evaluation.evaluated.data.values()}
-        return "keep_best" in self.flags and bool(files & own)
+        return "metric_for_best_model" in self.flags and bool(files & own)
 
     def gaps(self, has_several_labels: bool = False) -> list[str]:
         """Returns a sentence on the labels that this model never predicts, and that its files lack, of each file.

@@ -43,7 +43,7 @@ def requests_of_shapes(served: ServingModule) -> Requests:
     @functools.cache
     def width(rows, words):
         tensors = [tf.constant(each) for each in sample_texts(*names, rows, served.blank, words).values()]
-        features, _ = served.task.read(served.tokenizer, tensors, served.max_seq_length)
+        features, _ = served.task.preprocess(served.tokenizer, tensors, served.max_seq_length)
         return next(each for each in widths if each >= features["input_ids"].shape[-1])
 
     requests = []

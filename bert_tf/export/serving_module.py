@@ -112,11 +112,11 @@ class ServingModule(tf.Module):
         counter = TokenCounter(self.tokenizer)
         if not self.task.reads_whole_texts:
             texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
-        features, origin = self.task.read(counter, texts, self.max_seq_length)
+        features, origin = self.task.preprocess(counter, texts, self.max_seq_length)
         return {**answer(self.forward(features), origin), TOKEN_COUNTS: counter.counts()}
 
     def _from_text(self, *texts):
-        return self._read(texts, self.task.answer)
+        return self._read(texts, self.task.postprocess)
 
     def answer_ids(self, *features):
         """Returns the predictions for the model's inputs, tensors in the order of the task's `features`."""
@@ -127,7 +127,7 @@ class ServingModule(tf.Module):
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": segments, "masked_lm_positions": size}
         named["input_ids"] = ensure_length(named["input_ids"], config)
         named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
-        return self.task.answer(self.forward(named), None)
+        return self.task.postprocess(self.forward(named), None)
 
     def _from_examples(self, inputs):
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}

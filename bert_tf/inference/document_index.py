@@ -38,7 +38,7 @@ from bert_tf.utils.array_files import save_array
 from bert_tf.utils.files import check_free, is_temporary, path_text, whole_directory, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 
 INDEX_FILE = "index.json"
 _ROWS = "rows.npz"

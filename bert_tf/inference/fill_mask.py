@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.loading import Description, directory_of, load_description
+from bert_tf.checkpoints.loading import ModelDescription, directory_of, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
@@ -23,7 +23,7 @@ from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils import names
 from bert_tf.utils.files import decode_argument, read_text
 from bert_tf.utils.model_outputs import check_finite_outputs
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 
 # === Masked lm ===
@@ -35,7 +35,7 @@ _DISCRIMINATOR_HEAD = "cls/replaced_tokens/output_bias"
 
 
 def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
-    """Returns a checkpoint with the head, for `build_with_weights`, and its `Description`.
+    """Returns a checkpoint with the head, for `build_with_weights`, and its `ModelDescription`.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
@@ -60,7 +60,7 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
 
 
-def longest_sequence(description: Description, max_seq_length: int | None) -> int:
+def longest_sequence(description: ModelDescription, max_seq_length: int | None) -> int:
     """Returns the maximum sequence length: `max_seq_length`, or the model's if None; ValueError if it is too long."""
     description.check_length(max_seq_length or description.config.max_length)
     return max_seq_length or description.config.max_length

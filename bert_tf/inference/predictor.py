@@ -14,7 +14,7 @@ from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
 from bert_tf.utils.files import path_text
 from bert_tf.utils.model_outputs import check_finite_outputs
-from bert_tf.utils.text_lists import present_list, text_list
+from bert_tf.utils.text_inputs import present_list, text_list
 
 _REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
 _BATCHES = 32  # of a file, which are read and sorted by length together

@@ -16,7 +16,7 @@ from bert_tf.export.precision import build_with_weights
 from bert_tf.inference.fill_mask import longest_sequence, open_masked_lm, warn_of_unknown
 from bert_tf.inference.sentence_encoder import hash_model
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 
 # === Scorer ===
 # The pseudo-log-likelihood of a text for masked LMs, and its log-likelihood for causal LMs.
@@ -188,7 +188,7 @@ def measure_of(description) -> str:
     """Returns the meaning of the sums of a model's log-probabilities, `PSEUDO` or `PLAIN`.
 
     Args:
-        description: a `Description` of the model.
+        description: a `ModelDescription` of the model.
 
     Raises:
         ValueError: it is a masked LM, and its vocabulary has no mask.

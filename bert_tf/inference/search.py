@@ -17,7 +17,7 @@ from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, fin
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
 from bert_tf.utils.files import brief, path_text
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
 

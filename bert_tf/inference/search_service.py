@@ -8,8 +8,8 @@ from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.search_reader import SearchReader
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.turns import Turns
+from bert_tf.serving.server.fair_semaphore import FairSemaphore
+from bert_tf.serving.server.request_context import RequestContext
 
 PATH = "/v1/search"
 _TOP_K, _RERANK_TOP_K = 10, 50
@@ -52,11 +52,11 @@ class SearchService:
         self._index = SearchIndex(directory, model, approximate)
         self._reranker = Reranker(reranker, rerank_weight) if reranker else None
         self._reader = SearchReader(reader) if reader else None
-        self._turns = Turns(1)  # one search uses all cores
+        self._turns = FairSemaphore(1)  # one search uses all cores
         self._index.search([""], top_k=1)  # the first request is as fast as the next
         self._index.query_counts.take()  # which is no request
 
-    def __call__(self, document: dict[str, Any], call: Call) -> dict[str, Any]:
+    def __call__(self, document: dict[str, Any], call: RequestContext) -> dict[str, Any]:
         """Returns the response to a request.
 
         Args:

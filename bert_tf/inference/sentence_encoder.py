@@ -27,7 +27,7 @@ from bert_tf.models.sentence_transformers_files import (
 )
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.files import path_text
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
@@ -117,7 +117,7 @@ class SentenceEncoder:
         """Returns the embeddings of texts, float32 [n, D].
 
         Raises:
-            ValueError: the input is not texts; see `text_lists.text_list`.
+            ValueError: the input is not texts; see `text_inputs.text_list`.
         """
         return self._extractor(self._prepared(texts))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts
 from bert_tf.models.disentangled_attention import position_scores
-from bert_tf.models.distillation import attention_inputs
+from bert_tf.models.distillation_model import attention_inputs
 from bert_tf.models.local_attention import layer_views, rotate
 
 

@@ -12,9 +12,9 @@ from bert_tf.checkpoints.loading import load
 from bert_tf.interpret.words import Word, words_of
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
-from bert_tf.tokenization.packing import pack_texts
+from bert_tf.tokenization.special_tokens import add_special_tokens
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
 Texts = str | Sequence[str] | Sequence[tuple[str, str]] | Mapping[str, Any]
@@ -177,7 +177,7 @@ def _encode_rows(tokenizer, columns, config, masks):
 
     def pack_numbers(numbers, special=0):
         both = numbers if len(numbers) == 2 else (*numbers, None)
-        return pack_texts(*both, longest, tokenizer.template, lambda token: special)["input_ids"]
+        return add_special_tokens(*both, longest, tokenizer.template, lambda token: special)["input_ids"]
 
     packed = tokenizer.pack(*(ids for ids, *_ in parts), max_seq_length=longest)
     TokenCountLog("The texts").add(tokenizer.counts().numpy())

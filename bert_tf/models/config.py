@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models import config_files, config_keys, families
-from bert_tf.models.family import InputTemplate
+from bert_tf.models import config_files, config_keys, family_registry
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief, path_text, write_text
 
@@ -52,7 +52,8 @@ class EncoderConfig:
             that the paper compares with (section 5.1).
         tie_word_embeddings: whether the output layer of the masked-LM head is the word-embedding table, as in
             google-research/bert's run_pretraining.py; if not, it has weights of its own.
-        model_type: the model family, a key of `families.FAMILIES`; used by readers and writers, never by the encoder.
+        model_type: the model family, a key of `family_registry.FAMILIES`; used by readers and writers, never by the
+            encoder.
         pruned_heads: layer -> the attention heads removed from it (Michel et al. 2019), in the original numbering; the
             remaining heads keep their width. If None, all heads are present.
         lora: the adapters that are trained instead of the encoder's weights. If None, there are none.
@@ -121,7 +122,7 @@ class EncoderConfig:
     classifier_act: str | None = None
     is_decoder: bool = False
     tie_word_embeddings: bool = True
-    model_type: str = families.DEFAULT
+    model_type: str = family_registry.DEFAULT
     pruned_heads: Mapping[int, tuple[int, ...]] | None = None
     lora: Lora | None = None
     norm_first: bool = False
@@ -164,7 +165,7 @@ class EncoderConfig:
                 f"hidden_size must be a multiple of num_attention_heads. Received: hidden_size={self.hidden_size}, "
                 f"num_attention_heads={self.num_attention_heads}."
             )
-        row = families.family(self.model_type)
+        row = family_registry.family(self.model_type)
         if not self.first_position and row.pad_before_positions is not None:
             object.__setattr__(self, "first_position", row.pad_before_positions + 1)
         if self.first_position >= self.max_position_embeddings:
@@ -242,7 +243,7 @@ class EncoderConfig:
         values["lora"] = self.lora and self.lora.to_dict()
         if self.pruned_heads is not None:
             values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
-        stated = families.family(self.model_type).stated
+        stated = family_registry.family(self.model_type).stated
         usual = [name for name, value in _BERT_VALUES.items() if values[name] == value and name not in stated]
         values = {name: value for name, value in values.items() if name not in usual}
         return {**_keys_of_family(self), **self.extra, **values}
@@ -253,7 +254,7 @@ class EncoderConfig:
 
         Raises:
             ValueError: a key is missing, has the wrong type or an unsupported value, or its `model_type` is not in
-                `families.FAMILIES`.
+                `family_registry.FAMILIES`.
         """
         if not isinstance(values, Mapping):
             raise ValueError(
@@ -285,7 +286,7 @@ class EncoderConfig:
             config = cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        row = families.family(config.model_type)
+        row = family_registry.family(config.model_type)
         fields = {f.name for f in dataclasses.fields(cls)}
         known = fields.union(row.keys, row.switches.values(), row.fixed, row.restated)
         config_keys.log_unknown_keys(path, values, known)
@@ -301,7 +302,7 @@ _BERT_VALUES = {
 
 
 def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
-    """Returns the configuration of a published model size, one of `families.published_sizes()`.
+    """Returns the configuration of a published model size, one of `family_registry.published_sizes()`.
 
     Args:
         name: such as "bert-base".
@@ -310,7 +311,7 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
     Raises:
         ValueError: no release has that name.
     """
-    fields = families.size(name) | ({} if vocab_size is None else {"vocab_size": vocab_size})
+    fields = family_registry.size(name) | ({} if vocab_size is None else {"vocab_size": vocab_size})
     known = {f.name for f in dataclasses.fields(EncoderConfig)}
     extra = {name: value for name, value in fields.items() if name not in known}
     return EncoderConfig(**{name: value for name, value in fields.items() if name in known}, extra=extra)
@@ -318,13 +319,13 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
 
 def template_for(config: EncoderConfig) -> InputTemplate:
     """Returns the model's input template: the special tokens around its texts."""
-    template = families.family(config.model_type).template
+    template = family_registry.family(config.model_type).template
     return dataclasses.replace(template, segments=config.type_vocab_size)
 
 
 def _keys_of_family(config):
     """Returns the keys that a file of the family has in addition to the fields of a configuration."""
-    row, known = families.family(config.model_type), config.__dataclass_fields__
+    row, known = family_registry.family(config.model_type), config.__dataclass_fields__
     keys = {name: value for name, value in row.fixed.items() if name not in known}
     if row.pad_before_positions not in (None, config.first_position - 1):
         keys["pad_token_id"] = config.first_position - 1  # which says where positions begin
@@ -333,7 +334,7 @@ def _keys_of_family(config):
 
 def _extra_as_read(config):
     """Returns `extra` as `from_dict` makes it of `to_dict`, so that a configuration is equal to the one read again."""
-    row, implied = families.family(config.model_type), _keys_of_family(config)  # which `to_dict` adds
+    row, implied = family_registry.family(config.model_type), _keys_of_family(config)  # which `to_dict` adds
     extra = {}
     for key, value in config.extra.items():
         is_usual = key in _BERT_VALUES and getattr(config, key) == _BERT_VALUES[key] and key not in row.stated
@@ -360,7 +361,7 @@ def _check_field(field, value):
         good = isinstance(value, tuple) and sorted(map(str, value)) in POSITION_SCORES
         must = f"one of {', '.join(map(json.dumps, POSITION_SCORES))}"
     elif field.name == "model_type":
-        good, must = value in families.FAMILIES, f"one of {', '.join(sorted(families.FAMILIES))}"
+        good, must = value in family_registry.FAMILIES, f"one of {', '.join(sorted(family_registry.FAMILIES))}"
     elif field.type in (bool, "bool"):
         good, must = isinstance(value, bool), "true or false"
     elif field.name in _FROM_ZERO:
@@ -433,7 +434,7 @@ def _check_positions(c):
 
 def _check_fixed(config):
     """Raises ValueError, naming the fields, if any differ from the family's fixed values, which `load` always uses."""
-    row, known = families.family(config.model_type), config.__dataclass_fields__
+    row, known = family_registry.family(config.model_type), config.__dataclass_fields__
     fixed = {name: value for name, value in row.fixed.items() if name in known}
     read = dataclasses.replace(config, **fixed)  # as `from_dict` makes it, with `maps_embeddings` as it is kept
     wrong = [name for name in fixed if getattr(config, name) != getattr(read, name)]

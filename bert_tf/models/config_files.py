@@ -7,8 +7,8 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.models import families
-from bert_tf.models.families import FAMILIES
+from bert_tf.models import family_registry
+from bert_tf.models.family_registry import FAMILIES
 from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
@@ -134,7 +134,7 @@ def check_not_adapters(directory: str):
     of_base = f", {brief(base)}" if base else ""
     raise ValueError(
         f"{directory} contains LoRA adapters without the model that they were trained on{of_base}. Merge them into it "
-        f"with bert-tf surgery: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
+        f"with bert-tf edit_model: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
     )
 
 
@@ -164,7 +164,7 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     """Returns the `model_type` of the configuration in a directory; BERT's if it has none.
 
     Returns:
-        A key of `families.FAMILIES`, or None if the directory holds no configuration.
+        A key of `family_registry.FAMILIES`, or None if the directory holds no configuration.
 
     Raises:
         ValueError: the file does not hold a JSON object, or its `model_type` is not supported.
@@ -172,9 +172,9 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     path = _file_in(directory)
     if path is None:
         return None
-    model_type = read_config_file(path).get("model_type", families.DEFAULT)
+    model_type = read_config_file(path).get("model_type", family_registry.DEFAULT)
     try:
-        families.family(model_type)
+        family_registry.family(model_type)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return model_type
@@ -269,7 +269,7 @@ def is_decoder_in(directory: str | os.PathLike) -> bool:
 
 def ignores_is_decoder(values: Mapping[str, Any]) -> bool:
     """Returns whether a configuration is that of a Hugging Face model whose encoder is bidirectional in any case."""
-    row = FAMILIES.get(str(values.get("model_type", families.DEFAULT)))
+    row = FAMILIES.get(str(values.get("model_type", family_registry.DEFAULT)))
     return row is not None and row.causal_lm is None and any(key in values for key in OF_TRANSFORMERS)
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert_tf.models import config_files, families
+from bert_tf.models import config_files, family_registry
 from bert_tf.utils.files import brief
 
 # === Translation ===
@@ -35,7 +35,7 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: a key has a value that the family or this package does not support.
     """
     hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
-    row = families.family(values.get("model_type", families.DEFAULT))
+    row = family_registry.family(values.get("model_type", family_registry.DEFAULT))
     if values.get("is_decoder") is True and config_files.ignores_is_decoder(values):
         raise ValueError(
             "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "

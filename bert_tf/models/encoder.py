@@ -26,7 +26,8 @@ class Encoder(NamedInputsModel):
 
     Args:
         config: an `EncoderConfig`, or the dict made by its `to_dict`.
-        rematerialize: whether to recompute each block's activations in the backward pass instead of storing them.
+        gradient_checkpointing: whether to recompute each block's activations in the backward pass instead of storing
+            them.
         embeddings: another built encoder's embeddings, whose weights are shared. If None, the encoder has its own. It
             is not stored in the configuration.
 
@@ -51,7 +52,9 @@ class Encoder(NamedInputsModel):
     are in the compute dtype. With `norm_first`, only the last block's output is normalized.
     """
 
-    def __init__(self, config: EncoderConfig | dict, rematerialize=False, trainable=True, embeddings=None, **kwargs):
+    def __init__(
+        self, config: EncoderConfig | dict, gradient_checkpointing=False, trainable=True, embeddings=None, **kwargs
+    ):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         if not isinstance(config, EncoderConfig | Mapping):
@@ -61,7 +64,7 @@ class Encoder(NamedInputsModel):
                 "with random weights, `Encoder(EncoderConfig.load(path))`."
             )
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         c, policy = self.config, {"dtype": self.dtype_policy}
         linear = {"units": c.hidden_size, "initializer_range": c.initializer_range, **policy}
         self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
@@ -214,7 +217,7 @@ class Encoder(NamedInputsModel):
 
         if return_probs:
             return run(*tensors)
-        return (recomputed(run) if self.rematerialize and training else run)(*tensors), None
+        return (recomputed(run) if self.gradient_checkpointing and training else run)(*tensors), None
 
     def compute_output_spec(self, inputs, training=None, return_attention_probs=False, **_):
         def tensor(*shape):

@@ -31,13 +31,13 @@ class NamedInputsModel(keras.Model):
     TAKES: ClassVar[tuple[str, ...]] = ENCODER_FEATURES
 
     def get_config(self):
-        """Returns the shared constructor arguments: `config`, an `EncoderConfig`, and `rematerialize`."""
+        """Returns the shared constructor arguments: `config`, an `EncoderConfig`, and `gradient_checkpointing`."""
         return {
             "name": self.name,
             "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "config": self.config.to_dict(),
-            "rematerialize": self.rematerialize,
+            "gradient_checkpointing": self.gradient_checkpointing,
         }
 
     def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:

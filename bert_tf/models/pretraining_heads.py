@@ -223,7 +223,7 @@ class Pretrainer(NamedInputsModel):
         config: an `EncoderConfig`, or the dict made by its `to_dict`.
         next_sentence: whether to include the next-sentence head; without it, the pooler is frozen, because nothing
             trains it.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
 
     Inputs: a dict of the inputs of `Encoder` and `masked_lm_positions` int32 [B, M]; for packed sequences also
     `next_sentence_positions` int32 [B, K], the positions of the examples' first tokens.
@@ -236,13 +236,13 @@ class Pretrainer(NamedInputsModel):
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "next_sentence_positions")
 
-    def __init__(self, config, next_sentence=True, rematerialize=False, trainable=True, **kwargs):
+    def __init__(self, config, next_sentence=True, gradient_checkpointing=False, trainable=True, **kwargs):
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.next_sentence = next_sentence
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         c, policy = self.config, {"dtype": self.dtype_policy}
-        self.encoder = Encoder(c, rematerialize, **policy)
+        self.encoder = Encoder(c, gradient_checkpointing, **policy)
         self.masked_lm = MaskedLMHead.of(c, **policy)
         self.seq_relationship = NextSentenceHead(c.initializer_range, **policy) if next_sentence else None
         self._build_parts()

@@ -86,7 +86,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
     Args:
         config: the discriminator's `EncoderConfig`, or the dict made by its `to_dict`.
         generator: the generator's; its tables have the discriminator's shapes.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
 
     Inputs: a dict of the inputs of `Encoder` with masked `input_ids`; `masked_lm_positions` int32 and
     `masked_lm_weights`, `sampling_draws` float32 [B, M]; `unmasked_ids` int32 [B, S]. See `data/features.py`.
@@ -98,15 +98,15 @@ class ReplacedTokenPretrainer(NamedInputsModel):
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "masked_lm_weights", "sampling_draws", "unmasked_ids")
 
-    def __init__(self, config, generator, rematerialize=False, trainable=True, **kwargs):
+    def __init__(self, config, generator, gradient_checkpointing=False, trainable=True, **kwargs):
         super().__init__(autocast=False, **kwargs)  # Keras would round the draws, and 1 would come out
         of = EncoderConfig.from_dict
         self.config = config if isinstance(config, EncoderConfig) else of(config)
         self.generator_config = generator if isinstance(generator, EncoderConfig) else of(generator)
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         c, g, policy = self.config, self.generator_config, {"dtype": self.dtype_policy}
-        self.encoder = Encoder(c, rematerialize, **policy)
-        self.generator = Encoder(g, rematerialize, embeddings=self.encoder.embeddings, **policy)
+        self.encoder = Encoder(c, gradient_checkpointing, **policy)
+        self.generator = Encoder(g, gradient_checkpointing, embeddings=self.encoder.embeddings, **policy)
         self.masked_lm = MaskedLMHead.of(g, **policy)
         self.replaced_tokens = ReplacedTokenHead.of(c, **policy)
         self._build_parts()

@@ -21,7 +21,7 @@ from bert_tf.utils.names import MASKINGS
 
 
 _ROUNDING = 1e-9  # 0.7 + 0.3 may slightly exceed 1
-_HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # the replacement at a selected position; 0 is one that is not selected
+_MASK, _RANDOM, _UNCHANGED = 1, 2, 3  # the replacement at a selected position; 0 is one that is not selected
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,12 +95,13 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    fate = _fates(*choose_positions(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
-    place = np.flatnonzero(fate)
-    original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
+    starts, lengths = choose_positions(input_ids, masking, vocabulary, rng, counts)
+    replacement = _draw_replacements(starts, lengths, masking, input_ids.size, rng)
+    place = np.flatnonzero(replacement)
+    original, replacement = input_ids.ravel()[place].astype(np.int32), replacement[place]
     masked = input_ids.astype(np.int32)  # a copy
-    masked.ravel()[place] = np.where(fate == _HIDDEN, np.int32(vocabulary.mask_id), original)
-    swapped = place[fate == _SWAPPED]
+    masked.ravel()[place] = np.where(replacement == _MASK, np.int32(vocabulary.mask_id), original)
+    swapped = place[replacement == _RANDOM]
     masked.ravel()[swapped] = rng.choice(np.flatnonzero(~vocabulary.special), len(swapped))
     return {"input_ids": masked, **_predictions(place, original, input_ids.shape, masking.max_predictions)}
 
@@ -129,14 +130,15 @@ def _predictions(place, original, shape, width):
     return {"masked_lm_positions": positions, "masked_lm_ids": ids, "masked_lm_weights": weights}
 
 
-def _fates(starts, lengths, masking, size, rng):
+def _draw_replacements(starts, lengths, masking, size, rng):
     """Returns the replacement at each position of the flat rows, uint8 [size], given the selected groups."""
     place = ragged.ranges(starts, lengths)
     draw = np.repeat(rng.random(len(starts)), lengths) if masking.kind == "span" else rng.random(len(place))
-    swapped = np.where(draw < masking.mask_token_prob + masking.random_token_prob, np.uint8(_SWAPPED), np.uint8(_KEPT))
-    fate = np.zeros(size, np.uint8)
-    fate[place] = np.where(draw < masking.mask_token_prob, np.uint8(_HIDDEN), swapped)
-    return fate
+    is_random = draw < masking.mask_token_prob + masking.random_token_prob
+    swapped = np.where(is_random, np.uint8(_RANDOM), np.uint8(_UNCHANGED))
+    replacement = np.zeros(size, np.uint8)
+    replacement[place] = np.where(draw < masking.mask_token_prob, np.uint8(_MASK), swapped)
+    return replacement
 
 
 # === Dynamic masking ===

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints.loading import Description
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.checkpoints.names.rows import WORDS
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.batches import Records
@@ -18,7 +18,9 @@ _BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias
 _LONGEST_WAVE = 10_000.0  # positions per radian of the slowest wave (Vaswani et al. 2017, section 3.5)
 
 
-def start_weights(embeddings: str, positions: str, records: Records, model: Description, seed: int) -> Callable | None:
+def start_weights(
+    embeddings: str, positions: str, records: Records, model: ModelDescription, seed: int
+) -> Callable | None:
     """Returns a function that computes {variable path: initial array}, or None if all weights begin random.
 
     Args:

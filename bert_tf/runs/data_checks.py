@@ -2,9 +2,9 @@
 
 from absl import logging
 
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.example_checks import check_samples
 from bert_tf.data.findings import DataFinding
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.token_checks import check_truncation, check_unknown_tokens
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import RunOptions
@@ -31,7 +31,7 @@ class DataChecks:
         """Checks how many examples were truncated, and how many tokens are unknown.
 
         Args:
-            rows: split -> `dataset.Tokenized`, or an object with its interface.
+            rows: split -> `dataset.EncodedDataset`, or an object with its interface.
             counts: split -> the counts of its tokens.
         """
         cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
@@ -49,9 +49,9 @@ class DataChecks:
         self.findings += findings
 
 
-def lint_samples(kind, data, options) -> dict[str, LintSample]:
+def lint_samples(kind, data, options) -> dict[str, CheckedExamples]:
     """Returns {split: what is checked of its examples}, without the splits that cannot be checked."""
-    samples = {split: kind.lint_sample(examples, data, options) for split, examples in data.examples.items()}
+    samples = {split: kind.checked_examples(examples, data, options) for split, examples in data.examples.items()}
     return {split: sample for split, sample in samples.items() if sample is not None}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.checkpoints import adapters
-from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.checkpoints.loading import ModelDescription, save_description
 from bert_tf.checkpoints.tf1 import named
 from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.results import write_results
@@ -25,7 +25,7 @@ from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, Train
 from bert_tf.tasks.registry import TASKS, save_task
 from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.scored_files import Evaluated, scored_files
-from bert_tf.training.scoring import Scorer
+from bert_tf.training.scoring import Evaluator
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
 from bert_tf.utils.files import find_files
@@ -52,7 +52,7 @@ class FineTuning:
     """
 
     settings: Settings
-    model: Description
+    model: ModelDescription
     data: TaskData
     rows: dict[str, Any]
     trained: TrainedTask
@@ -70,13 +70,14 @@ class FineTuning:
 
     def training(self, callbacks: Sequence[Callable] = ()) -> dict[str, Any]:
         """Returns the arguments of `Trainer.fit`, with callbacks of the user, as in `adapt_callbacks`."""
-        settings, batching, keep_best = self.settings, self._batching(), self.settings.get("keep_best")
+        settings, batching = self.settings, self._batching()
+        metric_for_best_model = settings.get("metric_for_best_model")
         return {
             "batches": batching.training(self.rows["train"], self.trainer.run),
             "on_begin": self._begin,
             "callbacks": adapt_callbacks(callbacks, self.trainer, settings.num_train_epochs),
-            "held_out": batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None,
-            "keep_best": keep_best,
+            "held_out": batching.scoring(self.rows["dev"], settings.eval_batch_size) if metric_for_best_model else None,
+            "metric_for_best_model": metric_for_best_model,
             "early_stopping": settings.get("early_stopping", 0),
         }
 
@@ -178,7 +179,7 @@ class FineTuning:
             ValueError: in int8, one of them is lower by more than `int8_tolerance` allows.
         """
         settings, task = self.settings, self._as_fitted()
-        scorer = Scorer(task, lambda features, training: forward(features))
+        scorer = Evaluator(task, lambda features, training: forward(features))
         outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
         scores = _with_prefix("eval_", task.evaluate(outcomes))
         tolerance = settings.int8_tolerance if settings.export_dtype == "int8" else None

@@ -19,7 +19,7 @@ def with_dry_run_defaults(settings: Settings) -> Settings:
 def splits_to_read(settings: Settings) -> list[str]:
     """Returns the kinds of splits that the run reads."""
     wanted = {kind: settings.get(f"do_{action}") for kind, action in ACTIONS.items()}
-    wanted["dev"] = wanted["dev"] or bool(settings.get("keep_best"))
+    wanted["dev"] = wanted["dev"] or bool(settings.get("metric_for_best_model"))
     wanted["final"] = settings.do_eval and bool(settings.get("test_file"))
     return [kind for kind, is_wanted in wanted.items() if is_wanted]
 

@@ -75,5 +75,5 @@ def describe_training_cost(task, config: RunConfig, train, settings: Settings, u
     if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any
         config = dataclasses.replace(config, learning_rate=RunConfig.learning_rate)
     batching = batch_settings(settings, use_xla)
-    trial = try_training(task, config, train, batching, settings.precision, settings.rematerialize)
+    trial = try_training(task, config, train, batching, settings.precision, settings.gradient_checkpointing)
     return trial.lines(available_memory())

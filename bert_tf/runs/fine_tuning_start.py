@@ -5,7 +5,7 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.heads import few_names
-from bert_tf.checkpoints.loading import Description
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.lora import Lora
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.options import TeacherOptions
@@ -16,7 +16,7 @@ from bert_tf.utils.settings import Settings, options_of
 
 
 def with_trained_options(
-    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: Description
+    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: ModelDescription
 ) -> Settings:
     """Returns the settings with the options that a model was trained with, where the user gave none.
 
@@ -35,7 +35,7 @@ def with_trained_options(
     return settings.adopt({name: value for name, value in vars(adopted).items() if value != before[name]})
 
 
-def with_adapters(model: Description, settings: Settings) -> Description:
+def with_adapters(model: ModelDescription, settings: Settings) -> ModelDescription:
     """Returns the model with the adapters that are to be trained; those of a trained model are in its kernels.
 
     Raises:

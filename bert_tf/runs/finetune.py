@@ -64,7 +64,7 @@ def finetune(
             "embedding", "reranking", the name of a task that another package provides, or its class.
         train: examples to train on: a path, several paths, a pandas or Polars DataFrame, a pyarrow Table, a Hugging
             Face Dataset, a list of dictionaries, or a dictionary of columns. None: nothing is trained.
-        eval: examples to evaluate on, likewise; `keep_best` and `early_stopping` select by them.
+        eval: examples to evaluate on, likewise; `metric_for_best_model` and `early_stopping` select by them.
         test: examples to evaluate the final model on, by which nothing is selected.
         predict: examples to write predictions for.
         output_dir: directory of the run; an interrupted run resumes from it. None: a temporary directory, which is
@@ -76,7 +76,8 @@ def finetune(
             name ends in `_score` if higher is better, in `_error` or `_loss` if lower is.
         verbose: log the progress of the run.
         settings: all other settings by the names of the command's flags, such as `init_checkpoint`, `learning_rate`,
-            `num_train_epochs`, `text_column`, `keep_best` or `export_dir`, which also exports; see docs/reference/cli.
+            `num_train_epochs`, `text_column`, `metric_for_best_model` or `export_dir`, which also exports; see
+            docs/reference/cli.
 
     Returns:
         the run.

@@ -11,7 +11,7 @@ class FineTuningKeywords(TypedDict, total=False):
     max_seq_length: int
     """Maximum sequence length in tokens, including special tokens. Without `do_train`, a trained model keeps its
     own by default, and so do published embedders and rerankers."""
-    rematerialize: bool
+    gradient_checkpointing: bool
     """Recompute activations in the backward pass, to save memory."""
     encoding: str | None
     """Encoding of the input text files, such as cp1252, latin-1 or utf-16. Default: UTF-8, in which invalid bytes
@@ -34,12 +34,12 @@ class FineTuningKeywords(TypedDict, total=False):
     """Temperature that divides the teacher's and the student's logits before they are compared."""
     distillation_weight: float
     """Weight of the distillation loss against `teacher`; the loss on the labels has the rest."""
-    keep_best: str | None
+    metric_for_best_model: str | None
     """Metric by which every checkpoint is evaluated on `eval_file` and the best one kept: accuracy, f1, matthews,
     loss, ..."""
     early_stopping: int
-    """With `keep_best`: number of consecutive checkpoints without improvement after which training stops. 0 turns
-    it off."""
+    """With `metric_for_best_model`: number of consecutive checkpoints without improvement after which training
+    stops. 0 turns it off."""
     export_dtype: str
     """Data type of weights and computation in the export. int8: quantized matrix products of the encoder, for CPUs.
     float16: for `export_for=gpu`. With `export_for=litert`, float16 and int8 apply to the weights."""
@@ -367,7 +367,7 @@ class PretrainingKeywords(TypedDict, total=False):
     max_seq_length: int
     """Maximum sequence length in tokens, including special tokens. Without `do_train`, a trained model keeps its
     own by default, and so do published embedders and rerankers."""
-    rematerialize: bool
+    gradient_checkpointing: bool
     """Recompute activations in the backward pass, to save memory."""
     distillation_temperature: float
     """Temperature that divides the teacher's and the student's logits before they are compared."""

@@ -15,7 +15,6 @@ _SYNONYMS = {
     "per_device_eval_batch_size": "eval_batch_size", "max_length": "max_seq_length", "model": "init_checkpoint",
     "warmup_ratio": "warmup_proportion", "warmup_steps": "num_warmup_steps", "max_steps": "num_train_steps",
     "weight_decay": "weight_decay_rate", "max_grad_norm": "clip_norm", "lr_scheduler_type": "schedule",
-    "gradient_checkpointing": "rematerialize", "metric_for_best_model": "keep_best",
     "early_stopping_patience": "early_stopping", "save_steps": "save_checkpoints_steps",
     "save_total_limit": "keep_checkpoints", "label_smoothing_factor": "label_smoothing", "fp16": "precision",
     "bf16": "precision", "train_dataset": "train", "eval_dataset": "eval", "optim": "optimizer",
@@ -38,6 +37,7 @@ def read_keywords(
         ValueError: a value is out of range, or a required one is missing.
     """
     table = {flag.name: flag for flag in flags}
+    given = _without_aliases(function, table.values(), given)
     for name in given:
         if name not in table:
             raise TypeError(_describe_unknown(function, name, [*table, *others]))
@@ -46,6 +46,14 @@ def read_keywords(
         if flag.required and values.get(flag.name) is None:
             raise ValueError(f"{function}() requires `{flag.name}`: {flag.help}")
     return Settings({name: flag.default for name, flag in table.items()} | values, given)
+
+
+def _without_aliases(function, flags, given):
+    names = {alias: flag.name for flag in flags for alias in flag.aliases}
+    for alias, name in names.items():
+        if alias in given and name in given:
+            raise TypeError(f"{function}() received `{name}` twice: `{alias}` is another name of it. Remove one.")
+    return {names.get(name, name): value for name, value in given.items()}
 
 
 def _describe_unknown(function, name, known):

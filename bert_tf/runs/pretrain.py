@@ -19,7 +19,7 @@ from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.training.memory_budget import available_memory, check_weights, describe_memory
 from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.scored_files import scored_files
-from bert_tf.training.scoring import Scoring
+from bert_tf.training.scoring import EvalBatches
 from bert_tf.training.tracking import tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
@@ -131,7 +131,7 @@ def run_pretraining(settings: Settings, show: Callable[[str], None] = print) -> 
 
 def _train_and_score(pretraining, trainer, batches, scored):
     """Returns {metric: score}; {} where nothing is scored."""
-    settings, scoring = pretraining.settings, Scoring(scored)
+    settings, scoring = pretraining.settings, EvalBatches(scored)
     if settings.do_eval or settings.eval_file:
         next(scored())  # records that cannot be read, or do not fill a batch, end the run before it begins
     with tracked(trainer.history):

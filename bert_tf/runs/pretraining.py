@@ -6,7 +6,7 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.checkpoints.loading import ModelDescription, save_description
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.pretraining import record_compatibility
 from bert_tf.pretraining.batches import Records
@@ -52,7 +52,7 @@ class Pretraining:
     objective: Objective
     plan: Phases
     held_out: Records
-    model: Description
+    model: ModelDescription
     teacher: object = None
 
     @classmethod
@@ -81,8 +81,8 @@ class Pretraining:
         records, can_learn = self.plan.records, self.objective.sentence_objectives
         sentences = records.sentence_objective or can_learn[0]
         sentences = sentences if sentences in can_learn else "none"
-        config, rematerialize = self._trained_config(), self.settings.rematerialize
-        return self.objective.make_task(config, sentences, records.packed, rematerialize, self.teacher)
+        config, gradient_checkpointing = self._trained_config(), self.settings.gradient_checkpointing
+        return self.objective.make_task(config, sentences, records.packed, gradient_checkpointing, self.teacher)
 
     def streams(self):
         """Returns the function that gives the batches to train on, and the one that gives those to score on."""
@@ -170,7 +170,7 @@ class Pretraining:
         return config if rate is None else dataclasses.replace(config, **dict.fromkeys(names, rate))
 
     def _written(self):
-        """Returns the `Description` of what training leaves."""
+        """Returns the `ModelDescription` of what training leaves."""
         return dataclasses.replace(self.model, config=self.objective.written_config(self.model.config))
 
     def _identity(self):
@@ -192,7 +192,7 @@ class Pretraining:
 
 
 def _model(settings, objective, several):
-    """Returns the `Description` of what is pretrained; all `Records` of the run must fit it."""
+    """Returns the `ModelDescription` of what is pretrained; all `Records` of the run must fit it."""
     model, is_decoder = describe_model(with_vocabulary_of(settings, several)), objective.is_decoder
     if model.config.is_decoder and not is_decoder:
         raise ValueError(

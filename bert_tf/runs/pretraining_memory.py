@@ -29,7 +29,7 @@ def largest_step(pretraining, config: EncoderConfig, parameters: int) -> StepSha
             tf.distribute.get_strategy().num_replicas_in_sync,
             settings.gradient_accumulation_steps,
             settings.precision,
-            settings.rematerialize,
+            settings.gradient_checkpointing,
             generator,
             averages_weights=settings.average_weights > 0,
             teacher=teacher,

@@ -10,7 +10,7 @@ def check_formats(settings: Settings, model, built, task=None):
 
     Args:
         settings: the flags.
-        model: the `loading.Description` of what is trained.
+        model: the `loading.ModelDescription` of what is trained.
         built: the Keras model.
         task: a `FineTuningTask`, or None.
 

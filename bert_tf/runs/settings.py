@@ -122,7 +122,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     do_train: bool = option_as(RunOptions, "do_train")
     do_eval: bool = option_as(RunOptions, "do_eval")
     max_seq_length: int = option_as(RunOptions, "max_seq_length")
-    rematerialize: bool = option_as(RunOptions, "rematerialize")
+    gradient_checkpointing: bool = option_as(RunOptions, "gradient_checkpointing")
     vocab_file: str | None = option_as(
         ModelSettings, "vocab_file",
         help="Vocabulary file. Default: the one next to --init_checkpoint, otherwise the one next to the records.",

@@ -17,7 +17,7 @@ def model_paths(settings: Settings) -> list[str | None]:
 
 
 def describe_model(settings: Settings):
-    """Returns the `loading.Description` of the model.
+    """Returns the `loading.ModelDescription` of the model.
 
     Raises:
         ValueError: there is none, or its parts do not fit together.

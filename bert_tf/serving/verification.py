@@ -15,7 +15,7 @@ from bert_tf.serving.client.requests import clean, parse_answer
 from bert_tf.serving.errors import GRPC_BYTES, ServingError
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden_requests import GOLDEN_METHODS, Golden, Outputs, difference, outputs_of, read_goldens
-from bert_tf.serving.server.call import INTERNAL
+from bert_tf.serving.server.request_context import INTERNAL
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct
 from bert_tf.utils.tensorflow_internals import SavedModelLoader

@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.dataset import Tokenized
-from bert_tf.data.lint_sample import LintSample
+from bert_tf.data.checked_examples import CheckedExamples
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Tensors = Mapping[str, tf.Tensor]
 Outputs: TypeAlias = tf.Tensor | Tensors  # of a model: one tensor, or several by name
 ReducedOutputs = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
-EncodedExamples = Tokenized | Windowed
+EncodedExamples = EncodedDataset | Windowed
 
 
 class BaseTask(Protocol):
@@ -149,7 +149,7 @@ class ServableTask(BaseTask, Protocol):
         return {}
 
     @abc.abstractmethod
-    def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
+    def preprocess(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
         """Converts texts to the model's inputs, in the graph.
 
         Args:
@@ -162,7 +162,7 @@ class ServableTask(BaseTask, Protocol):
         """
 
     @abc.abstractmethod
-    def answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
+    def postprocess(self, outputs: Outputs, origin: Any = None) -> Tensors:
         """Converts outputs to the served predictions: {name: tensor [n, ...]}.
 
         Args:
@@ -319,7 +319,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Creates the task of a run.
 
         Args:
-            model: the `loading.Description` of the initial model.
+            model: the `loading.ModelDescription` of the initial model.
             data: the result of `read_data`.
             options: options of the run.
             before: the existing model, including one of an interrupted run. If None, there is none.
@@ -344,7 +344,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
         Args:
             options: options of a run without training.
-            model: its `loading.Description`; it has no task.json.
+            model: its `loading.ModelDescription`; it has no task.json.
 
         Raises:
             ValueError: the user has set other options than those in the files.
@@ -352,12 +352,12 @@ class FineTuningTask(TrainableTask, ServableTask):
         return options
 
     @classmethod
-    def from_foreign_model(cls, directory: str, model: Any) -> TrainedTask | None:
+    def from_pretrained(cls, directory: str, model: Any) -> TrainedTask | None:
         """Returns the task of a model trained with other software, from its files, or None if they do not state it.
 
         Args:
             directory: the model directory.
-            model: its `loading.Description`.
+            model: its `loading.ModelDescription`.
 
         Raises:
             ValueError: it is for this task, in a variant that is not supported.
@@ -388,7 +388,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         return "" if other == self.name else f"it was trained for {other}"
 
     @classmethod
-    def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
+    def checked_examples(cls, examples: Examples, data: TaskData, options: RunOptions) -> CheckedExamples | None:
         """Returns the data to check of the examples of a file of `data` (`example_checks`), or None."""
         return None
 

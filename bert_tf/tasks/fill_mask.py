@@ -67,15 +67,15 @@ class FillMaskTask(ServableTask):
     def card_limitations(self, max_seq_length):
         return [*super().card_limitations(max_seq_length), "If a text has several masks, only the first is predicted."]
 
-    def read(self, tokenizer, texts, max_seq_length):
+    def preprocess(self, tokenizer, texts, max_seq_length):
         return encode_served_texts(tokenizer, texts, max_seq_length), None
 
-    def answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
+    def postprocess(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns the served predictions: "token" and "probability" [B, k] for each sequence's first position."""
         first = {name: value[:, :1] for name, value in outputs.items()}
         return {name: value[:, 0] for name, value in self.fill(first).items()}
 
     def example_answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns the same as "scores" and "classes", for requests of tf.Examples."""
-        served = self.answer(outputs)
+        served = self.postprocess(outputs)
         return {"scores": served["probability"], "classes": served["token"]}

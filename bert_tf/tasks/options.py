@@ -60,7 +60,11 @@ class RunOptions:
         "own by default, and so do published embedders and rerankers.",
         low=3, group="Model", essential=True,
     )
-    rematerialize: bool = option(False, "Recompute activations in the backward pass, to save memory.", group="Training")
+    gradient_checkpointing: bool = option(
+        False,
+        "Recompute activations in the backward pass, to save memory.",
+        group="Training", aliases=("rematerialize",),
+    )
     skip_bad_rows: bool = dataclasses.field(default=False, metadata={"has_no_flag": True})
     given_max_seq_length: int | None = None
 
@@ -147,17 +151,17 @@ class SelectionOptions(RunOptions):
 
     GROUP: ClassVar[str] = "Training"
 
-    keep_best: str | None = option(
+    metric_for_best_model: str | None = option(
         None,
         "Metric by which every checkpoint is evaluated on --eval_file and the best one kept: accuracy, f1, "
         "matthews, loss, ...",
-        essential=True, requires=("do_train",),
+        essential=True, requires=("do_train",), aliases=("keep_best",),
     )
     early_stopping: int = option(
         0,
-        "With --keep_best: number of consecutive checkpoints without improvement after which training stops. 0 "
-        "turns it off.",
-        low=0, requires=("do_train", "keep_best"),
+        "With --metric_for_best_model: number of consecutive checkpoints without improvement after which training "
+        "stops. 0 turns it off.",
+        low=0, requires=("do_train", "metric_for_best_model"),
     )
 
 

@@ -114,14 +114,14 @@ def stated_task(directory: str, model: Any) -> TrainedTask | None:
 
     Args:
         directory: the model directory.
-        model: its `loading.Description`.
+        model: its `loading.ModelDescription`.
 
     Raises:
         ValueError: task.json is invalid, or the task in the files is not supported.
     """
     if task_in(directory) is not None:
         return read_task(directory, model.config)
-    return next(filter(None, (kind.from_foreign_model(directory, model) for kind in TASKS)), None)
+    return next(filter(None, (kind.from_pretrained(directory, model) for kind in TASKS)), None)
 
 
 def task_of(directory: str, model: Any) -> TrainedTask:

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from bert_tf.checkpoints.heads import LabelRows, few_names, not_kept
-from bert_tf.checkpoints.loading import Description, directory_of, read_labels
+from bert_tf.checkpoints.loading import ModelDescription, directory_of, read_labels
 from bert_tf.models.config_files import task_in
 from bert_tf.tasks.base import FineTuningTask
 
 
 def rows_by_label(
-    task: FineTuningTask, model: Description, init_checkpoint: str | None, renames: Sequence[str] = ()
+    task: FineTuningTask, model: ModelDescription, init_checkpoint: str | None, renames: Sequence[str] = ()
 ) -> LabelRows | None:
     """Returns which rows of the initial checkpoint's head the task's head starts from; None if it names no labels.
 

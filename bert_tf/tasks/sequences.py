@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.truncation import count_truncated
 from bert_tf.data.windowed import Windowed
@@ -30,7 +30,7 @@ def encode_served_texts(
 
 def pack_sequences(
     tokenizer: BaseTokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
-) -> tuple[Tokenized, np.ndarray]:
+) -> tuple[EncodedDataset, np.ndarray]:
     """Packs texts into sequences, truncated like `Tokenizer.pack`; also returns the lengths without truncation.
 
     Args:
@@ -49,7 +49,7 @@ def pack_sequences(
         for name, values in flat.items():
             values.append(packed[name].flat_values.numpy())
     flat = {name: np.concatenate(values) for name, values in flat.items()}
-    return Tokenized(flat, splits_of(np.concatenate(lengths)), {}, tokenizer.pad_id), np.concatenate(needed)
+    return EncodedDataset(flat, splits_of(np.concatenate(lengths)), {}, tokenizer.pad_id), np.concatenate(needed)
 
 
 def pad_sequences(tokenizer, packed) -> dict[str, tf.Tensor]:

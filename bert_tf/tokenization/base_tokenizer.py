@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models import config_files, families
-from bert_tf.models.family import Family, InputTemplate
-from bert_tf.tokenization import file_precedence, packing, tokenizer_json, tokenizer_json_writer
+from bert_tf.models import config_files, family_registry
+from bert_tf.models.family_spec import Family, InputTemplate
+from bert_tf.tokenization import file_precedence, special_tokens, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
 from bert_tf.tokenization.added_tokens import (
     AddedToken,
@@ -23,7 +23,7 @@ from bert_tf.tokenization.added_tokens import (
 )
 from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
 from bert_tf.tokenization.tokenizer_json import WholeFile
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in `typing` from Python 3.11 on
@@ -83,7 +83,7 @@ class BaseTokenizer(tf.Module):
     tokens written in a text are treated as ordinary text; added tokens are matched before tokenization.
 
     Attributes:
-        KIND: the tokenizer's name in `families.FAMILIES`.
+        KIND: the tokenizer's name in `family_registry.FAMILIES`.
         FILES: file names under which `from_directory` looks for the vocabulary, by preference.
         SPACES: an RE2 regular expression for long white space that is equivalent to one space, or "" for none.
         vocab: list of str, the tokens in the order of their ids, including added tokens after the vocabulary file.
@@ -207,7 +207,7 @@ class BaseTokenizer(tf.Module):
     def family_of(cls, directory: str | os.PathLike) -> Family:
         """Returns the family of a directory's configuration; without one, the first family with this tokenizer."""
         model_type = config_files.model_type_in(directory)
-        return families.family(model_type) if model_type else families.with_tokenizer(cls.KIND)
+        return family_registry.family(model_type) if model_type else family_registry.with_tokenizer(cls.KIND)
 
     @property
     def vocab(self) -> list[str]:
@@ -363,7 +363,7 @@ class BaseTokenizer(tf.Module):
         """Returns the ids of the tokens of each text, without special tokens.
 
         Args:
-            texts: strings [n], UTF-8, as a tensor or anything that `text_lists.text_list` accepts; invalid UTF-8 bytes
+            texts: strings [n], UTF-8, as a tensor or anything that `text_inputs.text_list` accepts; invalid UTF-8 bytes
                 are dropped, as in google-research/bert.
 
         Returns:
@@ -404,7 +404,7 @@ class BaseTokenizer(tf.Module):
         return texts if self._matcher is None else self._matcher(texts).strings()
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Joins the ids of one or two texts per sequence with the template's special tokens; see `packing.pack_texts`.
+        """Joins the ids of one or two texts per sequence; see `special_tokens.add_special_tokens`.
 
         Args:
             ids_a, ids_b: RaggedTensors of int32 [n, (tokens)], as from `tokenize`.
@@ -417,7 +417,7 @@ class BaseTokenizer(tf.Module):
             ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second
                 text.
         """
-        return packing.pack_texts(ids_a, ids_b, max_seq_length, self.template, self._all.id_of)
+        return special_tokens.add_special_tokens(ids_a, ids_b, max_seq_length, self.template, self._all.id_of)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor], seq_length: int | None = None) -> dict[str, tf.Tensor]:
         """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.
@@ -429,13 +429,13 @@ class BaseTokenizer(tf.Module):
         Raises:
             tf.errors.InvalidArgumentError: a sequence is longer than seq_length.
         """
-        return packing.pad(packed, seq_length, self.pad_id)
+        return special_tokens.pad(packed, seq_length, self.pad_id)
 
     def __call__(self, text_a, text_b=None, max_seq_length: int = 128) -> dict[str, tf.Tensor]:
         """Returns the model inputs for texts (strings [n]) or text pairs: three int32 [n, max_seq_length].
 
         Raises:
-            ValueError: an input is not texts (see `text_lists.text_list`), or `text_a` and `text_b` differ in length.
+            ValueError: an input is not texts (see `text_inputs.text_list`), or `text_a` and `text_b` differ in length.
         """
         text_a, text_b = _strings(text_a, "text_a"), None if text_b is None else _strings(text_b, "text_b")
         if text_b is not None and not text_a.shape.is_compatible_with(text_b.shape):

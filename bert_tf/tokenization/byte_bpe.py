@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList

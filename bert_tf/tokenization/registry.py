@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from bert_tf.models.family import Family, InputTemplate
+from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.tokenization import packing
+from bert_tf.tokenization import special_tokens
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 
@@ -58,11 +58,11 @@ class OriginTracker:
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
         """Packs the sequences like `Tokenizer.pack`."""
-        return packing.pack_texts(ids_a, ids_b, max_seq_length, self.template, self._special)
+        return special_tokens.add_special_tokens(ids_a, ids_b, max_seq_length, self.template, self._special)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Pads the sequences like `Tokenizer.pad`."""
-        return packing.pad(packed, None, -1 - self._tokenizer.pad_id)
+        return special_tokens.pad(packed, None, -1 - self._tokenizer.pad_id)
 
     def found(self, indices: tf.Tensor) -> TokenOrigins:
         """Returns the tokens for indices, int32 [...], taken from sequences of this tokenizer."""

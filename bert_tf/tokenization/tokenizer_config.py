@@ -14,8 +14,8 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.models import config_files, families
-from bert_tf.models.family import Family, InputTemplate
+from bert_tf.models import config_files, family_registry
+from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import MASK, PAD, UNKNOWN
@@ -323,7 +323,7 @@ def family_of_tokenizer(
             return False
         return found == [theirs.pieces(1), theirs.pieces(2)] if found else name == own_class
 
-    owner = next(filter(is_owner, families.FAMILIES.values()), None)
+    owner = next(filter(is_owner, family_registry.FAMILIES.values()), None)
     if owner is None or kind == family.tokenizer:
         return family, template
     return owner, dataclasses.replace(owner.template, segments=template.segments)
@@ -370,7 +370,7 @@ def _of_kind(kind, family, template):
     """Returns the template of the kind of tokenizer if it is not the family's own."""
     if kind == family.tokenizer or kind == "unigram":
         return template
-    own = families.with_tokenizer(kind).template
+    own = family_registry.with_tokenizer(kind).template
     if own.pieces(2) == template.pieces(2):
         return template
     segments = template.segments

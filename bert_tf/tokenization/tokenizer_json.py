@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization.added_token_matcher import Normalized

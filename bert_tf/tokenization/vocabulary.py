@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from absl import logging
 
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.utils.files import brief, path_text, read_text, write_text
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN

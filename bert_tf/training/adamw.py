@@ -142,7 +142,7 @@ class AdamW(keras.optimizers.Optimizer):
             step = tf.maximum(step - first, 1.0)  # before that nothing is updated, but 0 / 0 would be NaN
         return -tf.math.expm1(step * math.log(beta))
 
-    def moving(self, gradients, variables):
+    def mask_frozen_gradients(self, gradients, variables):
         """Returns the gradients [same shapes] with zeros for variables that are not unfrozen yet."""
         firsts = [self._paces[self._get_variable_index(v)][1] for v in variables]
         step = self.iterations.value

@@ -190,7 +190,7 @@ class KeepBest(ScoreCheckpoints):
         super().__init__(score, run, checkpoints, history)
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
-            raise ValueError(f"`keep_best` must be one of {sorted(names)}; got {metric!r}.")
+            raise ValueError(f"`metric_for_best_model` must be one of {sorted(names)}; got {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.patience = patience
 

@@ -58,7 +58,7 @@ class DryRun:
 
 
 def try_training(
-    task, run: RunConfig, examples, batching: BatchSettings, precision: str, rematerialize: bool
+    task, run: RunConfig, examples, batching: BatchSettings, precision: str, gradient_checkpointing: bool
 ) -> DryRun:
     """Runs the first steps of a run, if they fit in memory, and discards the result.
 
@@ -69,7 +69,7 @@ def try_training(
         run: the run.
         examples: the training examples, tokenized.
         batching: how they are batched.
-        precision, rematerialize: as in `StepShape`.
+        precision, gradient_checkpointing: as in `StepShape`.
 
     Raises:
         ValueError: as `Trainer.fit`.
@@ -86,7 +86,7 @@ def try_training(
         tf.distribute.get_strategy().num_replicas_in_sync,
         run.step.accumulation,
         precision,
-        rematerialize,
+        gradient_checkpointing,
         trainable=count,
         rows_per_example=-(-int(rows[largest]) // run.train_batch_size),
     )

@@ -39,7 +39,7 @@ class StepShape:
         max_predictions: of every sequence, M; S - 1 for a causal LM; 0: the loss is not over the vocabulary.
         replicas, accumulation: how many ways the batch is split.
         precision: "float32", "mixed_bfloat16" or "mixed_float16".
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         generator: of a second encoder that is trained in the same step on the same sequences, and that alone has the
             loss over the vocabulary; None: no second encoder.
         averages_weights: a running mean of the weights is stored as well.
@@ -56,7 +56,7 @@ class StepShape:
     replicas: int = 1
     accumulation: int = 1
     precision: str = "float32"
-    rematerialize: bool = False
+    gradient_checkpointing: bool = False
     generator: EncoderConfig | None = None
     averages_weights: bool = False
     teacher: TeacherShape | None = None
@@ -180,7 +180,7 @@ def _activations(step):
     embeddings = 4 * hidden * FLOAT32 + (c.conv_kernel_size or 0) * hidden * half
     logits = 4 * step.max_predictions * c.vocab_size * FLOAT32  # logits, softmax, their gradient and its share
     layers = c.num_hidden_layers + (2 if c.enhanced_mask_decoder and step.max_predictions else 0)
-    if step.rematerialize:
+    if step.gradient_checkpointing:
         return embeddings + layers * hidden * half + max(logits, storage + backward)
     return embeddings + layers * storage + max(logits, backward)
 

@@ -43,7 +43,8 @@ def more_parts(batch_size, replicas, parts, error):
     if not smaller:
         raise ValueError(
             f"Out of memory even with one sequence at a time; {_how(error)}"
-            "shorten the sequences, pass `rematerialize` or `precision=mixed_bfloat16`, or use a smaller model."
+            "shorten the sequences, pass `gradient_checkpointing` or `precision=mixed_bfloat16`, or use a smaller "
+            "model."
         ) from error
     logging.warning(
         "Out of memory in the first step, with %d sequences at a time on each device (%s). Trying again with %d, as "

@@ -10,7 +10,7 @@ from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.settings import AdamConfig
 from bert_tf.training.step import StepConfig
-from bert_tf.training.word_rate import WordRate
+from bert_tf.training.word_rate import EmbeddingLrFactor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RunConfig:
     adam: AdamConfig = AdamConfig()
     step: StepConfig = dataclasses.field(default_factory=StepConfig)
     rollback: Rollback | None = None
-    layer_rates: LayerRates | WordRate | None = None
+    layer_rates: LayerRates | EmbeddingLrFactor | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
     label_rows: heads.LabelRows | None = None

@@ -18,14 +18,14 @@ _REMEDY = "Pass `precision=float32`, or train again with a lower `learning_rate`
 
 
 @dataclasses.dataclass(frozen=True)
-class Scoring:
+class EvalBatches:
     """Examples to evaluate or predict, from memory or from a stream of records.
 
     Attributes:
         batches: returns the batches from the first on, dicts of tensors [B, ...].
         order: int [steps, B], the example at each position of a batch, or -1; None: they come in their own order, and a
             row whose `is_real_example` is 0 is padding.
-        rows: what `Trainable.metrics` compares the outputs with, such as a `dataset.Tokenized`; None: the reduced
+        rows: what `Trainable.metrics` compares the outputs with, such as a `dataset.EncodedDataset`; None: the reduced
             outputs are enough.
     """
 
@@ -34,7 +34,7 @@ class Scoring:
     rows: Any = None
 
 
-class Scorer:
+class Evaluator:
     """Runs a task's model without training it, on the current strategy.
 
     Args:
@@ -49,7 +49,7 @@ class Scorer:
         self._forward = tf.function(self._outputs, jit_compile=use_xla or None, autograph=False)
         self._graph_of = build_graphs(self._distributed)
 
-    def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
+    def outputs(self, scoring: EvalBatches) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
         """Returns the outputs as the task reduces them, and the losses; both in the order of the examples.
 
         The first is the result of `Trainable.reduce_outputs`, an array [n, ...] or a dict of them. The second is what
@@ -68,7 +68,7 @@ class Scorer:
         check_finite_outputs(tf.nest.flatten(merged["outputs"]), _REMEDY)
         return merged["outputs"], merged.get("losses")
 
-    def scores(self, scoring: Scoring) -> dict[str, float]:
+    def scores(self, scoring: EvalBatches) -> dict[str, float]:
         """Returns the task's metrics and, if the task computes losses per example, their mean as `loss`."""
         outputs, losses = self.outputs(scoring)
         metrics = self.task.metrics(outputs, scoring.rows)
@@ -126,12 +126,12 @@ class BatchSettings:
     use_xla: bool = False
     pool_batches: int | None = None
 
-    def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
+    def training(self, examples: dataset.EncodedDataset, run: RunConfig) -> Callable:
         """Returns the batches of the run from any step on, for `Trainer.fit`."""
         order = self._training_order(examples, run)
         return lambda start: self._batches(examples, order[start:])
 
-    def sizes(self, examples: dataset.Tokenized, run: RunConfig) -> tuple[np.ndarray, np.ndarray]:
+    def sizes(self, examples: dataset.EncodedDataset, run: RunConfig) -> tuple[np.ndarray, np.ndarray]:
         """Returns the sizes of the run's batches: int64 [steps] rows, and int64 [steps] widths."""
         order = self._training_order(examples, run)
         rows, longest = examples.row_counts[order].sum(1), examples.longest_rows[order].max(1)
@@ -139,13 +139,13 @@ class BatchSettings:
         widths = np.minimum(-(-longest // step) * step, self.max_seq_length)
         return rows, widths if self.by_length else np.full_like(widths, self.max_seq_length)
 
-    def scoring(self, examples: dataset.Tokenized, batch_size: int) -> Scoring:
+    def scoring(self, examples: dataset.EncodedDataset, batch_size: int) -> EvalBatches:
         """Returns each example once, `batch_size` at a time."""
         check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
         order = batch_order.scoring_order(examples.lengths, batch_size, self.by_length)
-        return Scoring(lambda: self._batches(examples, order), order, examples)
+        return EvalBatches(lambda: self._batches(examples, order), order, examples)
 
-    def sample(self, examples: dataset.Tokenized, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
+    def sample(self, examples: dataset.EncodedDataset, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
         """Returns up to `most` examples, drawn at random, in batches of similar lengths.
 
         Args:

@@ -87,14 +87,15 @@ def _load_initial(variables, checkpoint, task, run):
     reinit_layers = run.reinit_layers
     new = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
-    excuse = (*heads.fresh(task), *heads.unused(task), *new)
+    allow_unmatched = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
     kept = run.label_rows and heads.rows_in(checkpoint, run.label_rows, variables, task)
     outputs = [v.path for v in variables if kept and re.fullmatch(heads.OUTPUTS, v.path)]
     if kept and kept.reason:
         targets = [v for v in targets if v.path not in outputs]
     targets = heads.started_from_masked_lm(targets, checkpoint.names, task.config)
-    logging.info("%s", assign_weights(checkpoint, targets, excuse, rows=dict.fromkeys(outputs, kept and kept.rows)))
+    rows = dict.fromkeys(outputs, kept and kept.rows)
+    logging.info("%s", assign_weights(checkpoint, targets, allow_unmatched, rows=rows))
     if kept:
         logging.info("%s", kept)
     if new:

@@ -149,7 +149,7 @@ class TrainStep:
         else:
             sums = self._accumulate(batch, parts, lambda part, i: self._micro_step(part, normalizers, seed(i), scale))
         losses, gradients = over_replicas(sums)
-        gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
+        gradients = self.optimizer.mask_frozen_gradients(gradients, self.model.trainable_variables)
         squares = tf.stack([tf.nn.l2_loss(g) for g in gradients])
         norm = tf.sqrt(2 * tf.reduce_sum(squares))  # bit-identical to tf.linalg.global_norm
         if self.config.clip_norm:

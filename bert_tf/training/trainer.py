@@ -21,7 +21,7 @@ from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.loss_spike_guard import FiniteSteps
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.schedules import run_schedule
-from bert_tf.training.scoring import Scorer, Scoring
+from bert_tf.training.scoring import EvalBatches, Evaluator
 from bert_tf.training.start import first_state
 from bert_tf.training.state import END, TrainingState, is_of_model
 from bert_tf.training.strategies import check_batch_size
@@ -51,15 +51,15 @@ class Trainer:
         self.checkpoints = CheckpointManager(self.run.output_dir, keep=self.run.keep_checkpoints)
         self.model = self._scorer = self._average = None
         self.global_step = self._saved = 0  # the step of the result, and of the newest checkpoint
-        self._latest = (None, None, None)  # the last evaluation: the `Scoring`, the step, the metrics
+        self._latest = (None, None, None)  # the last evaluation: the `EvalBatches`, the step, the metrics
 
     def fit(
         self,
         batches: Callable,
         on_begin: Callable = lambda model: None,
         callbacks: Iterable[Callable] = (),
-        held_out: Scoring | None = None,
-        keep_best: str | None = None,
+        held_out: EvalBatches | None = None,
+        metric_for_best_model: str | None = None,
         early_stopping: int = 0,
     ) -> TrainingState:
         """Trains to the end of the run, starting from what `first_state` finds; returns the final state.
@@ -78,24 +78,24 @@ class Trainer:
                 `callbacks.py`; its `resume(step, state)`, if it has one, is called before the first step and after a
                 rollback. Both may end the run early by setting `state.ended_at`.
             held_out: examples to evaluate at every checkpoint, or None.
-            keep_best: the metric that selects the best model; None: the last step's model is the result.
-            early_stopping: with `keep_best`: the run stops after this many checkpoints without improvement and
-                counts as finished: training it again does nothing. 0: it runs to its last step.
+            metric_for_best_model: the metric that selects the best model; None: the last step's model is the result.
+            early_stopping: with `metric_for_best_model`: the run stops after this many checkpoints without improvement
+                and counts as finished: training it again does nothing. 0: it runs to its last step.
 
         Raises:
             ValueError: another run is training in the output directory, an argument does not fit, the directory's best
-                checkpoint was selected by another metric than `keep_best`, or the loss or gradients of a step were not
-                finite.
+                checkpoint was selected by another metric than `metric_for_best_model`, or the loss or gradients of a
+                step were not finite.
         """
-        assert (keep_best or not early_stopping) and (held_out or not keep_best)
+        assert (metric_for_best_model or not early_stopping) and (held_out or not metric_for_best_model)
         run = self.run
         if not run.overwrite:
-            _check_selection(self.checkpoints, keep_best)
+            _check_selection(self.checkpoints, metric_for_best_model)
         if early_stopping:  # the weights and data decide where the run ends
-            ending = {"early_stopping": early_stopping, "keep_best": keep_best}
+            ending = {"early_stopping": early_stopping, "metric_for_best_model": metric_for_best_model}
             run = dataclasses.replace(run, settings={**run.settings, **ending})
         check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
-        callbacks = [*self._callbacks(run, held_out, keep_best, early_stopping), *callbacks]
+        callbacks = [*self._callbacks(run, held_out, metric_for_best_model, early_stopping), *callbacks]
         with contextlib.ExitStack() as stack:
             state, step = first_state(self.task, run)
             self._average, self._saved = state.step.average, step
@@ -105,7 +105,7 @@ class Trainer:
             self._take_steps(step, state, batches, callbacks, begin)
         if self._average:
             self._average.exchange()
-        self._take_result(state, keep_best)
+        self._take_result(state, metric_for_best_model)
         return state
 
     def restore(self):
@@ -139,7 +139,7 @@ class Trainer:
             )
         self._load(init)
 
-    def scores(self, scoring: Scoring) -> dict[str, float]:
+    def scores(self, scoring: EvalBatches) -> dict[str, float]:
         """Returns the task's metrics and, if it computes losses per example, the mean loss."""
         examples, step, scores = self._latest
         if examples is scoring and step == self.global_step:
@@ -151,12 +151,12 @@ class Trainer:
         _, scored, scores = self._latest
         return scores if scored == step else {}
 
-    def outputs(self, scoring: Scoring):
+    def outputs(self, scoring: EvalBatches):
         """Returns the model's outputs as the task reduces them, an array [n, ...] or a dict of arrays, in order."""
         return self.outputs_and_losses(scoring)[0]
 
-    def outputs_and_losses(self, scoring: Scoring) -> tuple:
-        """Returns outputs and losses, as `Scorer.outputs`."""
+    def outputs_and_losses(self, scoring: EvalBatches) -> tuple:
+        """Returns outputs and losses, as `Evaluator.outputs`."""
         return self._scorer_of(self.model).outputs(scoring)
 
     # --- Parts of `fit` ---
@@ -193,7 +193,7 @@ class Trainer:
                 logging.warning("%s: stopped after step %d. Run %s to resume.", stopped.cause, step, again)
                 raise
 
-    def _callbacks(self, run, held_out, keep_best, patience):
+    def _callbacks(self, run, held_out, metric_for_best_model, patience):
         """Returns the callbacks of a step, in order; the report is written last, when its data are complete."""
 
         def score(step, model):
@@ -203,8 +203,8 @@ class Trainer:
             return scores
 
         callbacks, parts = [ProgressLog(run, history=self.history)], (score, run, self.checkpoints, self.history)
-        if keep_best:
-            callbacks.append(KeepBest(*parts, keep_best, (*self.task.metric_names, "loss"), patience))
+        if metric_for_best_model:
+            callbacks.append(KeepBest(*parts, metric_for_best_model, (*self.task.metric_names, "loss"), patience))
         elif held_out:
             callbacks.append(ScoreCheckpoints(*parts))
         return [*callbacks, self.history] if self.history else callbacks
@@ -271,11 +271,11 @@ class Trainer:
             by_chief(self.checkpoints.save, step, state.tensors(ended))
         self._saved = step
 
-    def _take_result(self, state, keep_best):
+    def _take_result(self, state, metric_for_best_model):
         """Loads the run's result, its best or last model; the directory's `checkpoint` file points to it."""
         last = state.ended_at or self.run.num_train_steps
         self.model, self.global_step = state.model, last
-        if keep_best and (best := self.checkpoints.best()):
+        if metric_for_best_model and (best := self.checkpoints.best()):
             self._load(self.checkpoints.prefix(best.step))
             self.global_step = best.step
             logging.info("Best %s at step %d: %.5f", best.metric, best.step, best.value)
@@ -295,22 +295,22 @@ class Trainer:
 
     def _scorer_of(self, model):
         if self._scorer is None or self._scorer.model is not model:
-            self._scorer = Scorer(self.task, model, self.run.step.use_xla)
+            self._scorer = Evaluator(self.task, model, self.run.step.use_xla)
         return self._scorer
 
     def _load(self, checkpoint):
         logging.info("%s", assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))
 
 
-def _check_selection(checkpoints, keep_best):
+def _check_selection(checkpoints, metric_for_best_model):
     """Refuses another metric than the recorded one: values of two metrics do not compare, and `restore` would load a
     checkpoint that this run did not select."""
-    best, metric = checkpoints.best(), keep_best and keep_best.removeprefix("eval_")
+    best, metric = checkpoints.best(), metric_for_best_model and metric_for_best_model.removeprefix("eval_")
     if best and best.metric != metric:
         raise ValueError(
             f"{checkpoints.directory} holds a run that keeps its best checkpoint by {best.metric} (step {best.step}: "
-            f"{best.value:.5f}), so `keep_best` must be {best.metric}. Received: {metric or 'none'}. Pass it to resume "
-            "that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
+            f"{best.value:.5f}), so `metric_for_best_model` must be {best.metric}. Received: {metric or 'none'}. Pass "
+            "it to resume that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
         )
 
 

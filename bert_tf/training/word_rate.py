@@ -7,7 +7,7 @@ from bert_tf.checkpoints.names.rows import WORDS
 
 
 @dataclasses.dataclass(frozen=True)
-class WordRate:
+class EmbeddingLrFactor:
     """Learning-rate factor of the word embeddings; used in `RunConfig.layer_rates` in place of `LayerRates`.
 
     Attributes:
@@ -41,11 +41,11 @@ class WordRate:
         return f"Word embeddings: {f'learning rate times {factor:g}' if factor else 'frozen'}."
 
 
-def word_rate(embedding_lr_factor: float, is_random: bool) -> WordRate | None:
+def word_rate(embedding_lr_factor: float, is_random: bool) -> EmbeddingLrFactor | None:
     """Returns the word embeddings' learning-rate factor; None: the same as for all other weights.
 
     Args:
-        embedding_lr_factor: as in `WordRate`.
+        embedding_lr_factor: as in `EmbeddingLrFactor`.
         is_random: whether they start from random numbers.
 
     Raises:
@@ -56,4 +56,4 @@ def word_rate(embedding_lr_factor: float, is_random: bool) -> WordRate | None:
             "`embedding_lr_factor=0` requires `start_embeddings=neighbours` or `init_checkpoint`: without either, "
             "the word embeddings would stay random."
         )
-    return None if embedding_lr_factor == 1 else WordRate(embedding_lr_factor)
+    return None if embedding_lr_factor == 1 else EmbeddingLrFactor(embedding_lr_factor)

@@ -19,7 +19,7 @@ LOG_FILE = "log.txt"
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
 _SAYS = 60  # seconds between two lines of a run's progress
-_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `cli.program` begins errors that a user can fix
+_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `cli.command_runner` begins errors that a user can fix
 _TAIL = 15  # lines of a failed run's log that are shown
 
 

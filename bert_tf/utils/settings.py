@@ -26,6 +26,7 @@ class Flag:
         group: title under which --help shows it.
         essential: --help shows it even if the command has many flags.
         requires: what must be set if this is: names of settings, or `name=value`.
+        aliases: other names that are accepted, and not shown.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Flag:
     group: str = ""
     essential: bool = False
     requires: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     @property
     def has_effect(self) -> bool:

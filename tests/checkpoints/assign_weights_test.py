@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.assign_weights import LoadReport, assign_weights, check_shapes
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -80,10 +80,10 @@ def test_layers_that_start_anew_need_not_be_there(saved):
 def good(tmp_path_factory):
     """A folder of Hugging Face's, of two layers."""
     folder = tiny.checkpoint(tmp_path_factory.mktemp("good") / "tf1", num_hidden_layers=2)
-    name_map, checkpoint = family_map.hugging_face(), open_checkpoint(folder)
+    weight_mapping, checkpoint = family_mappings.hugging_face(), open_checkpoint(folder)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
     tensors = {
-        name_map.from_ours(path): np.ascontiguousarray(array.T) if name_map.transposed(path) else array
+        weight_mapping.from_ours(path): np.ascontiguousarray(array.T) if weight_mapping.transposed(path) else array
         for path, array in arrays.items()
     }
     other = folder.parent / "hf"
@@ -225,7 +225,7 @@ def test_both_lists_are_printed_whole_and_nothing_is_assigned(tmp_path, weights)
     variables = [v for v in fakes.variables_for(weights) if not v.path.startswith("cls/seq")]
     variables += [fakes.FakeVariable("classifier/output_weights", [2, 4])]
     with pytest.raises(ValueError) as error:
-        assign_weights(folder, variables, excuse=["classifier/.*"])
+        assign_weights(folder, variables, allow_unmatched=["classifier/.*"])
     assert str(error.value) == (
         f"The weights of the model and the checkpoint {folder}/model.safetensors (safetensors) do not match, apart "
         "from heads that may be new or unused: 42 are in both, and\n"
@@ -243,10 +243,10 @@ def test_excuses(directory, weights):
     encoder = {path: array for path, array in weights.items() if path.startswith("bert/")}
     head = [fakes.FakeVariable("classifier/output_weights", [3, 4]), fakes.FakeVariable("classifier/output_bias", [3])]
     variables = fakes.variables_for(encoder) + head
-    report = assign_weights(directory, variables, excuse=["classifier/.*", "cls/.*"])
+    report = assign_weights(directory, variables, allow_unmatched=["classifier/.*", "cls/.*"])
     assert set(_loaded(variables)) == set(report.loaded) == set(encoder)
-    assert report.excused_missing == ["classifier/output_weights", "classifier/output_bias"]
-    assert len(report.excused_left_over) == 7
+    assert report.allowed_missing == ["classifier/output_weights", "classifier/output_bias"]
+    assert len(report.allowed_unused) == 7
     assert str(report) == (
         f"Loaded 39 variables from {directory}/model.safetensors; 2 not in the checkpoint, randomly initialized: "
         "classifier/output_weights, classifier/output_bias; 7 in the checkpoint, not used: "
@@ -272,7 +272,7 @@ def test_an_excuse_must_match_the_whole_path(directory, weights):
     variables = [v for v in fakes.variables_for(weights) if v.path != "cls/seq_relationship/output_bias"]
     message = "not in the model:\n    cls/seq_relationship/output_bias\nUse bert-tf convert with `leave_out=cls/seq"
     with pytest.raises(ValueError, match=message):
-        assign_weights(directory, variables, excuse=["cls/seq", "output_bias"])
+        assign_weights(directory, variables, allow_unmatched=["cls/seq", "output_bias"])
 
 
 def test_another_vocabulary(directory, weights):
@@ -297,7 +297,8 @@ def test_an_untied_output_layer(tmp_path, weights):
         assign_weights(folder, variables)
     assert _loaded(variables) == {}
     encoder = [v for v in variables if v.path.startswith("bert/")]
-    assert len(assign_weights(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter
+    loaded = assign_weights(folder, encoder, allow_unmatched=["cls/.*"]).loaded
+    assert len(loaded) == 39  # without that layer it does not matter
     (folder / "config.json").write_text('{"tie_word_embeddings": false}', encoding="utf-8")
     own = fakes.FakeVariable("cls/predictions/output_weights", (11, 4))
     assert own.path in assign_weights(folder, [*variables, own]).loaded
@@ -310,8 +311,8 @@ def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):
     variables = [fakes.FakeVariable(path, shape) for path, shape in head.items()]
     prefix = str(tmp_path / "model.ckpt-1")
     tf1.write_tensors(prefix, {"output_weights": np.ones((3, 4), np.float32), "output_bias": np.zeros(3, np.float32)})
-    report = assign_weights(prefix, variables, excuse=["classifier/.*"])
+    report = assign_weights(prefix, variables, allow_unmatched=["classifier/.*"])
     assert report.loaded == []
-    assert sorted(report.excused_missing) == sorted(report.excused_left_over) == sorted(head)
+    assert sorted(report.allowed_missing) == sorted(report.allowed_unused) == sorted(head)
     with pytest.raises(ValueError, match="Some shapes differ"):
         assign_weights(prefix, variables)

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 from safetensors.numpy import save_file
 
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 
 BASE = json.loads((pathlib.Path(__file__).parent / "tf1_base_names.json").read_text(encoding="utf-8"))
 # The base model's shapes with every measure made small: vocabulary, feed-forward, hidden, positions.
@@ -59,9 +59,9 @@ def to_hugging_face(weights, prefix="bert."):
     """Returns the weights under Hugging Face's names, in torch's orientation."""
     result = {}
     for path, array in weights.items():
-        name = family_map.hugging_face().from_ours(path)
+        name = family_mappings.hugging_face().from_ours(path)
         name = name if prefix else name.removeprefix("bert.")
-        result[name] = np.ascontiguousarray(array.T) if family_map.hugging_face().transposed(path) else array
+        result[name] = np.ascontiguousarray(array.T) if family_mappings.hugging_face().transposed(path) else array
     return result
 
 

@@ -17,7 +17,7 @@ from keras_hub.src.models.deberta_v3.disentangled_self_attention import Disentan
 import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.export.conversion.model_outputs import compute_outputs
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config_files import from_keras_hub
 from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets
 from bert_tf.tokenization import sentencepiece_model
@@ -191,7 +191,7 @@ def _of_transformers(case, kind, folder, **fields):
     config = dataclasses.replace(models.config(case), **fields)
     model = models.model(case, kind)
     if config.model_type == "roberta":
-        tokenizer = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe", family=families.family("roberta"))
+        tokenizer = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe", family=family_registry.family("roberta"))
         config = dataclasses.replace(config, vocab_size=tokenizer.vocab_size)
         model = dataclasses.replace(model, tokenizer=tokenizer)
     model = dataclasses.replace(model, config=config, arrays=models.arrays(config, kind))

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.names import family_map
-from bert_tf.checkpoints.names.family_map import NAME_MAPS
+from bert_tf.checkpoints.names import family_mappings
+from bert_tf.checkpoints.names.family_mappings import WEIGHT_MAPPINGS
 from bert_tf.checkpoints.names.tf1 import TF1
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from tests.checkpoints import fakes
 
-BERT, DISTILBERT = NAME_MAPS["bert"], NAME_MAPS["distilbert"]
+BERT, DISTILBERT = WEIGHT_MAPPINGS["bert"], WEIGHT_MAPPINGS["distilbert"]
 BY_HAND = {
     "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
     "bert/embeddings/LayerNorm/gamma": "bert.embeddings.LayerNorm.weight",
@@ -46,10 +46,10 @@ DISTILBERT_BY_HAND = {
 ALL = [(BERT, *pair) for pair in BY_HAND.items()] + [(DISTILBERT, *pair) for pair in DISTILBERT_BY_HAND.items()]
 
 
-@pytest.mark.parametrize("name_map, ours, theirs", ALL, ids=[theirs for _, _, theirs in ALL])
-def test_hugging_face_names_both_ways(name_map, ours, theirs):
-    assert name_map.from_ours(ours) == theirs
-    assert name_map.to_ours(theirs) == ours
+@pytest.mark.parametrize("weight_mapping, ours, theirs", ALL, ids=[theirs for _, _, theirs in ALL])
+def test_hugging_face_names_both_ways(weight_mapping, ours, theirs):
+    assert weight_mapping.from_ours(ours) == theirs
+    assert weight_mapping.to_ours(theirs) == ours
 
 
 def test_google_s_base_names_both_ways():
@@ -67,9 +67,9 @@ def test_kernels_alone_are_transposed():
     assert not any(TF1.transposed(name) for name in fakes.BASE)
 
 
-@pytest.mark.parametrize("name_map", [TF1, *NAME_MAPS.values()], ids=["tf1", *NAME_MAPS])
-def test_no_two_rows_meet(name_map):
-    for rows in [(*name_map.rows, *own) for own in ((), *name_map.of_class.values())]:
+@pytest.mark.parametrize("weight_mapping", [TF1, *WEIGHT_MAPPINGS.values()], ids=["tf1", *WEIGHT_MAPPINGS])
+def test_no_two_rows_meet(weight_mapping):
+    for rows in [(*weight_mapping.rows, *own) for own in ((), *weight_mapping.of_class.values())]:
         theirs = [(row.theirs, row.transform.part) for row in rows]  # several of ours may be one of theirs
         for found in (theirs, [(row.ours, row.requires) for row in rows]):
             assert len(set(found)) == len(found)
@@ -77,10 +77,10 @@ def test_no_two_rows_meet(name_map):
 
 
 def test_every_family_has_a_map():
-    assert {row.name_map for row in families.FAMILIES.values()} == NAME_MAPS.keys()
-    assert family_map.hugging_face() is BERT and family_map.hugging_face("distilbert") is DISTILBERT
+    assert {row.weight_mapping for row in family_registry.FAMILIES.values()} == WEIGHT_MAPPINGS.keys()
+    assert family_mappings.hugging_face() is BERT and family_mappings.hugging_face("distilbert") is DISTILBERT
     with pytest.raises(ValueError, match="model_type must be one of"):
-        family_map.hugging_face("t5")
+        family_mappings.hugging_face("t5")
 
 
 def test_old_spellings_and_missing_prefix():
@@ -139,50 +139,51 @@ def test_a_module_of_tensorflow_hub():
 
 def test_modernbert_s_heads_have_the_names_of_their_classes():
     def path(name, *classes):
-        return family_map.hugging_face("modernbert", classes=classes).to_ours(name)
+        return family_mappings.hugging_face("modernbert", classes=classes).to_ours(name)
 
     assert path("head.dense.weight", "ModernBertForMaskedLM") == "cls/predictions/transform/dense/kernel"
     assert path("head.dense.weight", "ModernBertForTokenClassification") == "classifier/dense/kernel"
     assert path("head.norm.weight", "ModernBertForQuestionAnswering") == "cls/squad/LayerNorm/gamma"
     assert path("classifier.bias", "ModernBertForQuestionAnswering") == "cls/squad/output_bias"
     assert path("classifier.bias") == path("classifier.bias", "Mine") == "classifier/output_bias"
-    found = family_map.hugging_face("modernbert").sort(["layers.1.attn.Wqkv.weight", "final_norm.weight"])
+    found = family_mappings.hugging_face("modernbert").sort(["layers.1.attn.Wqkv.weight", "final_norm.weight"])
     ours = [f"bert/encoder/layer_1/attention/self/{name}/kernel" for name in ("query", "key", "value")]
     wqkv = dict.fromkeys(ours, "layers.1.attn.Wqkv.weight")
     assert found.known == {"bert/encoder/LayerNorm/gamma": "final_norm.weight", **wqkv} and not found.unknown
-    value = family_map.hugging_face("modernbert").transform(ours[2])
+    value = family_mappings.hugging_face("modernbert").transform(ours[2])
     assert (value.shape((9, 3)), value.shape((8, 3)), value.shape(())) == ((3, 3), (8, 3), ())
     assert [value.to_ours(np.ones(shape)).shape for shape in ((9, 3), (8, 3), ())] == [(3, 3), (8, 3), ()]
 
 
 def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
-    name_map = family_map.hugging_face("deberta-v2", classes=["DebertaV2ForMaskedLM"])
+    weight_mapping = family_mappings.hugging_face("deberta-v2", classes=["DebertaV2ForMaskedLM"])
     for front in ("cls.predictions.transform", "lm_predictions.lm_head"):
         names = [f"{front}.dense.weight", f"{front.removesuffix('.transform')}.bias"]
         ours = ["cls/predictions/transform/dense/kernel", "cls/predictions/output_bias"]
-        assert name_map.sort(names).known == dict(zip(ours, names, strict=True))
-    assert name_map.from_ours("cls/predictions/output_bias") == "cls.predictions.bias"
-    assert name_map.from_ours("classifier/dense/kernel") == "pooler.dense.weight"
+        assert weight_mapping.sort(names).known == dict(zip(ours, names, strict=True))
+    assert weight_mapping.from_ours("cls/predictions/output_bias") == "cls.predictions.bias"
+    assert weight_mapping.from_ours("classifier/dense/kernel") == "pooler.dense.weight"
     positions = "deberta.embeddings.position_embeddings.weight"
-    assert name_map.to_ours(positions) == "bert/embeddings/position_embeddings"
-    decoding = family_map.hugging_face("deberta-v2", positions="cls/predictions/position_embeddings")
+    assert weight_mapping.to_ours(positions) == "bert/embeddings/position_embeddings"
+    decoding = family_mappings.hugging_face("deberta-v2", positions="cls/predictions/position_embeddings")
     assert decoding.sort([positions]).known == {"cls/predictions/position_embeddings": positions}
-    found = family_map.hugging_face("deberta-v2", positions=None).sort([positions, "mask_predictions.classifer.bias"])
+    mapping = family_mappings.hugging_face("deberta-v2", positions=None)
+    found = mapping.sort([positions, "mask_predictions.classifer.bias"])
     assert (found.known, found.left_out, found.unknown) == (
         {"cls/replaced_tokens/output_bias": "mask_predictions.classifer.bias"}, [positions], []
     )  # fmt: skip
     added = [f"deberta.embeddings.{table}_embeddings._weight" for table in ("position", "word")]
-    found = name_map.sort([*added, "deberta.embeddings.word_embeddings.weight"])
+    found = weight_mapping.sort([*added, "deberta.embeddings.word_embeddings.weight"])
     assert (list(found.known), found.left_out, found.unknown) == (["bert/embeddings/word_embeddings"], added, [])
 
 
 # DistilBERT and DeBERTa have no such segments, and ModernBERT no such buffers.
-@pytest.mark.parametrize("family", [n for n in NAME_MAPS if n not in ("distilbert", "modernbert", "deberta-v2")])
+@pytest.mark.parametrize("family", [n for n in WEIGHT_MAPPINGS if n not in ("distilbert", "modernbert", "deberta-v2")])
 def test_buffers_are_no_weights(family):
-    prefix = NAME_MAPS[family].prefix
+    prefix = WEIGHT_MAPPINGS[family].prefix
     for front in (prefix, ""):
         buffers = [f"{front}embeddings.position_ids", f"{front}embeddings.token_type_ids"]
-        found = NAME_MAPS[family].sort(buffers)
+        found = WEIGHT_MAPPINGS[family].sort(buffers)
         assert (found.known, found.left_out, found.unknown) == ({}, buffers, [])
 
 
@@ -199,15 +200,15 @@ def test_what_is_no_part():
     words = "embeddings.word_embeddings.weight"
     two = [f"queries.{words}", f"passages.{words}"]
     assert BERT.sort(two).unknown == sorted(two)
-    assert "electra." in family_map.prefixes(but=BERT) and "bert." not in family_map.prefixes(but=BERT)
+    assert "electra." in family_mappings.prefixes(but=BERT) and "bert." not in family_mappings.prefixes(but=BERT)
     for name in (f"electra.{words}", f"model.distilbert.{words}"):
-        assert BERT.sort([name], family_map.prefixes(but=BERT)).unknown == [name]
-    assert DISTILBERT.sort([f"bert.{words}"], family_map.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
+        assert BERT.sort([name], family_mappings.prefixes(but=BERT)).unknown == [name]
+    assert DISTILBERT.sort([f"bert.{words}"], family_mappings.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
 
 
 @pytest.mark.parametrize("family", ["roberta", "electra"])
 def test_a_classifier_of_one_layer(family):
-    found = NAME_MAPS[family].sort(["classifier.weight", "classifier.bias"])
+    found = WEIGHT_MAPPINGS[family].sort(["classifier.weight", "classifier.bias"])
     ours = {"classifier/output_weights": "classifier.weight", "classifier/output_bias": "classifier.bias"}
     assert (found.known, found.unknown) == (ours, [])
 
@@ -228,10 +229,10 @@ def test_a_classifier_of_two_layers():
 
 @pytest.mark.parametrize("family", ["electra", "roberta"])
 def test_a_classifier_of_tokens_has_one_layer_and_other_names(family):
-    name_map, path, two = NAME_MAPS[family], "classifier/output_bias", {"classifier/dense/kernel"}
-    assert name_map.from_ours(path, two) == "classifier.out_proj.bias" == name_map.from_ours(path)
-    assert name_map.from_ours(path, set()) == "classifier.bias"
-    assert name_map.to_ours("classifier.bias") == name_map.to_ours("classifier.out_proj.bias") == path
+    weight_mapping, path, two = WEIGHT_MAPPINGS[family], "classifier/output_bias", {"classifier/dense/kernel"}
+    assert weight_mapping.from_ours(path, two) == "classifier.out_proj.bias" == weight_mapping.from_ours(path)
+    assert weight_mapping.from_ours(path, set()) == "classifier.bias"
+    assert weight_mapping.to_ours("classifier.bias") == weight_mapping.to_ours("classifier.out_proj.bias") == path
 
 
 def test_two_names_for_one_variable_are_refused():
@@ -249,9 +250,9 @@ def test_a_twin_stands_in_for_a_missing_first_name():
     assert found.known == {"bert/embeddings/word_embeddings": "vocab_projector.weight"}
 
 
-@pytest.mark.parametrize("family", NAME_MAPS)
+@pytest.mark.parametrize("family", WEIGHT_MAPPINGS)
 def test_an_output_layer_of_its_own(family):
-    tied, own = family_map.hugging_face(family), family_map.hugging_face(family, tied=False)
+    tied, own = family_mappings.hugging_face(family), family_mappings.hugging_face(family, tied=False)
     theirs = own.from_ours("cls/predictions/output_weights")
     assert theirs in {twin.theirs for twin in tied.twins} and not own.transposed("cls/predictions/output_weights")
     assert tied.sort([theirs]).known == {"bert/embeddings/word_embeddings": theirs}
@@ -259,8 +260,8 @@ def test_an_output_layer_of_its_own(family):
 
 
 def test_a_variable_without_a_row():
-    for name_map in (TF1, BERT, DISTILBERT):
+    for weight_mapping in (TF1, BERT, DISTILBERT):
         with pytest.raises(ValueError, match="must have an entry .* 'bert/rotary/kernel'"):
-            name_map.from_ours("bert/rotary/kernel")
+            weight_mapping.from_ours("bert/rotary/kernel")
     with pytest.raises(ValueError, match="must have an entry"):
         DISTILBERT.from_ours("bert/pooler/dense/kernel")

@@ -4,7 +4,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import loading, releases
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import config_for
 from tests.conftest import ROOT
 
@@ -24,7 +24,7 @@ def test_the_embedding_tables_are_as_large_as_published():
     """Parameters of the encoder as the papers and model cards count them, in millions."""
     published = {"bert-base-uncased": 110, "bert-large-uncased": 340, "bert-base-multilingual-cased": 178}
     for name, millions in published.items():
-        fields = families.size(releases.RELEASES[name].size) | {"vocab_size": releases.RELEASES[name].vocab_size}
+        fields = family_registry.size(releases.RELEASES[name].size) | {"vocab_size": releases.RELEASES[name].vocab_size}
         width, layers = fields["hidden_size"], fields["num_hidden_layers"]
         count = (fields["vocab_size"] + 514) * width + layers * (12 * width + 13) * width + (width + 1) * width
         assert count / 1e6 == pytest.approx(millions, rel=0.02)

@@ -15,11 +15,11 @@ ALIASES = {
     "data clean": "clean_data", "data check": "check_data", "data label-errors": "find_label_errors",
     "data mine-negatives": "mine_negatives",
     "benchmark glue": "run_glue",
-    "benchmark squad-score": "score_squad", "visualize": "see", "inspect probe": "probe",
+    "benchmark squad-score": "score_squad", "inspect probe": "probe",
     "inspect features": "extract_features", "fill-mask": "fill_mask", "score-text": "score_text",
     "pretrain quick": "pretrain_small", "pretrain run": "run_pretraining",
     "pretrain data": "create_pretraining_data", "vocab train": "train_vocabulary",
-    "vocab extend": "extend_vocabulary", "model edit": "surgery", "client ask": "ask",
+    "vocab extend": "extend_vocabulary", "model edit": "edit_model", "client ask": "ask",
     "client load-test": "load_test", "cross-validate": "cross_validate", "index delete": "delete_texts",
 }  # fmt: skip
 
@@ -42,6 +42,8 @@ def test_commands_have_their_aliases():
         (["fill-mask", "a", "b"], ("fill_mask", "fill-mask", ["a", "b"])),
         (["run-classifier"], ("run_classifier", "run-classifier", [])),
         (["ask", "train", "classifier"], ("ask", "ask", ["train", "classifier"])),
+        (["surgery", "--layers=1"], ("edit_model", "surgery", ["--layers=1"])),
+        (["see"], ("visualize", "see", [])),
         (["train"], ("", "train", [])),
         (["train", "nothing"], ("", "train", ["nothing"])),
         ([], ("", "", [])),

@@ -43,7 +43,7 @@ def test_its_flags_are_those_of_all_tasks_and_its_options(site):
     command = CustomTaskCommand("rating")
     names = [flag.name for flag in command.FLAGS]
     assert len(names) == len(set(names))
-    assert {"do_train", "train_file", "keep_best", "lora_rank", "highest"} <= {*names}
+    assert {"do_train", "train_file", "metric_for_best_model", "lora_rank", "highest"} <= {*names}
     assert not {"teacher", "class_weights"} & {*names}  # which this task does not follow
     page = usage.help_page(command, "train rating", "bert-tf train rating", with_all=True)
     assert page.startswith("Predict ratings from 0 to --highest") and "Highest rating; the lowest is 0." in page

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bert_tf.cli import program
+from bert_tf.cli import command_runner
 from bert_tf.utils.settings import Flag
 
 TABLE = (
@@ -17,11 +17,11 @@ TABLE = (
 
 def parse(*words, takes_texts=True):
     """Returns the settings and the texts of a command line."""
-    values = program.flags.FlagValues()
+    values = command_runner.flags.FlagValues()
     values.set_gnu_getopt(takes_texts)
-    program.define(values, TABLE)
-    texts = program.parse(values, TABLE, words, takes_texts)
-    return program.read_settings(values, [flag.name for flag in TABLE]).given_values(), texts
+    command_runner.define(values, TABLE)
+    texts = command_runner.parse(values, TABLE, words, takes_texts)
+    return command_runner.read_settings(values, [flag.name for flag in TABLE]).given_values(), texts
 
 
 def written(folder, data, name="flags.txt"):

@@ -16,7 +16,7 @@ import pytest
 from absl import app, flags
 
 import bert_tf
-from bert_tf.cli import main, program
+from bert_tf.cli import command_runner, main
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
 from tests.conftest import ROOT
 
@@ -154,7 +154,8 @@ def test_both_ways_to_start_are_one():
 
 def test_flags_without_effect_are_named_once(caplog):
     table = [*TABLE, Flag("cores", 8, "No effect here.", "integer"), Flag("pools", 0, "No effect here: none.")]
-    program.warn_of_ignored(Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"]), table)
+    settings = Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"])
+    command_runner.warn_of_ignored(settings, table)
     assert [record.getMessage() for record in caplog.records] == ["These flags have no effect here: --cores."]
 
 
@@ -201,9 +202,9 @@ def test_the_last_words_of_an_import_that_ends_the_process_are_shown(tmp_path, e
 
 def read(*words):
     values = flags.FlagValues()
-    program.define(values, TABLE)
+    command_runner.define(values, TABLE)
     values(["program", *words])
-    return program.read_settings(values, [flag.name for flag in TABLE])
+    return command_runner.read_settings(values, [flag.name for flag in TABLE])
 
 
 @pytest.mark.parametrize(
@@ -237,6 +238,16 @@ def test_flags_become_settings():
     assert read().do_lower_case is None and read().names == ["x"] and not read().given
 
 
+@pytest.mark.parametrize("words", [["--remat"], ["--gradients", "--norm=2", "--noremat"]])
+def test_an_alias_is_another_name_of_its_flag(words):
+    table = [Flag("gradients", False, "Save memory.", "bool", aliases=("remat",)), Flag("norm", 1, "N.", "integer")]
+    values = flags.FlagValues()
+    command_runner.define(values, table)
+    command_runner.parse(values, table, words)
+    settings = command_runner.read_settings(values, [flag.name for flag in table])
+    assert settings.gradients == (words[-1] == "--remat") and "gradients" in settings.given and "remat" not in settings
+
+
 @pytest.mark.parametrize(
     ("word", "told"),
     [
@@ -259,8 +270,8 @@ def test_values_that_are_not_allowed_are_refused(word, told):
         Flag("wide", 1.0, "How wide.", "float", low=0.5),
     )
     with pytest.raises(ValueError, match=f"Flags of test: {re.escape(told)} See `bert-tf test --help=all`"):
-        program.parse_flags("test", (*TABLE, *more), [word])
-    assert program.parse_flags("test", more, ["--speed=auto", "--pets=dog"]).to_dict() == {
+        command_runner.parse_flags("test", (*TABLE, *more), [word])
+    assert command_runner.parse_flags("test", more, ["--speed=auto", "--pets=dog"]).to_dict() == {
         "pets": ["dog"], "speed": "auto", "count": 1, "wide": 1.0,
     }  # fmt: skip
 
@@ -268,10 +279,10 @@ def test_values_that_are_not_allowed_are_refused(word, told):
 def test_required_flags_are_named_together():
     table = with_attributes(TABLE, "kind", default=None, required=True, help="Kind of thing, such as a.")
     with pytest.raises(ValueError, match=r"^Flags of test: --kind is required: kind of thing\."):
-        program.parse_flags("test", table, [])
+        command_runner.parse_flags("test", table, [])
     table = with_attributes(table, "size", default=None, required=True, help="URL of it; default: none.")
     with pytest.raises(ValueError, match=r": --size \(URL of it\) and --kind \(kind of thing\) are required\."):
-        program.parse_flags("test", table, [])
+        command_runner.parse_flags("test", table, [])
 
 
 @pytest.mark.parametrize(
@@ -284,14 +295,14 @@ def test_required_flags_are_named_together():
     ],
 )
 def test_parameters_are_shown_as_flags(message, shown):
-    assert program.in_flags(message, [flag.name for flag in TABLE]) == shown
+    assert command_runner.in_flags(message, [flag.name for flag in TABLE]) == shown
 
 
 def _run(module):
     """Runs a program as `main.start_program` does."""
-    with program.defined_flags(module):
-        parse = functools.partial(program.parse_command_line, module)
-        app.run(functools.partial(program.run_program, module), flags_parser=parse)
+    with command_runner.defined_flags(module):
+        parse = functools.partial(command_runner.parse_command_line, module)
+        app.run(functools.partial(command_runner.run_program, module), flags_parser=parse)
 
 
 def test_programs_run_one_after_the_other_in_a_process():

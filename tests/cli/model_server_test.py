@@ -10,7 +10,7 @@ import pytest
 from absl import logging
 
 import bert_tf
-from bert_tf.cli import program, serve
+from bert_tf.cli import command_runner, serve
 from bert_tf.cli.serving_flags import WITHOUT_EFFECT
 from bert_tf.serving.client.client import Client
 from tests.conftest import ROOT
@@ -56,7 +56,7 @@ def _words(unit):
 
 
 def _settings(*words):
-    return program.parse_flags("serve", serve.FLAGS, words)
+    return command_runner.parse_flags("serve", serve.FLAGS, words)
 
 
 @pytest.fixture(scope="module")

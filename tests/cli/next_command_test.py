@@ -7,7 +7,7 @@ import shlex
 import pytest
 from absl import flags
 
-from bert_tf.cli import main, next_command, program
+from bert_tf.cli import command_runner, main, next_command
 from bert_tf.utils.settings import Settings
 
 PROGRAM = "/some bin/python"
@@ -34,9 +34,9 @@ def _check(command, name):
     """Asserts that the command is one of ours, and returns the settings that its program would have."""
     assert command[:4] == [PROGRAM, "-m", "bert_tf", name] and name in main.PROGRAMS
     values, table = flags.FlagValues(), importlib.import_module(f"bert_tf.cli.{name}").FLAGS
-    program.define(values, table)
+    command_runner.define(values, table)
     assert values([name, *command[4:]]) == [name]
-    return program.read_settings(values, [flag.name for flag in table])
+    return command_runner.read_settings(values, [flag.name for flag in table])
 
 
 def test_what_is_there_is_told(told, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import dataset
-from bert_tf.data.dataset import Tokenized, build_batches
+from bert_tf.data.dataset import EncodedDataset, build_batches
 from bert_tf.pretraining.batches import Records
 from tests.data.tfrecords_test import rows, written
 
@@ -16,7 +16,7 @@ def _three():
         "input_ids": np.array([2, 7, 3, 2, 8, 9, 6, 3, 2, 3], np.int32),
         "segment_ids": np.array([0, 0, 0, 0, 0, 0, 1, 1, 0, 0], np.int32),
     }
-    return Tokenized(features, np.array([0, 3, 8, 10]), {"label_ids": np.array([1, 0, 1], np.int32)})
+    return EncodedDataset(features, np.array([0, 3, 8, 10]), {"label_ids": np.array([1, 0, 1], np.int32)})
 
 
 def _drawn(batch):
@@ -88,5 +88,5 @@ def test_datasets_are_read_without_autotuning(tmp_path):
     path = written(tmp_path / "rows.tfrecord", rows())
     found = Records.of([str(path)])
     assert _is_left_alone(found.batches(2, 0).dataset) and _is_left_alone(found.in_order(2, 1).map(lambda x: x).dataset)
-    texts = Tokenized({"input_ids": np.array([2, 7, 3, 2, 3], np.int32)}, np.array([0, 3, 5]), {})
+    texts = EncodedDataset({"input_ids": np.array([2, 7, 3, 2, 3], np.int32)}, np.array([0, 3, 5]), {})
     assert _is_left_alone(build_batches(texts, np.array([[0, 1]]), 8))

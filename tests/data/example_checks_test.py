@@ -8,10 +8,10 @@ import re
 import pytest
 
 from bert_tf.data import label_checks, tables
+from bert_tf.data.checked_examples import CheckedExamples, TableLayout
 from bert_tf.data.columns import NAME, number
 from bert_tf.data.dialect import Dialect
 from bert_tf.data.example_checks import check_samples
-from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.token_checks import check_unknown_tokens
 from bert_tf.utils.token_counts import TokenCounts
 
@@ -36,7 +36,7 @@ def sample(path, header=True, columns=("text",), label="label", kind=NAME):
     names = dict(zip(("text_a", "text_b"), (examples.text_a, examples.text_b), strict=False))
     names = {name: texts for name, texts in names.items() if texts is not None}
     labels = examples.labels if kind is NAME else None
-    return LintSample(
+    return CheckedExamples(
         examples.path, examples.where, names, examples.labels, labels, table=TableLayout(header, columns, label)
     )
 
@@ -111,7 +111,7 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     assert (found.kind, found.count, found.is_warning) == ("one_label", 40, True)
     assert "label 'card' in all 40 examples; training will not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
-    several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
+    several = CheckedExamples(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
     assert [each.kind for each in label_checks.check_training_labels(several)] == ["no_labels"]
     yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
     assert not list(label_checks.check_training_labels(yes_or_no))
@@ -332,7 +332,7 @@ def test_the_findings_do_not_hang_on_how_large_files_are(tmp_path):
 
 
 def test_texts_of_unknown_tokens_are_warned_of_where_such_tokens_are_few():
-    samples = {"train": LintSample("a.tsv", str, {"text": ["a"] * 1000})}
+    samples = {"train": CheckedExamples("a.tsv", str, {"text": ["a"] * 1000})}
     few, some = ({"train": TokenCounts(1000, 0, 100_000, 60, texts)} for texts in (9, 12))
     (note,), (warning,) = check_unknown_tokens(samples, few), check_unknown_tokens(samples, some)
     assert not note.is_warning and warning.is_warning

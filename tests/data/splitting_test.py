@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bert_tf.data import text_checks
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.dialect import Dialect
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.splitting import Columns, split_folds, split_table
 
 WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
@@ -46,7 +46,7 @@ def _parts(done):
 
 
 def _sample(rows):
-    return LintSample("x", str, {"text": [row[0] for row in rows]})
+    return CheckedExamples("x", str, {"text": [row[0] for row in rows]})
 
 
 def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):

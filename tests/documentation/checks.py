@@ -8,7 +8,7 @@ import re
 
 from absl import flags as absl_flags
 
-from bert_tf.cli import program
+from bert_tf.cli import command_runner
 from bert_tf.cli.commands import PROGRAMS, find, starting_with
 from bert_tf.experiments.tuning import trials
 from bert_tf.utils.logged_runs import check_passed_flags
@@ -42,12 +42,12 @@ def read(name, words, is_cut=False):
     """
     table = [dataclasses.replace(flag, required=flag.required and not is_cut) for flag in flags_of(name)]
     values = absl_flags.FlagValues()
-    program.define(values, table)
+    command_runner.define(values, table)
     values.set_gnu_getopt(takes_texts(name))
-    rest = program.parse(values, table, words, takes_texts(name))
-    settings = program.read_settings(values, [flag.name for flag in table])
+    rest = command_runner.parse(values, table, words, takes_texts(name))
+    settings = command_runner.read_settings(values, [flag.name for flag in table])
     if not is_cut:
-        program.check_actions(settings, table)
+        command_runner.check_actions(settings, table)
     return settings, rest
 
 
@@ -156,7 +156,8 @@ def check_flag(word):
     if not found or found[1] in FOREIGN | MODEL_GARDEN:
         return
     name, value = found[1], found[2]
-    named = [flag for each in PROGRAMS for flag in flags_of(each) if flag.name in (name, name.removeprefix("no"))]
+    every = [flag for each in PROGRAMS for flag in flags_of(each)]
+    named = [flag for flag in every if {flag.name, *flag.aliases} & {name, name.removeprefix("no")}]
     assert named, f"no program has --{name}"
     if value and not re.search(r"[A-Z<]|\.\.\.", value):  # as in DIR or <settings>, which stand for something
         assert any(_takes(flag, value) for flag in named), f"no program takes {word}"
@@ -164,7 +165,7 @@ def check_flag(word):
 
 def _takes(flag, value):
     values = absl_flags.FlagValues()
-    program.define(values, [dataclasses.replace(flag, required=False)])
+    command_runner.define(values, [dataclasses.replace(flag, required=False)])
     try:
         values(["program", f"--{flag.name}={value}"])
     except absl_flags.Error:

@@ -22,7 +22,7 @@ _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
 _OF_TEXT = ("train_vocabulary", "extend_vocabulary", "create_pretraining_data", "pretrain_small")
 _TUNED = ("tune", "run_glue", "cross_validate")
 # Each time into a folder of its own.
-_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "surgery", "tune", "cross_validate")
+_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "edit_model", "tune", "cross_validate")
 
 
 class Library:
@@ -182,7 +182,7 @@ class Inputs:
         if is_task and not settings.do_train:
             more = ("--task_name=mnli", "--data_dir=mnli") if settings.get("task_name") == "ax" else ()
             return lambda path: shutil.copytree(self.library.trained(program, *more), path)
-        explains = program == "see" and settings.target is not None
+        explains = program == "visualize" and settings.target is not None
         if explains or program == "export" and not settings.hub:
             return self._trained_or_encoder
         return lambda path: checkpoint(path, self._layers, settings.get("do_lower_case") is not False)

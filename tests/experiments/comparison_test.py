@@ -13,7 +13,7 @@ from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.evaluation.error_reports.ranking import RetrievalReport
 from bert_tf.evaluation.error_reports.regression import RegressionReport
-from bert_tf.evaluation.error_reports.report import Shown, write_table
+from bert_tf.evaluation.error_reports.report import DisplayedExamples, write_table
 from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.experiments.comparison import compare_runs
@@ -222,7 +222,7 @@ def test_answers_to_questions_and_places(tmp_path):
     assert found.scores["mrr"].difference == pytest.approx(0.25) and found.better[0].after == "place 2"
 
 
-SHOWN = {"examples": Shown("dev.tsv", ["0", "1"], [2, 3], {"text": ["one", "two"]}, np.array([1, 1]))}
+SHOWN = {"examples": DisplayedExamples("dev.tsv", ["0", "1"], [2, 3], {"text": ["one", "two"]}, np.array([1, 1]))}
 SPAN = entities.EntitySpan("A", 0, 1)
 RIGHT_AND_WRONG = {
     "classes": SingleLabelReport(**SHOWN, gold=np.array([0, 1]), probabilities=np.array([[0.9, 0.1], [0.9, 0.1]]),

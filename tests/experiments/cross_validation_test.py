@@ -97,7 +97,10 @@ def test_the_first_failure_ends_it(tmp_path, table, children):
         ([], "--train_file is required: pass it after `--`"),
         (["--train_file=missing.tsv"], r"missing\.tsv"),
         (["--train_file=HOME", "--do_eval"], "--do_eval, which cross_validate sets itself"),
-        (["--train_file=HOME", "--keep_best=f1"], "--keep_best would fit the models to the folds that they are eval"),
+        (
+            ["--train_file=HOME", "--metric_for_best_model=f1"],
+            "--metric_for_best_model would fit the models to the folds that they are eval",
+        ),
         (["--train_file=HOME", "--drop_empty"], "--drop_empty would leave out rows, but each row gets a prediction"),
         (["--train_file=HOME,HOME.too"], "must be one file"),
         (["--train_file=HOME", "--encoding=utf-16"], "A file with `encoding=utf-16` cannot be split"),

@@ -134,7 +134,7 @@ def test_every_score_stands_below_its_file_the_test_file_first(card, tmp_path):
     for suffix, value in (("", 1.0), ("_later", 0.5), ("_test", 0.77)):
         lines = f"eval_abstention_threshold = 0.9\neval_selective_accuracy = {value}\nglobal_step = 2\n"
         (tmp_path / f"eval_results{suffix}.txt").write_text(lines)
-    chosen = START | {"flags": {"keep_best": "f1"}}
+    chosen = START | {"flags": {"metric_for_best_model": "f1"}}
     text = card(_run(tmp_path, [chosen, *TRAIN], (tmp_path / "eval_results.txt").read_text(), files))
     scores = text[text.index("## Scores") : text.index("## Signatures")]
     assert [line for line in scores.splitlines() if line.startswith("### ")] == [

@@ -14,7 +14,7 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.cli import main
 from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
 from bert_tf.inference.score_text import TextScorer
@@ -78,8 +78,8 @@ def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(pretrained, fille
     for variable in filler.model.variables:
         if "pooler" not in variable.path:
             array = variable.value.numpy()
-            array = array.T if family_map.hugging_face().transposed(variable.path) else array
-            weights[family_map.hugging_face().from_ours(variable.path)] = np.ascontiguousarray(array)
+            array = array.T if family_mappings.hugging_face().transposed(variable.path) else array
+            weights[family_mappings.hugging_face().from_ours(variable.path)] = np.ascontiguousarray(array)
     save_file(weights, tmp_path / "model.safetensors")
     for name in ("bert_config.json", "vocab.txt"):
         (tmp_path / name).write_bytes(pathlib.Path(pretrained, name).read_bytes())

@@ -18,9 +18,9 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.results import split_answer
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.metrics import prometheus_text
 from bert_tf.serving.server.predict import run_predict
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct
@@ -89,7 +89,7 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
     version.compute = direct(version.model, version.scheduler)
     serve = functools.partial(run_predict, version, version.model.signatures["serving_default"])
     serve({"text": np.array([b"zebra"], object)})  # a request of the server itself, such as a warm-up
-    serve({"text": np.array([FILM.encode(), b"film zebra", b"film " * 100, b"zebra"], object)}, call=Call())
+    serve({"text": np.array([FILM.encode(), b"film zebra", b"film " * 100, b"zebra"], object)}, call=RequestContext())
     page = prometheus_text().decode()
     counts = {"text": 4, "truncated_text": 1, "token": 108, "unknown_token": 2, "unknown_text": 1}
     for name, count in counts.items():

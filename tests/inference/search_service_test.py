@@ -16,7 +16,7 @@ from bert_tf.inference.search_reader import SearchReader
 from bert_tf.inference.search_service import PATH, SearchService
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.documentation import checks
@@ -152,7 +152,7 @@ def test_no_model_reads_for_a_caller_that_is_gone(part, index, monkeypatch):
     monkeypatch.setattr(service, part, lambda *_: pytest.fail("read for nobody"))
     monkeypatch.setattr(SearchIndex, "search", lambda *_: gone.append(True) or [])  # it leaves during the search
     with pytest.raises(ServingError, match="The caller is gone"):
-        service({"queries": ["music"]}, Call(is_gone=lambda: bool(gone)))
+        service({"queries": ["music"]}, RequestContext(is_gone=lambda: bool(gone)))
 
 
 @pytest.mark.parametrize(("reads", "queries", "counts"), [
@@ -164,11 +164,11 @@ def test_a_request_without_counts_never_asks_for_too_much(reads, queries, counts
     monkeypatch.setattr(service, "_reranker", (lambda texts, found: found) if reads else None)
     monkeypatch.setattr(SearchIndex, "search", lambda _, texts, k: asked_for.append(k) or [hits[:k]] * len(texts))
     monkeypatch.setattr("bert_tf.inference.search_service._queries", lambda document, *_: document["queries"])
-    found = service({"queries": ["a"] * queries}, Call())["results"]
+    found = service({"queries": ["a"] * queries}, RequestContext())["results"]
     assert (len(found[0]), asked_for[-1]) == counts and len(found) == queries
     if reads:
         with pytest.raises(ServingError, match=r"asks for 101 \(101 queries x 1\); send fewer queries$"):
-            service({"queries": ["a"] * 101}, Call())
+            service({"queries": ["a"] * 101}, RequestContext())
 
 
 def test_there_is_no_route_without_an_index(tmp_path):

@@ -195,12 +195,12 @@ BAD = {
         r"Nothing to do: pass at least one of --do_train, .*, --do_export, --dry_run\.",
     ),
     "an unknown metric": (
-        _but("--keep_best=bleu", "--eval_file=HOME/train.tsv"),
-        r"--keep_best must be one of \['accuracy', .*\]; got 'bleu'",
+        _but("--metric_for_best_model=bleu", "--eval_file=HOME/train.tsv"),
+        r"--metric_for_best_model must be one of \['accuracy', .*\]; got 'bleu'",
     ),
-    "keep_best without training": (
-        ["--keep_best=f1", "--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init"],
-        r"--keep_best requires --do_train\. Add --do_train, or remove --keep_best\.",
+    "metric_for_best_model without training": (
+        ["--metric_for_best_model=f1", "--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init"],
+        r"--metric_for_best_model requires --do_train\. Add --do_train, or remove --metric_for_best_model\.",
     ),
     "scoring what was never trained": (
         ["--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--max_seq_length=16"],

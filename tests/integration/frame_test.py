@@ -18,14 +18,14 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.checkpoints.names.family_map import NAME_MAPS
-from bert_tf.checkpoints.names.name_map import NameMap
+from bert_tf.checkpoints.names.family_mappings import WEIGHT_MAPPINGS
 from bert_tf.checkpoints.names.rows import WeightName
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 from bert_tf.evaluation.results import read_results
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.family import Family, InputTemplate
+from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from tests import tiny
@@ -34,13 +34,13 @@ from tests.scripts import assert_same_tensors
 from tests.tasks import custom_task
 
 ROW = Family(
-    name_map="strange",
+    weight_mapping="strange",
     template=InputTemplate(("[SEP]", "[CLS]"), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]", "[SEP]"), second_segment=0),
     keys={"layers": "num_hidden_layers", "width": "hidden_size", "heads": "num_attention_heads"},
     fixed={"first_position": 2, "type_vocab_size": 1, "has_pooler": False},
 )
-_ROWS = NAME_MAPS["distilbert"].rows
-MAP = NameMap((
+_ROWS = WEIGHT_MAPPINGS["distilbert"].rows
+MAP = WeightMapping((
     WeightName("bert/embeddings/token_type_embeddings", "strange.segments"),
     *(dataclasses.replace(row, theirs=f"strange.{row.theirs}") for row in _ROWS),
 ))  # fmt: skip
@@ -49,8 +49,8 @@ MAP = NameMap((
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A checkpoint of the family as its authors would have written it."""
-    monkeypatch.setitem(families.FAMILIES, "mine", ROW)
-    monkeypatch.setitem(NAME_MAPS, "strange", MAP)
+    monkeypatch.setitem(family_registry.FAMILIES, "mine", ROW)
+    monkeypatch.setitem(WEIGHT_MAPPINGS, "strange", MAP)
     path = tmp_path / "theirs"
     path.mkdir()
     values = {"model_type": "mine", "layers": 1, "width": 32, "heads": 2, "intermediate_size": 48}

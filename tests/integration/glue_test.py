@@ -21,8 +21,8 @@ def _task(name, *more, train=TRAIN):
 
 
 RUNS = {
-    "mnli": _task("mnli", "--fit_temperature", "--keep_best=accuracy", "--early_stopping=9"),
-    "mnli again": _task("mnli", "--keep_best=accuracy", "--early_stopping=9"),
+    "mnli": _task("mnli", "--fit_temperature", "--metric_for_best_model=accuracy", "--early_stopping=9"),
+    "mnli again": _task("mnli", "--metric_for_best_model=accuracy", "--early_stopping=9"),
     "ax": _task("ax", train=["--init_checkpoint=HOME/out/mnli"]),
     "sts-b": _task("sts-b", "--do_export"),
     "topics": [

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import inspect
-from bert_tf.checkpoints import adapters, surgery
+from bert_tf.checkpoints import adapters, edit_model
 from bert_tf.checkpoints.heads import MASKED_LM_LAYERS
 from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.writers import write_model
@@ -19,7 +19,7 @@ from bert_tf.inference.score_text import TextScorer
 from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.interpret.page.contents import PageOptions, gather
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.families import family
+from bert_tf.models.family_registry import family
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
@@ -124,7 +124,7 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
 
     views = ["heads", "model", "neurons", "inputs", "masked_words", "layers"]
     page = [f"--model={start}", f"--views={','.join(views)}", f"--output={tmp_path}/page.html", text, "gulls"]
-    seen = run_here("see", page)
+    seen = run_here("visualize", page)
     assert not seen["status"] and (tmp_path / "page.html").stat().st_size, seen["log"]
     found = gather(bert, [text, "gulls"], PageOptions(views))
     [row] = inspect.neurons(bert, [(text, "gulls")], masks=True)
@@ -201,8 +201,8 @@ def test_adapters_and_first_layers_of_heads_are_pefts_and_torch_s(tmp_path_facto
     np.testing.assert_array_equal(np.float32(head).T, bert_tf.load(start).others[f"{MASKED_LM_LAYERS}/dense/kernel"])
     np.testing.assert_allclose(ours, expected, atol=1e-5)
     for name, theirs in (("text/adapter", ours), ("made", made)):
-        model = adapters.merge_adapters(surgery.read_model_directory(str(start)), f"{tmp_path}/{name}")
-        surgery.write_surgery(model, f"{tmp_path}/merged-{name.replace('/', '-')}")
+        model = adapters.merge_adapters(edit_model.read_model_directory(str(start)), f"{tmp_path}/{name}")
+        edit_model.write_edited_model(model, f"{tmp_path}/merged-{name.replace('/', '-')}")
         found = _probabilities(f"{tmp_path}/merged-{name.replace('/', '-')}", texts)
         np.testing.assert_allclose(found, theirs, atol=1e-5)
 

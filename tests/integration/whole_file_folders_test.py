@@ -10,12 +10,12 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints import surgery, vocabulary_extension
+from bert_tf.checkpoints import edit_model, vocabulary_extension
 from bert_tf.checkpoints.loading import has_vocabulary
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -71,7 +71,7 @@ def test_the_assets_of_a_hub_module_are_what_its_readers_know(folder, expected, 
 
 @pytest.mark.slow
 def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
-    albert = families.family("albert")
+    albert = family_registry.family("albert")
     tokenizer = read_tokenizer(WHOLE / "5/albert", albert, albert.template)
     tf.saved_model.save(Preprocessor(tokenizer, 16), str(tmp_path / "hub"), signatures={})
     path = tf.saved_model.load(str(tmp_path / "hub")).sp_model_file.asset_path.numpy().decode()
@@ -82,7 +82,7 @@ def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
 
 
 def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
-    surgery.write_surgery(surgery.read_model_directory(str(folder)), str(tmp_path / "surgery"))
+    edit_model.write_edited_model(edit_model.read_model_directory(str(folder)), str(tmp_path / "surgery"))
     for form in ("sentence_transformers", "tf1"):  # the first of them writes as Transformers does, and more
         convert_model(folder, tmp_path / form, form)
     for name in ("surgery", "sentence_transformers", "tf1"):

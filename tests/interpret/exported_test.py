@@ -44,7 +44,7 @@ class Explained:
     def attributions(self, *given):
         """Returns the answer to texts and targets, the last of `given`."""
         return attributions_in_graph(
-            self.encoder, self.head, self.tokenizer, self.task.read, given[:-1], given[-1], LENGTH
+            self.encoder, self.head, self.tokenizer, self.task.preprocess, given[:-1], given[-1], LENGTH
         )
 
     def explain(self, *texts, target=None):
@@ -151,12 +151,12 @@ def test_an_answer_beyond_the_first_row(reader):
     context = "the film is good " * 8 + "people"
     got = reader.explain(["is it"], [context], target=["136:142"])
     assert got["target"].tolist() == [b"people"] and b"people" in got["token"][0]
-    served = reader.task.answer(*_asked(reader, ["is it"], [context]))
+    served = reader.task.postprocess(*_asked(reader, ["is it"], [context]))
     assert reader.explain(["is it"], [context])["target"] == served["answer"]
 
 
 def _asked(explained, *texts):
-    features, origin = explained.task.read(explained.tokenizer, list(map(tf.constant, texts)), LENGTH)
+    features, origin = explained.task.preprocess(explained.tokenizer, list(map(tf.constant, texts)), LENGTH)
     return explained.model({name: features[name] for name in explained.task.features}, training=False), origin
 
 

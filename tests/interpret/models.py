@@ -33,7 +33,7 @@ def golden(case) -> tuple[Bert, dict, dict]:
         head = ClassificationHead(checkpoint.shape(_CLASSIFIER)[0], 0.0, transform_act=act)
         head.build((None, config.hidden_size))
         variables += head.variables
-    assign_weights(checkpoint, variables, excuse=(*heads.others(("classifier/.*",)), heads.POOLER))
+    assign_weights(checkpoint, variables, allow_unmatched=(*heads.others(("classifier/.*",)), heads.POOLER))
     others = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith("cls/")}
     inputs = {ours: given[theirs][:1] for theirs, ours in NAMES.items()}
     return Bert(config, None, encoder, head, None, others), inputs, load_file(INSIDE / f"{case}.safetensors")

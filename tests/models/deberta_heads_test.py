@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.models.config import EncoderConfig
@@ -44,7 +44,7 @@ def model(golden):
     config, _, expected = golden
     model = Pretrainer(dataclasses.replace(config, enhanced_mask_decoder=True), next_sentence=False)
     report = assign_weights(FOLDER, model.variables, ["cls/predictions/position_embeddings"], config.model_type)
-    assert report.excused_missing == ["cls/predictions/position_embeddings"]
+    assert report.allowed_missing == ["cls/predictions/position_embeddings"]
     model.masked_lm.position_embeddings.assign(expected["deberta.embeddings.position_embeddings.weight"])
     return model
 
@@ -72,7 +72,7 @@ def test_the_mask_decoder_computes_what_microsoft_s_does(golden, model):
 def test_recomputed_gradients_of_the_decoder(golden, model):
     _, inputs, _ = golden
     found = []
-    for model.encoder.rematerialize in (False, True):
+    for model.encoder.gradient_checkpointing in (False, True):
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(_logits(model, inputs, training=True) ** 2)
         gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
@@ -98,10 +98,10 @@ def test_replaced_tokens_are_told_as_by_the_releases(golden):
     encoder.build()
     assign_weights(FOLDER, encoder.variables, heads.others(()), config.model_type)
     head = build_in_cls(ReplacedTokenHead.of(config), config.hidden_size)
-    name_map = family_map.hugging_face("deberta-v2")
+    weight_mapping = family_mappings.hugging_face("deberta-v2")
     for variable in head.variables:
-        theirs = expected[name_map.from_ours(variable.path)]
-        variable.assign(name_map.transform(variable.path).to_ours(theirs))
+        theirs = expected[weight_mapping.from_ours(variable.path)]
+        variable.assign(weight_mapping.transform(variable.path).to_ours(theirs))
     found, real = np.array(head(encoder(inputs)["sequence_output"])), inputs["input_mask"] > 0
     assert relative_error(found[real], expected["replaced"][real]) < TOLERANCE
 

@@ -64,8 +64,8 @@ def test_buckets():
 def test_recomputed_gradients_reach_the_positions():
     encoder = _encoder(num_hidden_layers=1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     ids, found = np.random.default_rng(0).integers(4, len(tiny.VOCAB), (2, 9)).astype(np.int32), []
-    for options in ({}, {"rematerialize": True}):
-        encoder.rematerialize = options.pop("rematerialize", False)
+    for options in ({}, {"gradient_checkpointing": True}):
+        encoder.gradient_checkpointing = options.pop("gradient_checkpointing", False)
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(encoder({"input_ids": ids}, training=True, **options)["sequence_output"] ** 3)
         gradients = tape.gradient(loss, [v.value for v in encoder.variables[:-2]])  # all but the pooler's

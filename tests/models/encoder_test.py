@@ -207,7 +207,7 @@ def encoder():
 
 def test_the_harness_of_an_encoder(tmp_path):
     config = dataclasses.replace(CONFIG, num_hidden_layers=1)
-    arguments = {"config": config.to_dict(), "rematerialize": False, "name": "bert"}
+    arguments = {"config": config.to_dict(), "gradient_checkpointing": False, "name": "bert"}
     check_layer(Encoder, arguments, (padded(),), weights(1), tmp_path, unmoved=["key/bias"], half_tolerance=0.05)
 
 

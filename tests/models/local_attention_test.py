@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.products import Floats
-from bert_tf.models import families, local_attention
+from bert_tf.models import family_registry, local_attention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -61,8 +61,8 @@ def test_gradients_through_blocks_with_heads_switched_off_and_recomputed():
     encoder, inputs = _encoder(**MODERN), _row(30)
     heads = [tf.constant([1.0, 0.5])] * 3
     found = []
-    for options in ({}, {"return_attention_probs": True}, {"rematerialize": True}):
-        encoder.rematerialize = options.pop("rematerialize", False)
+    for options in ({}, {"return_attention_probs": True}, {"gradient_checkpointing": True}):
+        encoder.gradient_checkpointing = options.pop("gradient_checkpointing", False)
         with tf.GradientTape() as tape:
             outputs = encoder(inputs, training=True, head_mask=heads, **options)["sequence_output"]
             loss = tf.reduce_sum(tf.where(inputs["input_mask"][..., None] > 0, outputs, 0.0) ** 3)
@@ -187,9 +187,9 @@ def test_files_of_both_versions_of_transformers_mean_the_same():
 
 
 def test_the_number_of_layers_that_a_file_leaves_out_is_that_of_its_family(monkeypatch):
-    row = families.FAMILIES["modernbert"]
+    row = family_registry.FAMILIES["modernbert"]
     other = dataclasses.replace(row, defaults={**row.defaults, "num_hidden_layers": 2})
-    monkeypatch.setattr(families, "FAMILIES", {"other": other})
+    monkeypatch.setattr(family_registry, "FAMILIES", {"other": other})
     values = _modernbert(model_type="other", layer_types=["full_attention", "sliding_attention"])
     config = EncoderConfig.from_dict(values)
     assert (config.num_hidden_layers, config.global_attn_every_n_layers) == (2, 2)
@@ -214,8 +214,8 @@ def test_a_row_of_8192_tokens_is_trained_on_and_answered_as_its_parts_are():
     packed = {"sentence_ids": np.repeat(np.arange(1, many + 1, dtype=np.int32), length).reshape(many, length)}
     row = {name: values.reshape(1, -1) for name, values in (parts | packed).items()}
     found = []
-    for inputs, rematerialize in ((parts, False), (row, False), (row, True)):
-        encoder.rematerialize = rematerialize
+    for inputs, gradient_checkpointing in ((parts, False), (row, False), (row, True)):
+        encoder.gradient_checkpointing = gradient_checkpointing
         with tf.GradientTape() as tape:
             outputs = encoder(inputs, training=True)["sequence_output"]
             loss = tf.reduce_sum(outputs**3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import ENCODER_FEATURES, encoder_inputs
 from bert_tf.models.pretraining_heads import Pretrainer

@@ -56,7 +56,7 @@ def test_the_next_sentence_head_in_float16():
 
 @pytest.mark.slow
 def test_harness(tmp_path):
-    arguments = {"config": CONFIG.to_dict(), "next_sentence": True, "rematerialize": False}
+    arguments = {"config": CONFIG.to_dict(), "next_sentence": True, "gradient_checkpointing": False}
     weights = encoder_test.weights() | HEADS
     check_layer(
         Pretrainer,
@@ -172,7 +172,7 @@ def test_checkpoints_of_both_dialects_load(tmp_path):
         other = _pretrainer(seed=1)
         report = assign_weights(path, other.variables)
         assert len(report.loaded) == len(weights) == 5 + 16 * 2 + 2 + 5 + 2
-        assert not report.excused_missing and not report.excused_left_over
+        assert not report.allowed_missing and not report.allowed_unused
         for name, logits in model(_batch()).items():
             np.testing.assert_array_equal(other(_batch())[name], logits)
 
@@ -185,8 +185,8 @@ def test_the_base_model_has_googles_names():
 
 def test_rematerialization_changes_nothing():
     gradients = []
-    for rematerialize in (False, True):
-        model = _pretrainer(rematerialize=rematerialize)
+    for gradient_checkpointing in (False, True):
+        model = _pretrainer(gradient_checkpointing=gradient_checkpointing)
         with seed_scope(tf.constant([1, 2])), tf.GradientTape() as tape:
             loss = sum(tf.reduce_sum(y**2) for y in model(_batch(), training=True).values())
         found = tape.gradient(loss, [v.value for v in model.trainable_variables])

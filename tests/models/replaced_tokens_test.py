@@ -56,7 +56,7 @@ def _model(config=CONFIG, generator=GENERATOR):
 def test_harness(tmp_path):
     # The first piece of the vocabulary or the last, which no rounding changes to another.
     draws = np.float32(np.random.default_rng(0).integers(2, size=_batch()["sampling_draws"].shape) * 0.9999)
-    arguments = {"config": CONFIG.to_dict(), "generator": GENERATOR.to_dict(), "rematerialize": False}
+    arguments = {"config": CONFIG.to_dict(), "generator": GENERATOR.to_dict(), "gradient_checkpointing": False}
     check_layer(
         ReplacedTokenPretrainer,
         arguments,

@@ -141,7 +141,7 @@ def test_norms_first_in_packed_rows():
 
 def test_norms_first_with_dropout_computed_again_and_in_bfloat16():
     config, inputs = tiny.config(0.1, norm_first=True), {"input_ids": IDS, "input_mask": MASK}
-    plain, again = (Encoder(config, rematerialize) for rematerialize in (False, True))
+    plain, again = (Encoder(config, gradient_checkpointing) for gradient_checkpointing in (False, True))
     half = Encoder(config, dtype="mixed_bfloat16")
     for encoder in (plain, again, half):
         encoder.build()

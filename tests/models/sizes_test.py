@@ -4,7 +4,7 @@ import pytest
 
 from bert_tf.models import sizes
 from bert_tf.models.config import EncoderConfig, config_for
-from bert_tf.models.families import published_sizes
+from bert_tf.models.family_registry import published_sizes
 
 # From the papers: layers, width, heads, feed-forward; rows of the vocabulary.
 PUBLISHED = {

@@ -17,7 +17,7 @@ OF_KERAS = {
     "build", "call", "compute_output_spec", "from_config", "get_config", "load_assets", "save_assets", "trainable",
 }  # fmt: skip
 # Its signature stays on one line, so that encoder.py fits on few screens.
-PARTLY = {"bert_tf.Encoder.__init__": ["rematerialize", "trainable", "embeddings", "kwargs", "return"]}
+PARTLY = {"bert_tf.Encoder.__init__": ["gradient_checkpointing", "trainable", "embeddings", "kwargs", "return"]}
 IN_STUBS = ("Client", "AsyncClient")  # of the stubs in serving/client, which mypy holds against the code
 CALLED = ("__init__", "__call__", "__enter__", "__exit__", "__len__")
 

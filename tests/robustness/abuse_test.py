@@ -25,7 +25,7 @@ from bert_tf.serving import wire_scan
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import grpc_service, predict, scheduling
-from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signature_tensors import check_tensor, proto_to_array
@@ -272,8 +272,9 @@ def test_a_large_answer_to_a_warm_up_holds_nobody_up(held):
     server, elements, _ = held
     with server._registry.lease(model_pb2.ModelSpec(name="film")) as version:
         echo = version.model.signatures["echo"]
-        predict.run_predict(version, echo, {"image_bytes": np.array([b""] * 5000, object)}, call=Call(limits=Limits()))
-    late = Call(deadline=time.monotonic() + 5)
+        inputs = {"image_bytes": np.array([b""] * 5000, object)}
+        predict.run_predict(version, echo, inputs, call=RequestContext(limits=Limits()))
+    late = RequestContext(deadline=time.monotonic() + 5)
     with late.work.begun(late, 2**20):  # the interpreter is free
         assert not elements()
 

@@ -30,7 +30,7 @@ CLASSIFIER = ["--train_file=HOME/train.tsv", "--eval_file=HOME/dev.tsv", "--num_
 CHILDREN = ["--max_seq_length=16", "--deterministic", "--save_checkpoints_steps=5"]
 # Program -> of 100 kills, how many are its own; its flags.
 PROGRAMS = {
-    "run_classifier": (10, [*SCORED, *CLASSIFIER, "--predict_file=HOME/dev.tsv", "--keep_best=accuracy"]),
+    "run_classifier": (10, [*SCORED, *CLASSIFIER, "--predict_file=HOME/dev.tsv", "--metric_for_best_model=accuracy"]),
     "run_squad": (10, [*SCORED, "--train_file=HOME/train.json", "--eval_file=HOME/dev.json", "--num_train_epochs=8",
                        "--predict_file=HOME/dev.json", "--max_seq_length=24", "--doc_stride=8", "--max_query_length=5",
                        "--max_answer_length=4"]),
@@ -39,7 +39,7 @@ PROGRAMS = {
     "run_embedder": (10, [*RUN, "--train_file=HOME/pairs.tsv", "--num_train_epochs=8", "--max_seq_length=16"]),
     "run_multiple_choice": (10, [*SCORED, "--train_file=HOME/choices.jsonl", "--eval_file=HOME/dev_choices.jsonl",
                                  "--predict_file=HOME/dev_choices.jsonl", "--num_train_epochs=8",
-                                 "--max_seq_length=20", "--keep_best=accuracy",
+                                 "--max_seq_length=20", "--metric_for_best_model=accuracy",
                                  "--early_stopping=4"]),
     "run_pretraining": (10, [*pretraining.arguments("HOME"), "--eval_file=HOME/held_out.tfrecord", "--do_eval",
                              "--max_eval_steps=2", "--num_train_steps=120", "--save_checkpoints_steps=7",

@@ -262,8 +262,9 @@ class Recorder(keras.callbacks.Callback):
 def test_keras_callbacks_are_called_and_stop_the_run(start):
     recorder, steps = Recorder(2), []
     run = finetune(
-        "classification", _texts(12), _texts(4, 1), init_checkpoint=start, verbose=False, keep_best="accuracy",
-        save_checkpoints_steps=3, callbacks=[recorder, lambda step, logs: steps.append((step, logs["loss"]))],
+        "classification", _texts(12), _texts(4, 1), init_checkpoint=start, verbose=False,
+        metric_for_best_model="accuracy", save_checkpoints_steps=3,
+        callbacks=[recorder, lambda step, logs: steps.append((step, logs["loss"]))],
         **SETTINGS | {"num_train_epochs": 3},
     )  # fmt: skip
     epoch = ["batch 0", "end 0", "batch 1", "end 1", "batch 2", "end 2"]
@@ -282,7 +283,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
 
     run = finetune(
         "classification", _texts(12), _texts(8, 1), init_checkpoint=start, verbose=False, loss=_squared,
-        metrics={"brier_error": brier}, keep_best="brier_error", **SETTINGS,
+        metrics={"brier_error": brier}, metric_for_best_model="brier_error", **SETTINGS,
     )  # fmt: skip
     assert run.metrics["eval_brier_error"] == pytest.approx(run.metrics["eval_loss"], abs=1e-6)
     assert run.history[-1]
@@ -297,6 +298,10 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"lr": 1}, TypeError, "finetune() has no argument `lr`. Did you mean `learning_rate`?"),
         ({"learning_rat": 1}, TypeError, "no argument `learning_rat`. Did you mean `learning_rate`?"),
         ({"train_dataset": 1}, TypeError, "no argument `train_dataset`. Did you mean `train`?"),
+        (
+            {"keep_best": "f1", "metric_for_best_model": "f1"}, TypeError,
+            "finetune() received `metric_for_best_model` twice: `keep_best` is another name of it. Remove one.",
+        ),
         ({"zzz": 1}, TypeError, "finetune() has no argument `zzz`."),
         ({"do_train": True}, TypeError, "no argument `do_train`: it trains if there are `train` examples"),
         ({"train_file": "a"}, TypeError, "no argument `train_file`. Pass the file as `train`."),
@@ -318,7 +323,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train": {"train": Dataset(_texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
         ({"task": "clasification"}, ValueError, "`task` must be one of reranking, classification"),
-        ({"early_stopping": 2}, ValueError, "`early_stopping` requires `keep_best`"),
+        ({"early_stopping": 2}, ValueError, "`early_stopping` requires `metric_for_best_model`"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_named(given, kind, message, start, tmp_path):

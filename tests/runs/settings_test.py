@@ -28,7 +28,7 @@ def _check(flags, **given):
         (CLASSIFIER, {"overwrite_output_dir": True}, "`overwrite_output_dir` requires `do_train`"),
         (CLASSIFIER, {"teacher": "big"}, "`teacher` requires `do_train`"),
         (CLASSIFIER, {"distillation_weight": 0.5}, "`distillation_weight` requires `teacher`"),
-        (CLASSIFIER, {"early_stopping": 2, "do_train": True}, "`early_stopping` requires `keep_best`"),
+        (CLASSIFIER, {"early_stopping": 2, "do_train": True}, "`early_stopping` requires `metric_for_best_model`"),
         (CLASSIFIER, {"lora_alpha": 8.0, "do_train": True}, "`lora_alpha` requires `lora_rank`"),
         (CLASSIFIER, {"lora_targets": ["query", "value"]}, "`lora_targets` requires `lora_rank`"),
         (CLASSIFIER, {"rename_labels": ["a:b"]}, "`rename_labels` requires `do_train`"),
@@ -52,8 +52,11 @@ def test_a_setting_without_what_it_requires_is_refused(flags, given, message):
 
 def test_what_is_off_or_complete_is_not_refused():
     _check(CLASSIFIER)
-    _check(CLASSIFIER, early_stopping=0, overwrite_output_dir=False, keep_best=None, freeze_layers="0")
-    _check(CLASSIFIER, do_train=True, keep_best="f1", early_stopping=2, lora_rank=4, lora_alpha=8.0, teacher="big")
+    _check(CLASSIFIER, early_stopping=0, overwrite_output_dir=False, metric_for_best_model=None, freeze_layers="0")
+    _check(
+        CLASSIFIER,
+        do_train=True, metric_for_best_model="f1", early_stopping=2, lora_rank=4, lora_alpha=8.0, teacher="big",
+    )  # fmt: skip
     _check(PRETRAINING, objective="electra", generator_size=0.5)
 
 

@@ -14,7 +14,7 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.batching_limits import BatchingLimits, read_parameters
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.request_rows import batching_group, estimate_lengths
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from tests.serving.models import serve_quickly
@@ -171,7 +171,7 @@ def test_an_error_of_our_own_reaches_its_caller_and_the_threads_live_on(batcher,
 
 def test_callers_who_have_left_are_not_computed(held, model):
     gone = threading.Event()
-    left, stays = held.ask("left", call=Call(is_gone=gone.is_set)), held.ask("stays")
+    left, stays = held.ask("left", call=RequestContext(is_gone=gone.is_set)), held.ask("stays")
     gone.set()
     held.release()
     with pytest.raises(ServingError) as caught:
@@ -183,7 +183,7 @@ def test_callers_who_have_left_are_not_computed(held, model):
 
 def test_a_deadline_ends_the_wait_in_the_queue(held, model):
     with pytest.raises(ServingError) as caught:
-        held.ask("late", call=Call(deadline=time.monotonic() + 0.05)).result(20)
+        held.ask("late", call=RequestContext(deadline=time.monotonic() + 0.05)).result(20)
     assert caught.value.code == grpc.StatusCode.DEADLINE_EXCEEDED
     assert len(held.batcher._queue) == 0
     held.release()
@@ -193,7 +193,7 @@ def test_a_deadline_ends_the_wait_in_the_queue(held, model):
 def test_a_large_request_ends_between_its_batches_when_its_caller_leaves(batcher, model, pool):
     gone, compute = threading.Event(), batcher.batch("film", model)
     model.gate.clear()
-    large = pool.submit(compute, signature(), texts(*"abcdefghijkl"), ("upper",), Call(is_gone=gone.is_set))
+    large = pool.submit(compute, signature(), texts(*"abcdefghijkl"), ("upper",), RequestContext(is_gone=gone.is_set))
     assert model.entered.acquire(timeout=60)
     gone.set()
     wait_for(lambda: len(batcher._queue) == 0)  # within the second in which its caller is looked at

@@ -14,10 +14,10 @@ from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, 
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import config_reload, versions
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.config_reload import ReloadRules, reload
 from bert_tf.serving.server.model_config import ALL, ModelConfig
 from bert_tf.serving.server.model_registry import ModelRegistry
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving.models import QUICK, export, serve_quickly
@@ -51,7 +51,7 @@ def request(*entries):
     return text_format.Parse(text, model_management_pb2.ReloadConfigRequest())
 
 
-CALL = Call(peer="ipv4:1.2.3.4:5")
+CALL = RequestContext(peer="ipv4:1.2.3.4:5")
 
 
 def refused(registry, asked, call=CALL):
@@ -144,7 +144,7 @@ def test_while_one_config_is_loaded_status_polling_and_other_configs_go_on(regis
     assert entered.wait(60)
     assert serves(registry) == {"films": [4]}
     registry.poll()
-    reload(registry, request(entry("films", folder / "films", "model_version_policy { all {} }")), Call())
+    reload(registry, request(entry("films", folder / "films", "model_version_policy { all {} }")), RequestContext())
     assert serves(registry) == {"films": [3, 4]}
     registry.poll()
     assert serves(registry) == {"films": [3, 4]}
@@ -162,7 +162,8 @@ def test_a_config_whose_caller_has_left_changes_nothing(registry, folder, slow):
     gone = threading.Event()
     asked = request(entry("others", folder / "others"))
     failures = []
-    thread = threading.Thread(target=lambda: failures.append(refused(registry, asked, Call(is_gone=gone.is_set))))
+    context = RequestContext(is_gone=gone.is_set)
+    thread = threading.Thread(target=lambda: failures.append(refused(registry, asked, context)))
     thread.start()
     assert entered.wait(60)
     gone.set()
@@ -177,7 +178,7 @@ def test_a_deadline_ends_the_wait_for_a_model_that_another_loads(registry, folde
     model = registry._served.models["films"]
     with model._turn:
         began = time.monotonic()
-        code, _ = refused(registry, request(entry("films", folder / "films")), Call(deadline=began + 0.1))
+        code, _ = refused(registry, request(entry("films", folder / "films")), RequestContext(deadline=began + 0.1))
         assert code == grpc.StatusCode.DEADLINE_EXCEEDED and time.monotonic() - began < 30
         registry.poll()  # it does not wait
     assert serves(registry) == {"films": [4]}
@@ -199,7 +200,7 @@ def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken
         registry.apply([films])
         with registry._served.models["films"]._turn:  # so that its part ends by the deadline
             asked = request(entry("films", films.base_path), entry("others", others.base_path))
-            call = Call(deadline=time.monotonic() + 0.3)
+            call = RequestContext(deadline=time.monotonic() + 0.3)
             ends = []
             thread = threading.Thread(target=lambda: ends.append(refused(registry, asked, call)[0]))
             thread.start()
@@ -254,7 +255,7 @@ def test_no_more_than_a_few_wait(folder, slow):
 
 def _end(registry, asked, ends):
     try:
-        reload(registry, asked, Call())
+        reload(registry, asked, RequestContext())
         ends.append("OK")
     except ServingError as error:
         ends.append(error.code.name)

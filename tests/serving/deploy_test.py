@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.cli import serve
-from bert_tf.cli.program import parse_flags
+from bert_tf.cli.command_runner import parse_flags
 from bert_tf.export.server_files import BATCHING, MODELS, MONITORING
 from tests.conftest import ROOT
 

@@ -11,9 +11,9 @@ import pytest
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server import http_body, turns
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server import fair_semaphore, http_body
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from tests.serving.http_test import post, send, sized
 from tests.serving.models import serve_quickly
 from tests.serving.requests import GOOD, MODEL, predict_request
@@ -29,7 +29,7 @@ def held(limits=TINY):
 
 
 def unpacked(body, limits=TINY):
-    return gunzip(body, Call(limits=limits), held(limits))
+    return gunzip(body, RequestContext(limits=limits), held(limits))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**16 - 1, 2**16, 2**16 + 1, MIB])
@@ -74,8 +74,8 @@ def test_a_damaged_or_too_large_gzip_is_refused(body, status, words):
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (Call(deadline=0.0), "The deadline passed"),
-    (Call(is_gone=lambda: True), "The caller is gone"),
+    (RequestContext(deadline=0.0), "The deadline passed"),
+    (RequestContext(is_gone=lambda: True), "The caller is gone"),
 ])  # fmt: skip
 def test_nothing_is_unpacked_for_nobody(call, words):
     with pytest.raises(ServingError, match=words):
@@ -85,7 +85,7 @@ def test_nothing_is_unpacked_for_nobody(call, words):
 def test_who_leaves_while_it_is_unpacked_ends_it():
     answers = iter([False, False, True])
     with pytest.raises(ServingError, match="The caller is gone"):
-        gunzip(gzip.compress(bytes(3 * MIB)), Call(is_gone=lambda: next(answers)), held(Limits()))
+        gunzip(gzip.compress(bytes(3 * MIB)), RequestContext(is_gone=lambda: next(answers)), held(Limits()))
 
 
 FULL = r"The server is at its limit of body memory \(4 times `max_body_bytes`\); try again later"
@@ -121,7 +121,7 @@ def test_unpacked_bytes_count_in_the_memory_of_bodies():
     for size in (MIB, MIB, MIB, MIB // 2):
         HeldBody(memory).grow(size)
     with pytest.raises(HttpError, match=FULL):
-        gunzip(gzip.compress(bytes(MIB)), Call(limits=TINY), HeldBody(memory))
+        gunzip(gzip.compress(bytes(MIB)), RequestContext(limits=TINY), HeldBody(memory))
 
 
 def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
@@ -130,7 +130,7 @@ def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(fi
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-        with turns._interpreter.turn(INTERNAL):  # as another large request would have it
+        with fair_semaphore._interpreter.turn(INTERNAL):  # as another large request would have it
             call = ask.future(data, timeout=60)
             wait_for(lambda: film._grpc.running == 1, 60)
             context = next(iter(film._grpc._answering))

@@ -29,8 +29,8 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import profiling
 from bert_tf.serving.server.batching_limits import read_parameters
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.grpc_channel import read_arguments
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves, original_cases
@@ -204,7 +204,7 @@ def test_a_profile_that_is_refused(values, peer, code, words):
     if "opts" in values:
         request.opts.duration_ms = values["opts"]["duration_ms"]
     with pytest.raises(ServingError, match=words) as raised:
-        profiling.profile(request, Call(peer=peer))
+        profiling.profile(request, RequestContext(peer=peer))
     assert raised.value.code == grpc.StatusCode[code]
 
 

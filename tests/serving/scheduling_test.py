@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.fair_semaphore import InterpreterSlot
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.signatures import Endpoint, Signature
-from bert_tf.serving.server.turns import Work
 from bert_tf.serving.server.versions import direct
 
 
@@ -199,7 +199,7 @@ def test_parts_are_put_together_again():
 
 def test_a_request_that_nobody_waits_for_ends_between_two_parts():
     model = Model()
-    gone = Call(is_gone=lambda: len(model.asked) >= 2)
+    gone = RequestContext(is_gone=lambda: len(model.asked) >= 2)
     with pytest.raises(ServingError, match="The caller is gone"):
         direct(model, Scheduler())(BY_TEXT, texts(*[2040] * 200), ["y"], gone)
     assert model.asked == [8, 8]
@@ -240,7 +240,7 @@ def test_of_large_runs_without_parts_one_is_computed_at_a_time():
 
 
 def soon():
-    return Call(deadline=time.monotonic() + 0.05)
+    return RequestContext(deadline=time.monotonic() + 0.05)
 
 
 def test_there_is_always_room_for_a_short_run():
@@ -291,7 +291,7 @@ def test_turns_come_in_order_and_those_who_leave_lose_theirs():
     with scheduler.turn(INTERNAL, 1):
         threads = []
         for number in range(4):
-            call = Call(is_gone=lambda: True) if number == 1 else INTERNAL
+            call = RequestContext(is_gone=lambda: True) if number == 1 else INTERNAL
             threads.append(threading.Thread(target=wait, args=(number, call)))
             threads[-1].start()
             while scheduler._runs.waiting + len(order) <= number:
@@ -327,7 +327,7 @@ def test_all_requests_together_have_a_bound_in_tokens():
 
 
 def test_python_works_at_one_large_request_at_a_time():
-    one, other, small = Work(), Work(), Work()
+    one, other, small = InterpreterSlot(), InterpreterSlot(), InterpreterSlot()
     with one.begun(INTERNAL, 2**20):
         with small.begun(INTERNAL, 2**12), pytest.raises(ServingError, match="The deadline passed"):
             small.grow(soon(), 2**20)  # its answer is large

@@ -246,7 +246,7 @@ def test_batches_of_several_models_take_turns(half):
         callers = [
             threading.Thread(
                 target=batcher.batch("half", compute),
-                args=(signature, {"x": np.zeros(1, np.float32)}, ["y"], versions.Call()),
+                args=(signature, {"x": np.zeros(1, np.float32)}, ["y"], versions.RequestContext()),
             )
             for batcher in batchers * 4
         ]

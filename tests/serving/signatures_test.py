@@ -24,12 +24,12 @@ from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import warmup
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.classify import classify
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.json_values import json_to_array as json_array
 from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.predict import _inputs, predict, read_input
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.signature_tensors import check_tensor, count_rows, fill_proto, proto_to_array
@@ -352,7 +352,7 @@ def test_strings_of_any_rank_have_32_axes_at_most_and_come_back_with_more(anythi
 def test_a_string_without_axes_keeps_its_zeros(anything):
     request = asked(text=text(values=[b"a\0\0"]), shape=shape_of())
     assert predict(anything, request).outputs["joined"].string_val == [b"a\0\0"]
-    answer = predict(anything, request, Call(tensor_content=True))
+    answer = predict(anything, request, RequestContext(tensor_content=True))
     assert answer.outputs["joined"].tensor_content == b"\3a\0\0"
 
 
@@ -378,10 +378,10 @@ def test_every_text_and_every_sequence_is_a_row(anything):
         request = asked(signature)
         request.inputs[next(iter(anything.model.signatures[signature].inputs))].CopyFrom(proto)
         if rows <= 12:
-            predict(anything, request, Call(limits=limits))
+            predict(anything, request, RequestContext(limits=limits))
             continue
         message = f"A request may have 12 rows and has {rows}; send it in parts"
-        assert refused(predict, anything, request, Call(limits=limits)) == (CODE.INVALID_ARGUMENT, message)
+        assert refused(predict, anything, request, RequestContext(limits=limits)) == (CODE.INVALID_ARGUMENT, message)
     choices = anything.model.signatures["choices"]
     assert predict_inputs({"instances": [["a", "b"]] * 6}, choices, limits)[0]["choices"].shape == (6, 2)
     message = "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: A request may have 12 rows"
@@ -477,9 +477,10 @@ def test_requests_that_come_with_a_model(film_version, tmp_path, axes, message):
 
 def test_an_output_that_is_too_large_is_not_written(film_version):
     request = asked("numbers", x=tensor(FLOAT, [4, 3], float_val=range(12)), scale=tensor(INT32, [4], int_val=[1] * 4))
-    assert len(predict(film_version, request, Call(limits=Limits(max_output_elements=12))).outputs["y"].float_val) == 12
+    context = RequestContext(limits=Limits(max_output_elements=12))
+    assert len(predict(film_version, request, context).outputs["y"].float_val) == 12
     with pytest.raises(ServingError, match="^An output may have 11 elements and y has 12; ask for less at a time$"):
-        predict(film_version, request, Call(limits=Limits(max_output_elements=11)))
+        predict(film_version, request, RequestContext(limits=Limits(max_output_elements=11)))
 
 
 def test_values_are_written_in_parts():

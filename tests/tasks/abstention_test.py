@@ -56,7 +56,7 @@ def test_no_threshold_is_kept_where_none_is_enough(caplog):
     found = task.evaluate([_outcome(task, labels=1 - LABELS)])
     assert task.abstention is None and found["coverage"] == 0 and "abstention_threshold" not in found
     assert "No threshold reaches `fit_abstention=0.9` on dev.tsv" in caplog.text
-    assert set(task.answer(tf.constant(LOGITS))) == {"label", "probabilities", "labels"}
+    assert set(task.postprocess(tf.constant(LOGITS))) == {"label", "probabilities", "labels"}
 
 
 def test_a_new_temperature_moves_the_threshold():
@@ -64,22 +64,22 @@ def test_a_new_temperature_moves_the_threshold():
     task.evaluate([_outcome(task)])
     assert task.fitted_metrics() == {"abstention_threshold", "coverage", "selective_accuracy", "ece"}
     assert task.temperature != 1 and task.abstention.threshold < 0.99
-    confident = task.answer(tf.constant(LOGITS))["confident"]
+    confident = task.postprocess(tf.constant(LOGITS))["confident"]
     assert confident.numpy().tolist() == [True, True, True, True, False]
 
 
 def test_what_is_served_and_written():
     task = _task(abstention=Abstention(0.75, 0.7))
-    served = task.answer(tf.constant(LOGITS))
+    served = task.postprocess(tf.constant(LOGITS))
     assert served["confident"].dtype == tf.bool and served["confident"].numpy().tolist() == [True] * 4 + [False]
     assert set(task.example_answer(tf.constant(LOGITS))) == {"scores", "classes"}
     several = ClassificationTask(tiny.config(), 2, "multi_label", abstention=Abstention(0.75, 0.7))
     marks = tf.constant([[3.0, -3.0], [3.0, 0.1], [-3.0, -3.0]])
-    assert several.answer(marks)["confident"].numpy().tolist() == [True, False, True]
+    assert several.postprocess(marks)["confident"].numpy().tolist() == [True, False, True]
     conf, right = several.certainty(_outcome(several, marks.numpy(), np.array([[1, 0], [1, 0], [0, 1]])))
     assert right.tolist() == [True, False, False] and conf[1] == pytest.approx(1 / (1 + np.exp(-0.1)))
     choice = MultipleChoiceTask(tiny.config(), abstention={"share": 0.75, "threshold": 0.7})
-    assert choice.answer(tf.constant(LOGITS))["confident"].numpy().tolist() == [True] * 4 + [False]
+    assert choice.postprocess(tf.constant(LOGITS))["confident"].numpy().tolist() == [True] * 4 + [False]
     assert choice.to_dict() == {"abstention": {"share": 0.75, "threshold": 0.7}}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.loading import Description
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.data.windowed import Windowing
 from bert_tf.runs.fine_tuning_start import with_trained_options
 from bert_tf.runs.settings import fine_tuning_settings
@@ -106,8 +106,8 @@ def test_a_published_model_is_evaluated_at_its_own_length(kind, stated, length, 
     start = write(tmp_path, tokenizer_config={"model_max_length": stated})
     config = tiny.config(extra={"num_labels": 1, "architectures": ["BertForSequenceClassification"],
                                 "sentence_transformers": {"activation_fn": "torch.nn.Sigmoid"}})  # fmt: skip
-    model = Description(config, Tokenizer(tiny.VOCAB), None)
-    assert kind.from_foreign_model(start, model).max_seq_length == length
+    model = ModelDescription(config, Tokenizer(tiny.VOCAB), None)
+    assert kind.from_pretrained(start, model).max_seq_length == length
 
     def lengths(*given, **values):
         flags = {flag.name: flag.default for flag in PROGRAMS[type(kind.options)].FLAGS}

@@ -37,7 +37,7 @@ def test_only_the_first_position_is_computed_where_it_is_served():
 def test_what_is_served_is_of_the_first_position():
     task = FillMaskTask(tiny.config(vocab_size=2), ["a", "b"], top_k=9)  # more than there are: all
     outputs = _outputs(np.log([[[0.75, 0.25], [0.5, 0.5]]]), [[1, 2]])
-    assert task.answer(outputs)["token"].numpy().tolist() == [[b"a", b"b"]]
+    assert task.postprocess(outputs)["token"].numpy().tolist() == [[b"a", b"b"]]
     served = task.example_answer(outputs)
     assert served["classes"].numpy().tolist() == [[b"a", b"b"]]
     np.testing.assert_allclose(served["scores"], [[0.75, 0.25]], rtol=1e-6)

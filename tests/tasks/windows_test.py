@@ -58,11 +58,11 @@ def test_a_text_that_fits_gives_what_it_gives_without_windows(tokenizer):
     texts = ["good film", "", "the story is dull .", "bad"]
     with_windows, without = _model(_task()), _model(_task(None))
     assert [v.path for v in with_windows.variables] == [v.path for v in without.variables]
-    (read, _), (plain, _) = (task.read(tokenizer, [texts], LENGTH) for task in (_task(), _task(None)))
+    (read, _), (plain, _) = (task.preprocess(tokenizer, [texts], LENGTH) for task in (_task(), _task(None)))
     assert read["input_ids"].shape == (4, 1, 7) and plain["input_ids"].shape == (4, 7)
     expected = without(plain, training=False)
     np.testing.assert_allclose(with_windows(read, training=False), expected, atol=1e-6)
-    among, _ = _task().read(tokenizer, [[*texts, "good " * 25]], LENGTH)  # in a batch with a long one
+    among, _ = _task().preprocess(tokenizer, [[*texts, "good " * 25]], LENGTH)  # in a batch with a long one
     np.testing.assert_allclose(with_windows(among, training=False)[:4], expected, atol=1e-6)
 
 
@@ -70,7 +70,7 @@ def test_a_long_text_gives_the_mean_of_its_windows_logits(tokenizer):
     text = "the film is good and the story is bad . people see it"  # 13 pieces, 6 in a window, 4 on: 3 windows
     words = text.split()
     parts = [" ".join(words[start : start + 6]) for start in (0, 4, 8)]
-    read, _ = _task().read(tokenizer, [[text]], LENGTH)
+    read, _ = _task().preprocess(tokenizer, [[text]], LENGTH)
     assert read["input_ids"].shape == (1, 3, 8)
     each = _model(_task(None))(tokenizer(parts, max_seq_length=LENGTH), training=False)
     assert np.ptp(each, axis=0).min() > 1e-3

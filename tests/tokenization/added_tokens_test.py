@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
@@ -53,7 +53,7 @@ def plain(name):
         tokenizer = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
         tokenizer.add_prefix_space = name.endswith("with_space")
         return tokenizer
-    family = families.family("xlm-roberta") if name.endswith("in_front") else None
+    family = family_registry.family("xlm-roberta") if name.endswith("in_front") else None
     return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=family)
 
 

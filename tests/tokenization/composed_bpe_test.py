@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.families import family
+from bert_tf.models.family_registry import family
 from bert_tf.tokenization.composition import Composer, combining_marks
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity

@@ -8,7 +8,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.unigram import UnigramTokenizer
@@ -17,7 +17,7 @@ from tests.tokenization.rust import differences
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
-IN_FRONT = families.family("xlm-roberta")  # its tokens stand in front of the SentencePiece model's
+IN_FRONT = family_registry.family("xlm-roberta")  # its tokens stand in front of the SentencePiece model's
 
 
 @pytest.fixture(scope="module")

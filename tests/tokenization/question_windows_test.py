@@ -5,8 +5,8 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import families
-from bert_tf.models.family import InputTemplate
+from bert_tf.models import family_registry
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.question_windows import check_question_lengths, encode_questions
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -33,7 +33,7 @@ def test_rows_and_where_their_tokens_came_from():
 @pytest.mark.parametrize("kind", ["byte_bpe", "unigram"])
 def test_rows_of_other_tokenizers(kind):
     path = GOLDENS / kind
-    family = families.with_tokenizer(kind)
+    family = family_registry.with_tokenizer(kind)
     tokenizer = read_tokenizer(path, family, family.template)
     context = "  The caf\u00e9 ``and''  the se\u0301a "
     laid = encode_questions(tokenizer, tf.constant(["the sea"]), tf.constant([context]), 18, 4, 3)

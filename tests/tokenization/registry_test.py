@@ -9,8 +9,8 @@ import shutil
 
 import pytest
 
-from bert_tf.models import families
-from bert_tf.models.family import InputTemplate
+from bert_tf.models import family_registry
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -22,7 +22,7 @@ from tests import tiny
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
-ALBERT, ROBERTA = (families.with_tokenizer(kind) for kind in ("unigram", "byte_bpe"))
+ALBERT, ROBERTA = (family_registry.with_tokenizer(kind) for kind in ("unigram", "byte_bpe"))
 
 
 @pytest.fixture
@@ -146,13 +146,14 @@ def test_settings_of_unigram_models(unigram):
 def test_a_unigram_class_follows_the_settings_that_it_reads(unigram, tmp_path, model_type, read, ignored, caplog):
     said = {"do_lower_case": True, "keep_accents": False, "pad_token": "<pad>", "unk_token": "<unk>"}
     (unigram / "tokenizer_config.json").write_text(json.dumps(said))
-    tokenizer = UnigramTokenizer.from_directory(unigram, family=families.family(model_type))
+    tokenizer = UnigramTokenizer.from_directory(unigram, family=family_registry.family(model_type))
     assert (tokenizer.do_lower_case, tokenizer.keep_accents) == read
     assert ignored in caplog.text if ignored else not caplog.text
     caplog.clear()
-    lowered = UnigramTokenizer.from_directory(unigram, True, family=families.family(model_type))  # as the caller says
+    family = family_registry.family(model_type)
+    lowered = UnigramTokenizer.from_directory(unigram, True, family=family)  # as the caller says
     lowered.save(tmp_path / "saved")
-    again = UnigramTokenizer.from_directory(tmp_path / "saved", family=families.family(model_type))
+    again = UnigramTokenizer.from_directory(tmp_path / "saved", family=family_registry.family(model_type))
     assert again.do_lower_case and again.keep_accents == lowered.keep_accents and not caplog.text
 
 

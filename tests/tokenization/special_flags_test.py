@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from bert_tf.models.families import family
+from bert_tf.models.family_registry import family
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.registry import TOKENIZERS, read_tokenizer
 from tests import parity

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from bert_tf.models.families import family
+from bert_tf.models.family_registry import family
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import parity
 from tests.other_envs import run, torch_python, transformers_5_python

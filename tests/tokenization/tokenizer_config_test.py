@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from bert_tf.models.config import EncoderConfig, template_for
-from bert_tf.models.families import family
+from bert_tf.models.family_registry import family
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from bert_tf.tokenization.wordpiece import Tokenizer

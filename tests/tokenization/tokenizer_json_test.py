@@ -12,7 +12,7 @@ import shutil
 
 import pytest
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
@@ -26,11 +26,11 @@ NAMES = ("5/bert", "5/bert-cased", "5/roberta", "5/albert", "5/xlm-roberta", "4/
 KINDS = {"bert": Tokenizer, "roberta": ByteBpeTokenizer, "albert": UnigramTokenizer, "xlm-roberta": UnigramTokenizer}
 # SentencePiece's control pieces in a text, which stay text here; Hugging Face's unigram model finds them.
 LITERALS = "<s> a </s> <mask>"
-BERTS_TEMPLATE = dataclasses.replace(families.family("bert").template, segments=2)
+BERTS_TEMPLATE = dataclasses.replace(family_registry.family("bert").template, segments=2)
 
 
 def _read(folder, model_type, do_lower_case=None, vocab_file=None):
-    family = families.family(model_type)
+    family = family_registry.family(model_type)
     return read_tokenizer(folder, family, family.template, do_lower_case, vocab_file)
 
 
@@ -133,7 +133,7 @@ def test_a_bert_with_the_tokenizer_of_xlm_roberta(config, settings, folder, tmp_
     shutil.copytree(tmp_path / "saved", tmp_path / "model")
     os.remove(tmp_path / "model" / "tokenizer.json")
     for path in (copy, tmp_path / "saved", tmp_path / "model"):
-        tokenizer = read_tokenizer(path, families.family("bert"), BERTS_TEMPLATE)
+        tokenizer = read_tokenizer(path, family_registry.family("bert"), BERTS_TEMPLATE)
         assert (tokenizer.template.segments, tokenizer.pad_id, tokenizer.mask_id) == (2, 1, 300)
         ids = tokenizer.tokenize(expected["texts"][:11])
         assert tokenizer.pack(ids[:10])["input_ids"].to_list() == [[0, *row, 2] for row in expected["ids"][:10]]
@@ -150,7 +150,7 @@ def test_only_the_tokenizer_of_xlm_roberta_has_its_special_tokens_in_a_bert(fold
     assert _read(albert, "bert").template.pieces(2) == ("[CLS]", "[SEP]", "[SEP]")  # as in tokenizer.json
     layout = {"post_processor__pair__2__SpecialToken__type_id": 1}
     with pytest.raises(ValueError, match=r"<s> \$A </s> </s> \$B </s> for two\. Received: .* </s>:1 </s> \$B </s>;"):
-        read_tokenizer(folder("5/xlm-roberta", **layout), families.family("bert"), BERTS_TEMPLATE)
+        read_tokenizer(folder("5/xlm-roberta", **layout), family_registry.family("bert"), BERTS_TEMPLATE)
     with pytest.raises(ValueError, match=r"tokenizer_class must be XLMRobertaTokenizer, .* 'AlbertTokenizer'"):
         _read(folder("5/xlm-roberta", {"tokenizer_class": "AlbertTokenizer"}), "bert")
 
@@ -436,7 +436,7 @@ def test_metaspace_alone_needs_the_step_that_joins_spaces(folder):
 def test_refuses_an_unknown_trailing_space():
     model = WHOLE.parent / "unigram" / "spiece.model"
     with pytest.raises(ValueError, match="`trailing_space` must be dropped, kept or kept_inside. Received: 'keep'"):
-        UnigramTokenizer(model, families.family("albert").template, trailing_space="keep")
+        UnigramTokenizer(model, family_registry.family("albert").template, trailing_space="keep")
 
 
 def test_refuses_files_that_hold_no_tokenizer(tmp_path):
@@ -498,7 +498,7 @@ def test_any_json_value_anywhere_is_read_or_refused(name, every, tmp_path):
     if name == "5/albert":
         del values["model"]["vocab"][40:]  # the first of them are enough, and quick to write
     path, kind = tmp_path / "tokenizer.json", tokenizer_json.tokenizer_kind(WHOLE / name / "tokenizer.json")
-    template = families.family(_model_type(name)).template
+    template = family_registry.family(_model_type(name)).template
     ended = {"read": 0, "refused": 0}
     for *way, last in list(_paths(values))[1::every]:
         inner = functools.reduce(operator.getitem, way, values)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny
@@ -26,7 +26,7 @@ def _file(folder):
 
 @pytest.mark.parametrize("name", ["5/bert", "5/bert-cased", "5/roberta", "5/albert", "5/xlm-roberta"])
 def test_what_is_written_is_what_transformers_wrote(name, tmp_path):
-    family = families.family(name.removeprefix("5/").removesuffix("-cased"))
+    family = family_registry.family(name.removeprefix("5/").removesuffix("-cased"))
     read_tokenizer(WHOLE / name, family, family.template).save(tmp_path)
     ours, theirs = _file(tmp_path), _file(WHOLE / name)
     assert list(ours) == list(theirs)
@@ -84,7 +84,7 @@ def _compare(folder, tokenizer):
 
 def _read(folder):
     model_type = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
-    family = families.family(model_type)
+    family = family_registry.family(model_type)
     return read_tokenizer(folder, family, family.template)
 
 

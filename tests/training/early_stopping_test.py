@@ -11,7 +11,7 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.history import History
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings, Scorer
+from bert_tf.training.scoring import BatchSettings, Evaluator
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny
@@ -41,7 +41,7 @@ def _train(monkeypatch, folder, scores, patience=2, metric="accuracy", steps=10,
     job = Trainer(TASK, run, History(os.fspath(folder), {}))
     batches = BATCHING.training(EXAMPLES, run)
     try:
-        scoring = {"held_out": HELD_OUT, "keep_best": metric, "early_stopping": patience}
+        scoring = {"held_out": HELD_OUT, "metric_for_best_model": metric, "early_stopping": patience}
         job.fit(batches, lambda model: os.makedirs(folder, exist_ok=True), **scoring)
     except Killed:
         assert fail_at is not None
@@ -109,7 +109,7 @@ def test_with_more_patience_it_goes_on(tmp_path, monkeypatch):
 
 def test_of_a_loss_less_is_better(tmp_path, monkeypatch):
     losses = iter((0.5, 0.25, 0.3, 0.25, 0.1))
-    monkeypatch.setattr(Scorer, "scores", lambda *args, **kwargs: {"loss": next(losses)})
+    monkeypatch.setattr(Evaluator, "scores", lambda *args, **kwargs: {"loss": next(losses)})
     job, _ = _train(monkeypatch, tmp_path, (), metric="eval_loss")
     assert job.global_step == 4 and next(losses) == 0.1
 
@@ -130,5 +130,6 @@ def test_without_one_score_that_is_a_number_nothing_is_best(tmp_path, monkeypatc
 def test_it_goes_on_with_the_same_patience_only(stopped, monkeypatch):
     with pytest.raises(ValueError, match=r"Changed: early_stopping: 2 before, 3 now\."):
         _train(monkeypatch, stopped[0], SCORES, 3)
-    with pytest.raises(ValueError, match=r"Changed: early_stopping: 2 before, None now; keep_best: 'accuracy' b"):
+    words = r"Changed: early_stopping: 2 before, None now; metric_for_best_model: 'accuracy' b"
+    with pytest.raises(ValueError, match=words):
         _train(monkeypatch, stopped[0], SCORES, 0)

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models.training_ops import seed_scope
-from bert_tf.tasks.distillation import DistilledTask
+from bert_tf.tasks.distilled_task import DistilledTask
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay

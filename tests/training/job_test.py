@@ -33,9 +33,9 @@ def _job(folder, **changes):
     return Trainer(TASK, RunConfig(os.fspath(folder), 8, **values))
 
 
-def _train(job, held_out=None, keep_best=None):
+def _train(job, held_out=None, metric_for_best_model=None):
     """Trains on `EXAMPLES`."""
-    job.fit(BATCHING.training(EXAMPLES, job.run), held_out=held_out, keep_best=keep_best)
+    job.fit(BATCHING.training(EXAMPLES, job.run), held_out=held_out, metric_for_best_model=metric_for_best_model)
 
 
 def test_what_was_trained_comes_back_with_the_same_outputs(tmp_path):
@@ -103,7 +103,10 @@ def test_a_best_checkpoint_is_not_compared_by_another_metric(tmp_path, received,
     store = CheckpointManager(tmp_path)
     store.save(2, {"weight": np.float32(1)})
     store.mark_best(2, "accuracy", 0.9)
-    words = rf"by accuracy \(step 2: 0\.90000\), so `keep_best` must be accuracy\. Received: {said}\. Pass it to resume"
+    words = (
+        r"by accuracy \(step 2: 0\.90000\), so `metric_for_best_model` must be accuracy\. "
+        rf"Received: {said}\. Pass it to resume"
+    )
     with pytest.raises(ValueError, match=words):
         _train(_job(tmp_path), HELD_OUT, received)
     with pytest.raises(ValueError, match="holds no run settings"):  # the same metric comes as far as the state
@@ -111,7 +114,8 @@ def test_a_best_checkpoint_is_not_compared_by_another_metric(tmp_path, received,
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"`keep_best` must be one of \['accuracy', .*'loss'.*\]; got 'bleu'"):
+    words = r"`metric_for_best_model` must be one of \['accuracy', .*'loss'.*\]; got 'bleu'"
+    with pytest.raises(ValueError, match=words):
         _train(_job(tmp_path / "out"), HELD_OUT, "bleu")
     assert not (tmp_path / "out").exists()
 

@@ -97,7 +97,7 @@ def test_no_gradient_is_computed_for_what_is_frozen(plain):
 
 @pytest.mark.slow
 def test_freezing_works_with_rematerialized_layers(plain):
-    task = ClassificationTask(tiny.config(num_hidden_layers=2), 2, rematerialize=True)
+    task = ClassificationTask(tiny.config(num_hidden_layers=2), 2, gradient_checkpointing=True)
     keras.utils.set_random_seed(0)
     model, rates = task.build_model(), LayerRates(2, 1)
     rates.freeze_in(model.variables)

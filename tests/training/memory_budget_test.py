@@ -38,7 +38,7 @@ def test_the_lines_of_a_dry_run():
 
 def test_a_dry_run_says_if_nothing_fits():
     last = describe_memory(STEP, GB).splitlines()[-1]
-    assert last.startswith("micro-batch that fits     none, not even one row; `rematerialize`, ")
+    assert last.startswith("micro-batch that fits     none, not even one row; `gradient_checkpointing`, ")
 
 
 def test_weights_that_no_memory_holds_are_refused():

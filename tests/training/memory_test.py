@@ -36,7 +36,7 @@ def test_the_peak_is_the_sum_of_the_parts():
         ({"batch_size": 128}, {}, {"activations"}),
         ({"batch_size": 128, "replicas": 2}, {}, {}),
         ({"accumulation": 4}, {"activations"}, {"gradients"}),
-        ({"rematerialize": True}, {"activations"}, {}),
+        ({"gradient_checkpointing": True}, {"activations"}, {}),
         ({"precision": "mixed_bfloat16"}, {"activations"}, {"weights"}),
         ({"max_seq_length": 256}, {}, {"activations"}),
         ({"max_predictions": 127}, {}, {"activations"}),  # left to right
@@ -73,7 +73,7 @@ _MEASURED = """
 import json, math, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation_losses import count_relation_matrices, required_outputs
 from bert_tf.pretraining.objectives.distillation import DistillationTask
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
@@ -91,15 +91,15 @@ class Teacher:
     def __call__(self, batch):
         return self.model({name: batch[name] for name in self.model.TAKES if name in batch}, training=False)
 
-config, rows, length, predictions, precision, rematerialize, teacher, losses = json.loads(sys.argv[1])
+config, rows, length, predictions, precision, gradient_checkpointing, teacher, losses = json.loads(sys.argv[1])
 keras.config.set_dtype_policy(precision)
 config = EncoderConfig(**config)
 teacher = teacher and Teacher(EncoderConfig(**teacher), losses)
 if teacher:
-    task = DistillationTask(config, teacher, dict.fromkeys(losses, 1.0), rematerialize=rematerialize)
+    task = DistillationTask(config, teacher, dict.fromkeys(losses, 1.0), gradient_checkpointing=gradient_checkpointing)
     predictions *= "mlm_logits" in required_outputs(losses)
 else:
-    task = PretrainingTask(config, rematerialize=rematerialize)
+    task = PretrainingTask(config, gradient_checkpointing=gradient_checkpointing)
 model = task.build_model()
 optimizer = OPTIMIZERS["adamw"](1e-4)
 optimizer.build(model.trainable_variables)
@@ -115,7 +115,7 @@ for _ in range(2):
     float(step(batch | {"masked_lm_weights": tf.ones(masks)})["loss"])
 with open("/proc/self/status") as file:
     peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
-step = StepShape(config, model.count_params(), rows, length, predictions, 1, 1, precision, rematerialize,
+step = StepShape(config, model.count_params(), rows, length, predictions, 1, 1, precision, gradient_checkpointing,
                  teacher=teacher and teacher.shape)
 print(json.dumps([estimate(step).peak, peak]))
 """
@@ -132,7 +132,7 @@ RELATIONS = ("query_relations", "key_relations", "value_relations")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize(
-    "config, rows, length, precision, rematerialize",
+    "config, rows, length, precision, gradient_checkpointing",
     [
         (dataclasses.replace(SMALL, num_hidden_layers=2), 16, 256, "float32", False),
         (SMALL, 64, 128, "float32", True),
@@ -143,8 +143,8 @@ RELATIONS = ("query_relations", "key_relations", "value_relations")
         (DECODING, 32, 128, "float32", False),
     ],
 )
-def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, rematerialize):
-    _check_measured(config, rows, length, precision, rematerialize)
+def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, gradient_checkpointing):
+    _check_measured(config, rows, length, precision, gradient_checkpointing)
 
 
 @pytest.mark.slow
@@ -160,8 +160,8 @@ def test_a_real_step_of_a_student_takes_what_is_estimated(rows, length, precisio
     _check_measured(SMALL, rows, length, precision, False, TEACHER.to_dict(), losses)
 
 
-def _check_measured(config, rows, length, precision, rematerialize, teacher=None, losses=()):
-    case = json.dumps([config.to_dict(), rows, length, 20, precision, rematerialize, teacher, losses])
+def _check_measured(config, rows, length, precision, gradient_checkpointing, teacher=None, losses=()):
+    case = json.dumps([config.to_dict(), rows, length, 20, precision, gradient_checkpointing, teacher, losses])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", _MEASURED, case]
     made = subprocess.run(command, env=environment, capture_output=True, text=True)

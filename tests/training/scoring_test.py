@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import batch_order, dataset
-from bert_tf.training.scoring import Scorer, Scoring
+from bert_tf.training.scoring import EvalBatches, Evaluator
 from tests import tiny
 
 IDS = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12], [13, 14, 15]], np.int32)
@@ -32,13 +32,13 @@ class _Task:
 
 
 def _scorer(**options):
-    return Scorer(_Task(**options), lambda features, training: features["input_ids"] * (1 - 2 * int(training)))
+    return Evaluator(_Task(**options), lambda features, training: features["input_ids"] * (1 - 2 * int(training)))
 
 
 def _scoring(*batches, order=None, rows=None):
     """Returns the batches, dicts of lists."""
     made = [{name: tf.constant(values) for name, values in batch.items()} for batch in batches]
-    return Scoring(lambda: made, order, rows)
+    return EvalBatches(lambda: made, order, rows)
 
 
 def _batch(*places, **more):
@@ -79,7 +79,7 @@ def test_narrower_batches_are_filled_up_with_zeros():
 def test_real_batches_give_each_example_its_own(batch_size, by_length):
     examples = tiny.tokenized(30)
     order = batch_order.scoring_order(examples.lengths, batch_size, by_length)
-    scoring = Scoring(lambda: dataset.build_batches(examples, order, 16, by_length), order, examples)
+    scoring = EvalBatches(lambda: dataset.build_batches(examples, order, 16, by_length), order, examples)
     outputs, (losses, weights) = _scorer().outputs(scoring)
     own = [row.tolist() for row in np.split(examples.features["input_ids"], examples.splits[1:-1])]
     assert [row[: len(ids)].tolist() for row, ids in zip(outputs["all"], own, strict=True)] == own
@@ -112,7 +112,7 @@ def test_a_task_without_losses_of_examples_has_them_among_its_metrics():
 
 def test_outputs_that_are_no_numbers_are_refused_by_row():
     def scorer(value):
-        return Scorer(_Task(), lambda features, training: tf.where(features["input_ids"] == 8, value, 0.5))
+        return Evaluator(_Task(), lambda features, training: tf.where(features["input_ids"] == 8, value, 0.5))
 
     for value in (np.nan, np.inf):
         with pytest.raises(ValueError, match="NaN or infinity for 1 of 5 examples, the first of them example 2"):

@@ -9,8 +9,8 @@ from safetensors.numpy import save_file
 from bert_tf.checkpoints.architectures import POOLER, Architecture, architecture_of
 from bert_tf.checkpoints.description_files import HEAD_CLASS, check_label_names, write_json
 from bert_tf.checkpoints.model_arrays import ModelArrays, Written
-from bert_tf.checkpoints.names import family_map
-from bert_tf.models import families
+from bert_tf.checkpoints.names import family_mappings
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_keys import ACTIVATION_FIELDS
 from bert_tf.models.sentence_transformers_files import tokenizer_length
@@ -35,11 +35,11 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     check_hugging_face(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     tied, ending = model.config.tie_word_embeddings, architecture.ending
-    name_map = family_map.hugging_face(model.config.model_type, tied, [ending])
+    weight_mapping = family_mappings.hugging_face(model.config.model_type, tied, [ending])
     parts = {}
-    for path in sorted(held, key=lambda path: name_map.transform(path).part):
-        theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
-        name = architecture.name(name_map.from_ours(path, model.arrays))
+    for path in sorted(held, key=lambda path: weight_mapping.transform(path).part):
+        theirs = weight_mapping.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
+        name = architecture.name(weight_mapping.from_ours(path, model.arrays))
         parts.setdefault(name, []).append(theirs)
     arrays = {name: np.ascontiguousarray(np.concatenate(some) if some[1:] else some[0]) for name, some in parts.items()}
     weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
@@ -48,7 +48,7 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     shutil.copymode(config, weights)  # safetensors lets nobody else read it
     write_tokenizer(directory, model)
     has_pooler = any(path.startswith(POOLER) for path in held)
-    wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
+    wants_pooler = weight_mapping.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
     remarks = ("There is no pooler: Transformers initializes one randomly.",) if wants_pooler > has_pooler else ()
     if has_pooler and model.config.is_decoder:
         remarks += ("Transformers computes pooler_output from the first token, which only sees itself.",)
@@ -60,14 +60,14 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
 
 def _architecture(model):
     """Returns the class with the model's heads; for a causal model, the one that is causal too."""
-    causal = families.family(model.config.model_type).causal_lm if model.config.is_decoder else None
+    causal = family_registry.family(model.config.model_type).causal_lm if model.config.is_decoder else None
     return architecture_of(model.arrays, (*filter(None, [causal]), *model.architectures))
 
 
 def check_hugging_face(model: ModelArrays):
     """Raises ValueError if Transformers has no name for a weight, no class for the heads, or computes differently."""
     architecture = _architecture(model)
-    name_map = family_map.hugging_face(model.config.model_type, classes=[architecture.ending])
+    weight_mapping = family_mappings.hugging_face(model.config.model_type, classes=[architecture.ending])
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
     if not _pools_as_here(model.config) and architecture.heads and architecture.reads_pooler:
@@ -79,8 +79,8 @@ def check_hugging_face(model: ModelArrays):
     _check_pretraining_heads(model.config, architecture)
     for path in model.arrays:
         if architecture.holds(path, model.arrays):
-            name_map.from_ours(path, model.arrays)
-    act = families.family(model.config.model_type).masked_lm_act or model.config.hidden_act
+            weight_mapping.from_ours(path, model.arrays)
+    act = family_registry.family(model.config.model_type).masked_lm_act or model.config.hidden_act
     if "cls/predictions" in architecture.heads and act != model.config.hidden_act:
         raise ValueError(
             f"In Transformers, the masked-LM head of this model_type uses {act}. This model has hidden_act="
@@ -90,7 +90,7 @@ def check_hugging_face(model: ModelArrays):
 
 
 def _pools_as_here(config):
-    stated = families.family(config.model_type).stated
+    stated = family_registry.family(config.model_type).stated
     return config.classifier_pooling == "cls" or "classifier_pooling" in stated
 
 
@@ -102,7 +102,7 @@ _OF_LAYERS = ("norm_first", "global_rope_theta", "local_rope_theta", "local_atte
 
 def _check_layers(config):
     """Raises ValueError if the class of the family differs in its layers: other norms, or an extra or missing map."""
-    row, usual = families.family(config.model_type), EncoderConfig(vocab_size=1)
+    row, usual = family_registry.family(config.model_type), EncoderConfig(vocab_size=1)
     fixed = row.fixed
     for name in _OF_LAYERS:
         value, expected = getattr(config, name), fixed.get(name, row.defaults.get(name, getattr(usual, name)))
@@ -128,7 +128,7 @@ def _check_layers(config):
 
 def _check_pretraining_heads(config, architecture):
     """Raises ValueError if the family's head in Hugging Face's files computes something else from the same weights."""
-    context = families.family(config.model_type).fixed.get("replaced_token_context", False)
+    context = family_registry.family(config.model_type).fixed.get("replaced_token_context", False)
     settings = {
         "cls/predictions": ("enhanced_mask_decoder", False),
         "cls/replaced_tokens": ("replaced_token_context", context),
@@ -148,7 +148,7 @@ def _check_positions(config, tokenizer):
     Some families number them from after the padding id, which `config.json` states; others from 0.
     """
     first, pad = config.first_position, tokenizer.pad_id
-    if families.family(config.model_type).pad_before_positions is None:
+    if family_registry.family(config.model_type).pad_before_positions is None:
         if first:
             raise ValueError(
                 "In Transformers, positions start at 0 for this model_type. This model has "
@@ -163,7 +163,7 @@ def _check_positions(config, tokenizer):
 
 def _check_decoder(config, architecture):
     """Raises ValueError if Transformers' encoder would be bidirectional, or its head use a token without context."""
-    if families.family(config.model_type).causal_lm is None:
+    if family_registry.family(config.model_type).causal_lm is None:
         raise ValueError(
             "Transformers does not support causal (left-to-right) models of this family. This model has is_decoder "
             f"with model_type={config.model_type!r}, whose encoder is bidirectional there; use the format bert_tf."
@@ -178,7 +178,7 @@ def _check_decoder(config, architecture):
 
 def hugging_face_config(model: ModelArrays, architecture: Architecture) -> dict:
     """Returns the contents of config.json: the family's names, the class, the labels; unknown keys are kept."""
-    config, row = model.config, families.family(model.config.model_type)
+    config, row = model.config, family_registry.family(model.config.model_type)
     values = config.to_dict()
     if "embedding_size" in row.defaults:
         values["embedding_size"] = config.embedding_width

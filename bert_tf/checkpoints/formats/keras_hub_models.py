@@ -19,7 +19,7 @@ from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
 from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.keras_hub_objects import LiveWeights
 from bert_tf.checkpoints.model_arrays import ModelArrays, Written
-from bert_tf.models import config_files, families
+from bert_tf.models import config_files, family_registry
 from bert_tf.models.config import EncoderConfig
 
 TASKS = {"text_classifier": "TextClassifier", "masked_lm": "MaskedLM"}  # our name -> the ending of KerasHub's class
@@ -37,7 +37,7 @@ def fold_unsupported(model: ModelArrays) -> ModelArrays:
     KerasHub's RoBERTa has no segments, so the only segment embedding is added to the position embeddings; and it has no
     position embeddings that no token uses.
     """
-    row, config = families.family(model.config.model_type), model.config
+    row, config = family_registry.family(model.config.model_type), model.config
     if row.keras_hub is None or row.keras_hub.has_segments or row.pad_before_positions is None:
         return model
     arrays, remarks, first = dict(model.arrays), [], config.first_position
@@ -67,14 +67,14 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     """
     model = fold_unsupported(model)
     config = model.config
-    name_map = keras_hub_name_map(config.model_type, config.has_embedding_map)
-    row = families.family(config.model_type).keras_hub
+    weight_mapping = keras_hub_name_map(config.model_type, config.has_embedding_map)
+    row = family_registry.family(config.model_type).keras_hub
     task = _checked_task(model, row)
     again = EncoderConfig.from_dict(config_files.from_keras_hub(_backbone_values(config)))
     ours, theirs = _computed(config), _computed(again)
     other = {name: value for name, value in ours.items() if value != theirs[name]}
     lacks = [f"{name}={value!r}" for name, value in other.items()]
-    lacks += ["no pooler"] if name_map.knows(_POOLER) and _POOLER not in model.arrays else []
+    lacks += ["no pooler"] if weight_mapping.knows(_POOLER) and _POOLER not in model.arrays else []
     lacks += ["no position_buckets"] if config.pos_att_type and config.position_buckets is None else []
     lacks += ["a vocabulary without [MASK]"] if model.tokenizer and model.tokenizer.mask_id is None else []
     if config.num_hidden_layers % config.num_blocks:
@@ -88,7 +88,7 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
         )
     _check_tokenizer(model)
     for path in model.arrays:
-        name_map.from_ours(path)
+        weight_mapping.from_ours(path)
     return task
 
 
@@ -126,7 +126,7 @@ def _check_tokenizer(model):
             "KerasHub does not support added tokens: its presets cannot store them and its tokenizer would split them. "
             f"The vocabulary has {len(added)}, the first {added[0].content!r}; use another format."
         )
-    kind = families.family(model.config.model_type).tokenizer
+    kind = family_registry.family(model.config.model_type).tokenizer
     if kind != tokenizer.KIND or getattr(tokenizer, "add_prefix_space", False):
         found = tokenizer.KIND if kind != tokenizer.KIND else "add_prefix_space=True"
         raise ValueError(
@@ -137,7 +137,7 @@ def _check_tokenizer(model):
 
 def _backbone_values(config):
     """Returns the description of the backbone: its class and constructor arguments."""
-    row = families.family(config.model_type)
+    row = family_registry.family(config.model_type)
     ours = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     ours |= {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks, "inner_group_num": 1}
     if row.pad_before_positions is not None:
@@ -168,7 +168,7 @@ def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | No
             f"`task` must match the model's head, {found!r}. Received: {task!r}; use a model with such a head."
         )
     model = fold_unsupported(model)
-    config, row = model.config, families.family(model.config.model_type).keras_hub
+    config, row = model.config, family_registry.family(model.config.model_type).keras_hub
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         logging.warning("KerasHub has a single dropout rate: %s.", config.hidden_dropout_prob)
     made = getattr(keras_hub.models, f"{row.classes}Backbone")(**_backbone_values(config)["config"], dtype=dtype)
@@ -190,15 +190,15 @@ def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | No
 def _fill(made, model):
     """Assigns the model's weights to every variable of an object of KerasHub's."""
     config, live = model.config, LiveWeights(made)
-    name_map = keras_hub_name_map(config.model_type, config.has_embedding_map)
-    names = name_map.sort(live.shapes)
+    weight_mapping = keras_hub_name_map(config.model_type, config.has_embedding_map)
+    names = weight_mapping.sort(live.shapes)
     if differing := sorted({*names.unknown, *(names.known.keys() ^ model.arrays.keys())}):
         raise ValueError(
             f"The weights do not match those of KerasHub's {type(made).__name__}: "
             f"{', '.join(differing[:5])} are on one side only. Use another task."
         )
     for path, array in model.arrays.items():
-        theirs = name_map.transform(path).to_theirs(np.asarray(array), config.num_attention_heads)
+        theirs = weight_mapping.transform(path).to_theirs(np.asarray(array), config.num_attention_heads)
         live.assign(names.known[path], theirs.astype(np.float32, copy=False))
 
 
@@ -206,7 +206,7 @@ def build_tokenizer(model: ModelArrays) -> Any:
     """Builds the KerasHub tokenizer of a model."""
     import keras_hub
 
-    tokenizer, row = model.tokenizer, families.family(model.config.model_type).keras_hub
+    tokenizer, row = model.tokenizer, family_registry.family(model.config.model_type).keras_hub
     make = getattr(keras_hub.models, f"{row.classes}Tokenizer")
     if tokenizer.KIND == "wordpiece":
         # KerasHub keeps accents when it lowercases; Google does not.

@@ -5,12 +5,12 @@ bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel, 
 by name. Hugging Face has the same models.
 """
 
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import LAYER, decoder, dense, embedding_rows, head, masked_lm_rows, norm
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
 _ALBERT_LAYER = "albert.encoder.albert_layer_groups.{n}.albert_layers.0"
 
-ALBERT_NAMES = NameMap(
+ALBERT_NAMES = WeightMapping(
     rows=(
         *embedding_rows("albert.embeddings"),
         *dense("bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),

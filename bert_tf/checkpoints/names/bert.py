@@ -1,9 +1,9 @@
 """BERT's names in Hugging Face's files."""
 
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import block_rows, decoder, dense, embedding_rows, head, masked_lm_rows
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
-BERT_NAMES = NameMap(
+BERT_NAMES = WeightMapping(
     rows=(
         *embedding_rows("bert.embeddings"),
         *block_rows("bert.encoder.layer.{n}"),

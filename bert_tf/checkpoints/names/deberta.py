@@ -4,7 +4,6 @@ The masked-LM head has two names: that of Transformers' class, which is written,
 class with `legacy` false.
 """
 
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import (
     LAYER,
     WeightName,
@@ -16,10 +15,11 @@ from bert_tf.checkpoints.names.rows import (
     masked_lm_rows,
     norm,
 )
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
 _DEBERTA_LAYER = "deberta.encoder.layer.{n}"
 
-DEBERTA_NAMES = NameMap(
+DEBERTA_NAMES = WeightMapping(
     rows=(
         *embedding_rows("deberta.embeddings"),
         WeightName("bert/embeddings/relative_positions/relative_embeddings", "deberta.encoder.rel_embeddings.weight"),

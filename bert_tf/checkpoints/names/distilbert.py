@@ -1,11 +1,11 @@
 """DistilBERT's names in Hugging Face's files."""
 
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import LAYER, dense, embedding_rows, head, masked_lm_rows, norm, output_layer
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
 _DISTILBERT_LAYER = "distilbert.transformer.layer.{n}"
 
-DISTILBERT_NAMES = NameMap(
+DISTILBERT_NAMES = WeightMapping(
     rows=(
         *embedding_rows("distilbert.embeddings", segments=False),
         *dense(f"{LAYER}/attention/self/query", f"{_DISTILBERT_LAYER}.attention.q_lin"),

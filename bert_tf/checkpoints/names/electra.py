@@ -1,6 +1,5 @@
 """ELECTRA's names in Hugging Face's files: the encoder's, the generator's head and the tasks'."""
 
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import (
     block_rows,
     classifier_of_two_layers,
@@ -10,8 +9,9 @@ from bert_tf.checkpoints.names.rows import (
     masked_lm_rows,
     output_layer,
 )
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
-ELECTRA_NAMES = NameMap(
+ELECTRA_NAMES = WeightMapping(
     rows=(
         *embedding_rows("electra.embeddings"),
         *dense("bert/encoder/embedding_hidden_mapping_in", "electra.embeddings_project"),

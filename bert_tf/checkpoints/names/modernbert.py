@@ -5,8 +5,8 @@ answering call the last one `classifier`.
 """
 
 from bert_tf.checkpoints.names.array_layouts import transposed_part
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import LAYER, WeightName, dense, head, norm, output_layer
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
 _MODERNBERT_LAYER = "model.layers.{n}"
 
@@ -15,7 +15,7 @@ def _modernbert_head(ours, dense_, norm_, last=()):
     return (*dense(f"{ours}/{dense_}", "head.dense"), *norm(f"{ours}/{norm_}", "head.norm"), *last)
 
 
-MODERNBERT_NAMES = NameMap(
+MODERNBERT_NAMES = WeightMapping(
     rows=(
         WeightName("bert/embeddings/word_embeddings", "model.embeddings.tok_embeddings.weight"),
         *norm("bert/embeddings/LayerNorm", "model.embeddings.norm"),

@@ -1,10 +1,10 @@
 """RoBERTa's names in Hugging Face's files: BERT's encoder, and heads of its own."""
 
 from bert_tf.checkpoints.names.bert import BERT_NAMES
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import classifier_of_two_layers, decoder, head, masked_lm_rows
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 
-ROBERTA_NAMES = NameMap(
+ROBERTA_NAMES = WeightMapping(
     rows=(
         *(row for row in BERT_NAMES.renamed("bert.", "roberta.").rows if row.ours.startswith("bert/")),
         *masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),

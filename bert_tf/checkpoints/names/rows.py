@@ -1,4 +1,4 @@
-"""The rows of a name map: the two names of a weight, and of the weights of the usual layers and heads."""
+"""The rows of a weight mapping: the two names of a weight, and of the weights of the usual layers and heads."""
 
 import dataclasses
 

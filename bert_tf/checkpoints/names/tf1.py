@@ -1,7 +1,7 @@
 """The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family."""
 
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.rows import LAYER, WeightName
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
 from bert_tf.models import lora
 
 # Prefix of a generator that was trained with the discriminator, whose embeddings it shares.
@@ -77,7 +77,7 @@ _PATHS = [
     *(path for part in lora.TARGETS.values() for path in _tf1(f"{LAYER}/{part}", *lora.NAMES)),  # ours alone
 ]
 
-TF1 = NameMap(
+TF1 = WeightMapping(
     rows=(
         *(WeightName(path, path) for path in _PATHS),
         WeightName("classifier/output_weights", "output_weights"),

@@ -13,7 +13,7 @@ from bert_tf.utils.files import atomic_open, file_names
 from bert_tf.utils.html_report import Page
 
 
-class Shown(NamedTuple):
+class DisplayedExamples(NamedTuple):
     """n examples as a reader is to see them.
 
     Attributes:
@@ -51,7 +51,7 @@ class ErrorReport(abc.ABC):
         has_several_labels: whether any number of the labels may be predicted for an example.
     """
 
-    examples: Shown
+    examples: DisplayedExamples
     remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
     task_name: ClassVar[str] = "Evaluation"
     main_metrics: ClassVar[tuple[str, ...]] = ()

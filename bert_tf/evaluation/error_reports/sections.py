@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.evaluation.calibration import Bins, reliability
 from bert_tf.evaluation.error_reports.figures import draw_bars, draw_calibration, draw_confusions
 from bert_tf.evaluation.error_reports.rates import Counts
-from bert_tf.evaluation.error_reports.report import ErrorReport, Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples, ErrorReport
 from bert_tf.utils.html_report import BarCell, Page, Shade
 from bert_tf.utils.names import percent
 
@@ -156,7 +156,9 @@ def _bin_rows(bins: Bins):
     ]
 
 
-def add_means_by_length(page: Page, examples: Shown, shares: Shares, numbers: Mapping[str, np.ndarray] | None = None):
+def add_means_by_length(
+    page: Page, examples: DisplayedExamples, shares: Shares, numbers: Mapping[str, np.ndarray] | None = None
+):
     """Adds metrics by length of the example.
 
     Args:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.loading import Bert, Description, directory_of, load_description
+from bert_tf.checkpoints.loading import Bert, ModelDescription, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.names.tf1 import GENERATOR, TF1
@@ -147,7 +147,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
     return _write(model, target, "bert_tf", LeaveOut(()), True, checkpoint.path, ())
 
 
-def check_format(form: str, description: Description, variables: Iterable, task=None):
+def check_format(form: str, description: ModelDescription, variables: Iterable, task=None):
     """Checks, before a model is trained, whether a format can hold it.
 
     Args:

@@ -72,5 +72,5 @@ def _masked_lm_head(path, bert):
         logging.warning("%s is a causal model without a masked-LM head: exporting without `mlm`.", path)
         return None
     head = build_in_cls(MaskedLMHead.of(c), c.hidden_size)
-    assign_weights(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
+    assign_weights(open_checkpoint(path), head.variables, allow_unmatched=("bert/.*", *heads.others((f"{_HEAD}.*",))))
     return head

@@ -12,11 +12,11 @@ import tensorflow as tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.export.hub.layer_files import Files, find_remembered, remember
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.utils.files import path_text
-from bert_tf.utils.text_lists import text_list
+from bert_tf.utils.text_inputs import text_list
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -29,7 +29,7 @@ class TokenizerLayer(keras.layers.Layer):
 
     `model.save` writes the vocabulary into the .keras file.
 
-    Input: strings [n], or an input of `text_lists.text_list`; or two tensors, in a list or tuple, for pairs.
+    Input: strings [n], or an input of `text_inputs.text_list`; or two tensors, in a list or tuple, for pairs.
     Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], where S is the longest sequence of the
         batch.
 

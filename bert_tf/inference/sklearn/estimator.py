@@ -83,10 +83,10 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         bucket_by_length: examples of similar lengths share a batch.
         early_stopping: training stops after this many epochs without a better score on the validation examples, and
             the best epoch's weights are kept; 0: it runs to its end.
-        keep_best: the metric of the validation examples by which an epoch is better, such as "accuracy"; None: "loss".
-            Given without `early_stopping`, the best of all epochs is kept.
-        validation_fraction: with `early_stopping` or `keep_best`: share of the examples that are not trained on but
-            validated, unless `fit` gets others.
+        metric_for_best_model: the metric of the validation examples by which an epoch is better, such as "accuracy";
+            None: "loss". Given without `early_stopping`, the best of all epochs is kept.
+        validation_fraction: with `early_stopping` or `metric_for_best_model`: share of the examples that are not
+            trained on but validated, unless `fit` gets others.
         precision: precision of the layers, one of `names.PRECISIONS`; or "auto", as `--precision=auto`.
         use_xla: "auto" (only for long runs on a GPU), "true" or "false".
         seed: of new weights, the order of the examples, the split and dropout: the same seed, the same model.
@@ -115,7 +115,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
     gradient_accumulation_steps: int = 1
     bucket_by_length: bool = True
     early_stopping: int = 0
-    keep_best: str | None = None
+    metric_for_best_model: str | None = None
     validation_fraction: float = 0.1
     precision: str = "float32"
     use_xla: str = "auto"
@@ -144,7 +144,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         self._learn_targets(select(targets, chosen), y)
         if eval_set is not None:
             held_out = self._read_eval_set(eval_set)
-        elif self.early_stopping or self.keep_best:
+        elif self.early_stopping or self.metric_for_best_model:
             chosen, others = self._split(chosen, targets)
             held_out = self._examples(select(inputs, others), select(targets, others))
         examples = self._examples(select(inputs, chosen), select(targets, chosen))
@@ -277,7 +277,8 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         if held_out is not None:
             dev = task.encode_examples(model.tokenizer, held_out, self.max_seq_length, True)
             validation = {"held_out": batching.scoring(dev, self.predict_batch_size)}
-            validation |= {"keep_best": self.keep_best or "loss", "early_stopping": self.early_stopping}
+            validation["metric_for_best_model"] = self.metric_for_best_model or "loss"
+            validation["early_stopping"] = self.early_stopping
         precision = precision_of(self.precision)
         with tempfile.TemporaryDirectory() as folder, dtype_policy(precision), seed_of_weights(self.seed):
             run = self._run_config(folder, task, model, encoded, batching, precision)

@@ -8,7 +8,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from bert_tf.evaluation.entities import split_tag
 from bert_tf.inference.sklearn.texts import column_names
-from bert_tf.utils.text_lists import present_list
+from bert_tf.utils.text_inputs import present_list
 
 
 def check_targets(y, inputs: Sequence):

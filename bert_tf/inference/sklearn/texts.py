@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bert_tf.utils.text_lists import present_list, text_list
+from bert_tf.utils.text_inputs import present_list, text_list
 
 
 def column_names(table) -> list[str] | None:

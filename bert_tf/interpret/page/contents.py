@@ -10,7 +10,7 @@ from absl import logging
 
 from bert_tf import inspect
 from bert_tf.interpret.encoded_text import EncodedText
-from bert_tf.interpret.page.packing import ROOT, Packed, pack_array
+from bert_tf.interpret.page.array_text import ROOT, Packed, pack_array
 from bert_tf.interpret.page.target_parsing import target_of
 from bert_tf.interpret.targets import trained_of
 

@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 
-HIDDEN, SWAPPED, KEPT = range(3)  # the replacement of a masked token: [MASK], a random token, itself
+MASK, RANDOM, UNCHANGED = range(3)  # the replacement of a masked token: [MASK], a random token, itself
 
 
 @dataclasses.dataclass(eq=False)
@@ -19,8 +19,8 @@ class Statistics:
         shapes: int64 [S + 1, M + 1], number of examples by tokens (including special ones) and predictions.
         pairs: int64 [2, 3], number of examples by next_sentence_label and examples.CHOSEN, FORCED_RANDOM or
             FORCED_ACTUAL; all 0 if the examples have one text.
-        fates: int64 [3], number of predictions that were HIDDEN, SWAPPED or KEPT. A random token that equals the
-            original one counts as kept, since they are indistinguishable.
+        replacements: int64 [3], number of predictions that were MASK, RANDOM or UNCHANGED. A random token that equals
+            the original one counts as unchanged, since they are indistinguishable.
         masked_ids: int64 [V], number of predictions of each token.
         rows: number of rows of length S written, with one example each, or several if packed.
         padding: number of padding positions in them.
@@ -31,7 +31,7 @@ class Statistics:
 
     shapes: np.ndarray
     pairs: np.ndarray
-    fates: np.ndarray
+    replacements: np.ndarray
     masked_ids: np.ndarray
     rows: int = 0
     padding: int = 0
@@ -43,7 +43,8 @@ class Statistics:
     def empty(cls, options: CorpusOptions, vocab_size: int) -> "Statistics":
         """Returns all counts as 0."""
         shapes = options.max_seq_length + 1, options.max_predictions_per_seq + 1
-        return cls(*(np.zeros(shape, np.int64) for shape in (shapes, (2, FORCED_ACTUAL + 1), KEPT + 1, vocab_size)))
+        counts = shapes, (2, FORCED_ACTUAL + 1), UNCHANGED + 1, vocab_size
+        return cls(*(np.zeros(shape, np.int64) for shape in counts))
 
     def add_examples(self, rows: dict, forced, vocabulary: MaskingVocabulary):
         """Counts n examples, before they are packed.
@@ -107,7 +108,7 @@ class Statistics:
     @property
     def chosen(self) -> int:
         """Number of predictions of all examples."""
-        return int(self.fates.sum())
+        return int(self.replacements.sum())
 
     def to_json(self) -> dict:
         """Returns all counts as numbers, lists and dictionaries; "shapes" are [tokens, predictions, examples]."""
@@ -119,7 +120,7 @@ class Statistics:
             "predictions": self.predictions.tolist(),
             "shapes": np.column_stack([shapes, self.shapes[tuple(shapes.T)]]).tolist(),
             "pairs": dict(zip(("actual", "random"), self.pairs.tolist(), strict=True)),
-            "fates": dict(zip(("hidden", "swapped", "kept"), self.fates.tolist(), strict=True)),
+            "replacements": dict(zip(("hidden", "swapped", "kept"), self.replacements.tolist(), strict=True)),
             "masked_ids": self.masked_ids.tolist(),
             "rows": self.rows,
             "padding": self.padding,
@@ -134,7 +135,7 @@ class Statistics:
         place = row * rows["input_ids"].shape[1] + rows["masked_lm_positions"].ravel()[chosen]
         seen, original = rows["input_ids"].ravel()[place], rows["masked_lm_ids"].ravel()[chosen]
         num_hidden, num_kept = np.count_nonzero(seen == vocabulary.mask_id), np.count_nonzero(seen == original)
-        self.fates += np.array([num_hidden, len(seen) - num_hidden - num_kept, num_kept])
+        self.replacements += np.array([num_hidden, len(seen) - num_hidden - num_kept, num_kept])
         self.masked_ids += np.bincount(original, minlength=len(self.masked_ids))
         return np.bincount(row, minlength=len(rows["input_ids"]))
 

@@ -23,7 +23,7 @@ def draw_histogram(axes, counts, of: str, law=None):
     axes.set_ylabel("examples")
 
 
-def draw_fates(axes, counts, goals):
+def draw_replacements(axes, counts, goals):
     """Draws the shares of the predictions that were hidden, swapped and kept (int [3]), and the goals (percent [3])."""
     shares = 100 * counts / counts.sum()
     place = np.arange(len(shares))

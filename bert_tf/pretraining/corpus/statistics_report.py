@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
-from bert_tf.pretraining.corpus.statistics import KEPT, Statistics
-from bert_tf.pretraining.corpus.statistics_plots import draw_fates, draw_histogram, draw_pairs, draw_top
+from bert_tf.pretraining.corpus.statistics import UNCHANGED, Statistics
+from bert_tf.pretraining.corpus.statistics_plots import draw_histogram, draw_pairs, draw_replacements, draw_top
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import percent
@@ -116,8 +116,9 @@ def _masks(statistics, options, phrases):
     chosen, counts, law = statistics.chosen, statistics.predictions, prediction_budgets(options)
     wanted = np.bincount(law, statistics.lengths, len(counts))
     goals = 100 * np.array([options.mask_token_prob, options.random_token_prob, 0])
-    goals[KEPT] = 100 - goals.sum()
-    masks, swaps, originals = ((_percent(statistics.fates[i], chosen), f"goal {goals[i]:.4g} %") for i in range(3))
+    goals[UNCHANGED] = 100 - goals.sum()
+    shares = (_percent(count, chosen) for count in statistics.replacements)
+    masks, swaps, originals = ((share, f"goal {goals[i]:.4g} %") for i, share in enumerate(shares))
     rows = [
         ("predictions", _number(chosen)),
         ("mask rate", _percent(chosen, statistics.tokens), f"of the tokens; goal {100 * options.masked_lm_prob:.4g} %"),
@@ -129,7 +130,7 @@ def _masks(statistics, options, phrases):
         *(_phrases(statistics.phrases, phrases) if phrases else ()),
     ]
     plots = (
-        ("What became of the predictions", lambda axes: draw_fates(axes, statistics.fates, goals), 1.8),
+        ("What became of the predictions", lambda axes: draw_replacements(axes, statistics.replacements, goals), 1.8),
         ("Predictions of the examples", lambda axes: draw_histogram(axes, counts, "predictions", wanted), 2.4),
     )
     return _Section(f"Masks ({options.masking})", rows, plots if chosen else ())

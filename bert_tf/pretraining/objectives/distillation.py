@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation_losses import (
     COMPARISONS,
     MASKED_LM,
@@ -36,7 +36,7 @@ class DistillationTask(RecordTask):
         temperature: temperature of soft targets.
         relation_heads: number of heads for relations. If None, the number of attention heads of the teacher's layer.
         packed: whether rows contain several examples each.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
 
     Raises:
         ValueError: the losses cannot compare the student and the teacher.
@@ -50,12 +50,12 @@ class DistillationTask(RecordTask):
         temperature: float = 2.0,
         relation_heads: int | None = None,
         packed: bool = False,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
     ):
         self.config = config
         self.losses = dict(losses)
         self.loss_weights = {f"{name}_loss": weight for name, weight in losses.items()}
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         self._teacher = teacher
         heads = teacher.config.heads_of(teacher.layer - 1)
         self._numbers = DistillationInputs(temperature, heads, relation_heads or heads)
@@ -92,7 +92,10 @@ class DistillationTask(RecordTask):
         inputs, width = keras_inputs(self.features), self._teacher.config.hidden_size
         maps = "hidden" in self.losses and width != self.config.hidden_size
         model = DistillationModel(
-            self.config, required_outputs(self.losses), width=width if maps else None, rematerialize=self.rematerialize
+            self.config,
+            required_outputs(self.losses),
+            width=width if maps else None,
+            gradient_checkpointing=self.gradient_checkpointing,
         )
         return keras.Model(inputs, model(inputs), name="distillation")
 

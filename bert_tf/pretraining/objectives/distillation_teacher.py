@@ -1,17 +1,17 @@
 """The teacher for distillation on records: an encoder, and for some losses its masked LM head."""
 
 from bert_tf.checkpoints import heads
-from bert_tf.checkpoints.loading import Description
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, DistillationOptions, required_outputs
-from bert_tf.tasks.distillation import Teacher, open_teacher
+from bert_tf.tasks.distilled_task import Teacher, open_teacher
 
 _HEAD = "cls/predictions/.*"
 _PART_OF_HEAD = "cls/predictions/output_bias"
 
 
-def load_encoder_teacher(options: DistillationOptions, student: Description, longest: int) -> Teacher:
+def load_encoder_teacher(options: DistillationOptions, student: ModelDescription, longest: int) -> Teacher:
     """Loads the teacher, with the outputs that the losses compare.
 
     Must be called in the scope of the distribution strategy.
@@ -43,6 +43,6 @@ def load_encoder_teacher(options: DistillationOptions, student: Description, lon
             f"`teacher_layer` must be one of the teacher's layers, 1 to {config.num_hidden_layers}. Received: {layer}."
         )
     model = DistillationModel(config, shown, layer, trainable=False)
-    excuse = (*heads.others((_HEAD,) if "mlm_logits" in shown else ()), heads.POOLER)
+    allow_unmatched = (*heads.others((_HEAD,) if "mlm_logits" in shown else ()), heads.POOLER)
     features = (*ENCODER_INPUTS, "sentence_ids", "masked_lm_positions")
-    return Teacher(checkpoint, config, model, excuse, features, layer)
+    return Teacher(checkpoint, config, model, allow_unmatched, features, layer)

@@ -29,7 +29,7 @@ class PretrainingTask(RecordTask):
             `next_tokens`.
         sentence_objective: "nsp", "sop" or "none".
         packed: whether rows contain several examples each, as created by `pretraining/packing.py`.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
 
     Raises:
         ValueError: the objective is unknown, or combined with left-to-right attention.
@@ -40,7 +40,7 @@ class PretrainingTask(RecordTask):
         config: EncoderConfig,
         sentence_objective: str = "nsp",
         packed: bool = False,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
     ):
         if sentence_objective not in SENTENCE_OBJECTIVES:
             raise ValueError(
@@ -60,7 +60,7 @@ class PretrainingTask(RecordTask):
         self.config = config
         self.next_sentence = self.uses_pooler = sentence_objective != "none"
         self.packed = packed
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         parts = self._parts = _PARTS[: 1 + self.next_sentence]
         self.features = (*ENCODER_INPUTS, "masked_lm_positions", *(_PACKED[: len(parts)] if packed else ()))
         self.targets = tuple(_LABELS[part] for part in parts)
@@ -74,7 +74,7 @@ class PretrainingTask(RecordTask):
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
-        model = Pretrainer(self.config, self.next_sentence, self.rematerialize)
+        model = Pretrainer(self.config, self.next_sentence, self.gradient_checkpointing)
         return keras.Model(inputs, model(inputs), name="pretraining")
 
     def loss_normalizers(self, batch):

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.checkpoints.loading import Description
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.objectives.distillation import DistillationTask, unmask_batch
@@ -19,7 +19,7 @@ from bert_tf.pretraining.objectives.replaced_tokens import (
     to_electra_config,
 )
 from bert_tf.tasks.base import Tensors, TrainableTask
-from bert_tf.tasks.distillation import Teacher
+from bert_tf.tasks.distilled_task import Teacher
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 
 
@@ -52,7 +52,7 @@ class Objective:
         config: EncoderConfig,
         sentence_objective: str,
         packed: bool,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         teacher: Teacher | None = None,
     ) -> TrainableTask:
         """Creates the task to train.
@@ -61,10 +61,10 @@ class Objective:
             config: configuration of the encoder.
             sentence_objective: "nsp", "sop" or "none".
             packed: whether rows contain several examples each.
-            rematerialize: as in `Encoder`.
+            gradient_checkpointing: as in `Encoder`.
             teacher: the result of `load_teacher`.
         """
-        return PretrainingTask(config, sentence_objective, packed, rematerialize)
+        return PretrainingTask(config, sentence_objective, packed, gradient_checkpointing)
 
     def draw(self, batch: Tensors, seed: int, number: int) -> Tensors:
         """Returns the random inputs of batch `number` of the run besides its masks, by name."""
@@ -82,7 +82,7 @@ class Objective:
         """
         return None
 
-    def load_teacher(self, student: Description, longest: int) -> Teacher | None:
+    def load_teacher(self, student: ModelDescription, longest: int) -> Teacher | None:
         """Loads the teacher of `student` for rows of up to `longest` tokens, or returns None if there is none."""
         return None
 
@@ -121,8 +121,8 @@ class LeftToRight(Objective):
     sentence_objectives = ("none",)
     transform_batch = staticmethod(next_tokens)
 
-    def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
-        return LeftToRightTask(config, sentence_objective, packed, rematerialize)
+    def make_task(self, config, sentence_objective, packed, gradient_checkpointing=False, teacher=None):
+        return LeftToRightTask(config, sentence_objective, packed, gradient_checkpointing)
 
 
 class Albert(Objective):
@@ -159,9 +159,9 @@ class Electra(Objective):
     def __init__(self, generator_size: float):
         self.generator_size = generator_size
 
-    def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
+    def make_task(self, config, sentence_objective, packed, gradient_checkpointing=False, teacher=None):
         config = dataclasses.replace(config, has_pooler=False)
-        return ReplacedTokensTask(config, self.generator_config(config), packed, rematerialize)
+        return ReplacedTokensTask(config, self.generator_config(config), packed, gradient_checkpointing)
 
     def draw(self, batch, seed, number):
         return sampling_draws(batch, seed, number)
@@ -192,10 +192,16 @@ class Distillation(Objective):
         self.draws_masks = predicts_masked(options.weights)
         self.transform_batch = None if self.draws_masks else unmask_batch
 
-    def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
+    def make_task(self, config, sentence_objective, packed, gradient_checkpointing=False, teacher=None):
         options = self.options
         return DistillationTask(
-            config, teacher, options.weights, options.temperature, options.relation_heads, packed, rematerialize
+            config,
+            teacher,
+            options.weights,
+            options.temperature,
+            options.relation_heads,
+            packed,
+            gradient_checkpointing,
         )
 
     def load_teacher(self, student, longest):

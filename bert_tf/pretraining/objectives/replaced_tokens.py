@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import keras_inputs
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
@@ -27,7 +27,7 @@ def to_electra_config(config: EncoderConfig) -> EncoderConfig:
     This is possible if rows and tokens have the same width, and all settings have a name in ELECTRA; otherwise the
     family is unchanged. Tools that support ELECTRA can then read it, and classifiers use ELECTRA's head of two layers.
     """
-    here, there = families.family(config.model_type), families.family(_FAMILY)
+    here, there = family_registry.family(config.model_type), family_registry.family(_FAMILY)
     alike = (here.tokenizer, here.template) == (there.tokenizer, there.template)
     config = dataclasses.replace(config, has_pooler=False)
     if not alike or config.task_type_vocab_size or config.num_hidden_groups:
@@ -70,7 +70,7 @@ def _shrink(config, share):
         num_attention_heads=heads,
         intermediate_size=max(1, round(config.intermediate_size * share)),
         embedding_size=config.embedding_width,
-        maps_embeddings=families.family(config.model_type).fixed.get("maps_embeddings", False),
+        maps_embeddings=family_registry.family(config.model_type).fixed.get("maps_embeddings", False),
         has_pooler=False,
         pruned_heads=None,
     )
@@ -98,7 +98,7 @@ class ReplacedTokensTask(RecordTask):
         config: configuration of the discriminator, whose pooler is omitted, since nothing would train it.
         generator: configuration of the generator, created by `make_generator_config`.
         packed: whether rows contain several examples each.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
     """
 
     head = ("cls/replaced_tokens/.*", "generator/.*")
@@ -108,10 +108,10 @@ class ReplacedTokensTask(RecordTask):
         config: EncoderConfig,
         generator: EncoderConfig,
         packed: bool = False,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
     ):
         self.generator = generator
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         self.config = config
         masked_lm = self._masked_lm = PretrainingTask(config, "none", packed)
         self.features = (*masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
@@ -123,7 +123,7 @@ class ReplacedTokensTask(RecordTask):
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
-        model = ReplacedTokenPretrainer(self.config, self.generator, self.rematerialize)
+        model = ReplacedTokenPretrainer(self.config, self.generator, self.gradient_checkpointing)
         return keras.Model(inputs, model(inputs), name="replaced_tokens")
 
     def loss_normalizers(self, batch):

@@ -88,7 +88,7 @@ class Commands:
         if options.teacher:
             layers = spread_layers(self.recipe.layers, self._depth)
             flags = {"model": options.teacher, "layers": layers, "output_dir": self._first_folder}
-            steps["first weights"] = Command("surgery", {**flags, **self._case}, fresh=self._first_folder)
+            steps["first weights"] = Command("edit_model", {**flags, **self._case}, fresh=self._first_folder)
         return steps
 
     def rows(self) -> dict[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.serving.client.base_client import BaseClient, read_end
 from bert_tf.serving.client.streams import BATCH, FAILURES, IN_FLIGHT, check_stream_arguments, give_back, restore_order
-from bert_tf.utils.text_lists import refuse_no_list, text_list
+from bert_tf.utils.text_inputs import refuse_no_list, text_list
 
 
 class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):

@@ -32,7 +32,7 @@ from bert_tf.serving.client.requests import (
 )
 from bert_tf.serving.client.results import CLASSES, split_answer
 from bert_tf.serving.client.results import to_dataclass as typed_result
-from bert_tf.utils.text_lists import present_list, text_list
+from bert_tf.utils.text_inputs import present_list, text_list
 
 Question = Generator[Rpc | float, Any, Any]
 _ENDLESS = 2**31  # elements of a vector

@@ -15,7 +15,7 @@ from bert_tf.serving.errors import ServingError, failed_precondition, unavailabl
 from bert_tf.serving.server import metrics, text_configs
 from bert_tf.serving.server.batching_limits import BatchingLimits, read_batching
 from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.request_rows import batching_group, combine_answers, estimate_lengths, stack_inputs
 
 # === Batching ===
@@ -27,7 +27,7 @@ _GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
 _STOPS = "The server stops"
 
 
-class Task:
+class PendingRequest:
     """A request in the queue, and then in one or more batches."""
 
     def __init__(self, compute, signature, inputs, call):
@@ -92,9 +92,9 @@ class Batcher:
         for thread in self._threads:
             thread.join()
 
-    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call):
+    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: RequestContext):
         call.check()
-        task = Task(compute, signature, inputs, call)
+        task = PendingRequest(compute, signature, inputs, call)
         shared = batching_group(signature, inputs)
         group = (model_name, id(compute), shared or id(task))
         if shared:

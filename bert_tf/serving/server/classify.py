@@ -10,13 +10,13 @@ from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import classification_pb2, regression_pb2
 
 from bert_tf.serving.errors import invalid
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_input, run_predict, set_spec
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signatures import CLASSIFY, REGRESS
 
 
 def classify(
-    version, request: classification_pb2.ClassificationRequest, call: Call = INTERNAL
+    version, request: classification_pb2.ClassificationRequest, call: RequestContext = INTERNAL
 ) -> classification_pb2.ClassificationResponse:
     """Runs Classify: returns the outputs `classes` (string [batch, n]), `scores` (float32 [batch, n]) or both.
 
@@ -34,7 +34,7 @@ def classify(
 
 
 def regress(
-    version, request: regression_pb2.RegressionRequest, call: Call = INTERNAL
+    version, request: regression_pb2.RegressionRequest, call: RequestContext = INTERNAL
 ) -> regression_pb2.RegressionResponse:
     """Runs Regress: returns the signature's output `outputs`, float32 [batch] or [batch, 1].
 

@@ -14,8 +14,8 @@ from tensorflow_serving.apis import model_management_pb2
 
 from bert_tf.serving.errors import ServingError, denied, invalid, unavailable
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.model_config import ModelConfig, read_configs
+from bert_tf.serving.server.request_context import RequestContext
 
 _MOST = 4  # requests that load models at a time
 _MOST_METRICS = 100  # per request
@@ -59,7 +59,7 @@ class ReloadRules:
                 )
 
 
-def reload(registry, request, call: Call):
+def reload(registry, request, call: RequestContext):
     """Answers a ReloadConfigRequest: afterwards the registry has the models of its config, or is unchanged.
 
     Raises:

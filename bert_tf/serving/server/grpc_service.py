@@ -31,7 +31,6 @@ from tensorflow_serving.apis import (
 from bert_tf.serving import addresses, wire_scan
 from bert_tf.serving.errors import GRPC_BYTES, ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.server import metrics, profiling
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.config_reload import reload
 from bert_tf.serving.server.grpc_channel import UnixSocket, bind_port, channel_options
@@ -39,6 +38,7 @@ from bert_tf.serving.server.model_status import model_metadata, model_status, re
 from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import predict
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.side_services import Health, Reflection
 
 
@@ -257,7 +257,7 @@ class GrpcServer:
         deadline = None if left is None else time.monotonic() + left
         content = self._options.enable_serialization_as_tensor_content
         peer = "" if method.counts else context.peer()
-        call = Call(
+        call = RequestContext(
             deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content, peer=peer,
             until_sent=until_sent,
         )  # fmt: skip

@@ -11,8 +11,8 @@ import grpc
 from aiohttp import http_exceptions, web
 
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.deadlines import Timeout, timeout_at
+from bert_tf.serving.server.request_context import RequestContext
 
 _PACKED_PIECE = 2**16  # bytes passed to zlib at a time, because it copies the rest of them for each member
 _PIECE = 2**20  # bytes decompressed at a time
@@ -167,7 +167,7 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
     return bytes(body)
 
 
-def gunzip(body: bytes, call: Call, held: HeldBody) -> bytes:
+def gunzip(body: bytes, call: RequestContext, held: HeldBody) -> bytes:
     """Decompresses a gzip body, in time proportional to its compressed and decompressed size.
 
     Args:

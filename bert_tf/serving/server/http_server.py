@@ -17,11 +17,11 @@ from aiohttp import http_exceptions, web, web_protocol
 from bert_tf.serving import addresses
 from bert_tf.serving.errors import from_fault
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.call import Call
 from bert_tf.serving.server.deadlines import timeout_at
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, encoding_of, gunzip, read_body
 from bert_tf.serving.server.http_callers import CallersAllowed
 from bert_tf.serving.server.options import ServerOptions
+from bert_tf.serving.server.request_context import RequestContext
 
 _IDLE_SECONDS = 120  # a connection is closed after this much silence
 # Per request: the future of its response, and what to close after sending it.
@@ -249,7 +249,7 @@ class RestServer:
         def is_gone():
             return self._over or request.transport is None
 
-        return Call(deadline, is_gone, self._options.limits, "REST", until_sent=contextlib.ExitStack())
+        return RequestContext(deadline, is_gone, self._options.limits, "REST", until_sent=contextlib.ExitStack())
 
     def _end_work(self, predicts, held, future):
         held.free()

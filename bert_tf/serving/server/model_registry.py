@@ -9,9 +9,9 @@ from concurrent import futures
 import grpc
 
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid, not_found, unavailable
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.config_reload import ReloadRules
 from bert_tf.serving.server.model_config import ModelConfig
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.versions import EACH_ALONE, Loading, ServedModel, State, Version
 
 
@@ -99,7 +99,7 @@ class ModelRegistry:
         """Checks every model for new versions."""
         self._for_each(ServedModel.poll, self._served.models.values())
 
-    def apply(self, configs: Sequence[ModelConfig], must_load: bool = True, call: Call = INTERNAL):
+    def apply(self, configs: Sequence[ModelConfig], must_load: bool = True, call: RequestContext = INTERNAL):
         """Replaces the models with those of `configs` atomically.
 
         New models and versions are loaded while the old ones serve. Then the old ones that are no longer in `configs`

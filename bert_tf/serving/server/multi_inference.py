@@ -8,7 +8,6 @@ from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import inference_pb2
 
 from bert_tf.serving.errors import invalid, unimplemented
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import (
     check_classification,
     check_regression,
@@ -17,11 +16,12 @@ from bert_tf.serving.server.classify import (
     read_serialized_examples,
 )
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_input, run_predict, set_spec
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signatures import CLASSIFY, REGRESS, Signature
 
 
 def multi_inference(
-    version, request: inference_pb2.MultiInferenceRequest, call: Call = INTERNAL
+    version, request: inference_pb2.MultiInferenceRequest, call: RequestContext = INTERNAL
 ) -> inference_pb2.MultiInferenceResponse:
     """Runs each task of a request on the given version, in the order of the tasks.
 

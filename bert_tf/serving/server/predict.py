@@ -17,7 +17,7 @@ from tensorflow_serving.apis import predict_pb2
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signature_tensors import check_tensor, fill_proto, proto_to_array, type_name
 from bert_tf.serving.server.signatures import CLASSIFY, PREDICT, REGRESS
 
@@ -31,7 +31,9 @@ _OF_THE_SERVER = (  # codes of errors that do not depend on the inputs
 )
 
 
-def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL) -> predict_pb2.PredictResponse:
+def predict(
+    version, request: predict_pb2.PredictRequest, call: RequestContext = INTERNAL
+) -> predict_pb2.PredictResponse:
     """Runs a PredictRequest on the given version, ignoring name and version in its ModelSpec.
 
     Raises:
@@ -56,7 +58,7 @@ def run_predict(
     signature,
     inputs: dict[str, np.ndarray],
     aliases: Sequence[str] = (),
-    call: Call = INTERNAL,
+    call: RequestContext = INTERNAL,
     api: str = "Predict",
 ) -> dict[str, np.ndarray]:
     """Computes the outputs `aliases` (all if empty) of a signature from {input alias: array}.

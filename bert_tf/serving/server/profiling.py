@@ -15,7 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.serving.errors import denied, invalid, unavailable
-from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.protobuf_classes import message_classes
 
@@ -50,7 +50,7 @@ ProfileRequest, ProfileResponse = _CLASSES["ProfileRequest"], _CLASSES["ProfileR
 _turn = threading.Lock()  # TensorFlow has one profiler per process
 
 
-def profile(request: Any, call: Call) -> Any:
+def profile(request: Any, call: RequestContext) -> Any:
     """Profiles the server for the time that a ProfileRequest states, and returns the ProfileResponse.
 
     Raises:

@@ -20,11 +20,11 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving.errors import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_body import HttpError
 from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.utils.json_files import json_text
 
 _DIGITS = 19  # of the largest version
@@ -38,7 +38,7 @@ def answer(
     method: str,
     path: str,
     body: bytes,
-    call: Call = INTERNAL,
+    call: RequestContext = INTERNAL,
     unpack: Callable | None = None,
     routes: Mapping[str, Callable] = types.MappingProxyType({}),
 ) -> tuple[int, str]:

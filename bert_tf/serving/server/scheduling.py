@@ -5,8 +5,8 @@ import threading
 from collections.abc import Iterator
 
 from bert_tf.serving.errors import unavailable
-from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.turns import Turns
+from bert_tf.serving.server.fair_semaphore import FairSemaphore
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.utils import resources
 
 _SHORT_TOKENS = 2**9  # of a run that is always admitted: one sequence
@@ -66,8 +66,8 @@ class Scheduler:
         self, max_concurrent_runs: int = 0, max_pending_tokens: int = 2**20, max_pending_elements: int = 2**26
     ):
         runs = max_concurrent_runs or 2 * resources.cores()
-        self._runs, self._long, self._large = Turns(runs), Turns(max(1, runs - 1)), Turns(1)
-        self._in_parts = Turns(_BEGUN)
+        self._runs, self._long, self._large = FairSemaphore(runs), FairSemaphore(max(1, runs - 1)), FairSemaphore(1)
+        self._in_parts = FairSemaphore(_BEGUN)
         self.requests = Budget(
             max_pending_tokens,
             "The server has requests of {held} tokens in progress and accepts {most} at a time "
@@ -80,7 +80,7 @@ class Scheduler:
             _SMALL_ANSWER,
         )
 
-    def begun(self, call: Call) -> contextlib.AbstractContextManager[None]:
+    def begun(self, call: RequestContext) -> contextlib.AbstractContextManager[None]:
         """Returns a context for a request of several parts: two at a time, so that the first ones finish soon.
 
         Raises:
@@ -89,7 +89,7 @@ class Scheduler:
         return self._in_parts.turn(call)
 
     @contextlib.contextmanager
-    def turn(self, call: Call, tokens: float) -> Iterator[None]:
+    def turn(self, call: RequestContext, tokens: float) -> Iterator[None]:
         """Context manager for a graph run of about this many tokens.
 
         One turn is reserved for short runs, which only wait for each other. Large ones run one at a time.

@@ -10,14 +10,14 @@ import numpy as np
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
 from bert_tf.serving.errors import invalid
-from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.fair_semaphore import FairSemaphore
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.regular_files import check_regular
+from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.sequences import RequestPlan, Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
-from bert_tf.serving.server.turns import Turns
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
 from bert_tf.utils.litert_trial import UntriedError, check_litert
 from bert_tf.utils.resources import cores
@@ -48,7 +48,7 @@ class TfliteModel:
         number = max(1, bundle.num_tflite_pools)
         config = config_pb2.ConfigProto.FromString(bundle.session_config)
         self._threads = max(1, (config.intra_op_parallelism_threads or cores()) // number)
-        self._turns, self._idle = Turns(number), queue.SimpleQueue()
+        self._turns, self._idle = FairSemaphore(number), queue.SimpleQueue()
         self._make_runner: type[LitertRunner | TfliteGraph] = LitertRunner
         try:
             check_litert(self._data)
@@ -70,8 +70,8 @@ class TfliteModel:
             for name, each in definitions.items()
         }
 
-    def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """Returns a context in which `run` finds an idle interpreter; raises ServingError as `Turns.turn`."""
+    def turn(self, call: RequestContext) -> contextlib.AbstractContextManager[None]:
+        """Returns a context in which `run` finds an idle interpreter; raises ServingError as `FairSemaphore.turn`."""
         return self._turns.turn(call)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:

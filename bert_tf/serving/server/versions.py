@@ -15,9 +15,9 @@ from absl import logging
 
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.model_config import LATEST, Policy
 from bert_tf.serving.server.regular_files import GRAPHS, folder_fingerprint
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
@@ -186,7 +186,7 @@ class ServedModel:
         finally:
             self._turn.release()
 
-    def load(self, policy: Policy, call: Call = INTERNAL) -> set[int]:
+    def load(self, policy: Policy, call: RequestContext = INTERNAL) -> set[int]:
         """Loads the versions that `policy` selects, if they exist and can be loaded, and returns them.
 
         If one of the newest versions cannot be loaded, the previous one is used instead. The failed one is tried again

@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data import columns, glue, glue_tasks, tables, windowed
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.list_cells import find_separator
 from bert_tf.data.row_errors import excerpt
@@ -95,8 +95,8 @@ class Source:
         action = ACTIONS[kind]
         if not self.files.get(kind):
             raise ValueError(
-                f"{'`do_eval` and `keep_best` require' if kind == 'dev' else f'`do_{action}` requires'} examples. "
-                f"Pass `{action}_file`, or `task_name` with `data_dir`."
+                f"{'`do_eval` and `metric_for_best_model` require' if kind == 'dev' else f'`do_{action}` requires'} "
+                f"examples. Pass `{action}_file`, or `task_name` with `data_dir`."
             )
         label = columns.several(self.separator) if self.has_several_labels else None
         label = label or (columns.LABEL if self.has_labels else columns.number())
@@ -370,7 +370,7 @@ def tokenize_examples(
     labels: list[str] | None = None,
     problem: str = "single_label",
     windows: windowed.Windowing | None = None,
-) -> Tokenized | windowed.Windowed:
+) -> EncodedDataset | windowed.Windowed:
     """Tokenizes texts into `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, truncated as in google-research/bert.
 
     Args:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.evaluation import metrics
 from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.evaluation.error_reports.regression import RegressionReport
-from bert_tf.evaluation.error_reports.report import ErrorReport, Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples, ErrorReport
 from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.foreign_models import names_class
@@ -81,7 +81,9 @@ class Problem(abc.ABC):
         """Returns the response of `example_method`, from the result of `serve`."""
 
     @abc.abstractmethod
-    def error_report(self, examples: Shown, target, answers, labels: Sequence[str], separator: str) -> ErrorReport:
+    def error_report(
+        self, examples: DisplayedExamples, target, answers, labels: Sequence[str], separator: str
+    ) -> ErrorReport:
         """Returns the report of targets and predictions; `separator` separates several labels."""
 
     def predicted(self, probabilities: tf.Tensor | np.ndarray) -> dict:
@@ -344,7 +346,7 @@ _PROBLEM_TYPES = {
 }
 
 
-def said_problem(config: EncoderConfig) -> str | None:
+def declared_problem_type(config: EncoderConfig) -> str | None:
     """Returns the problem for the `problem_type` of a configuration, or None without one.
 
     Raises:
@@ -376,7 +378,7 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
     number = config.extra.get("num_labels", 2) if labels is None else len(labels)
     if not names_class(config, "ForSequenceClassification"):
         return None
-    problem = said_problem(config) or ("regression" if number == 1 else "single_label")
+    problem = declared_problem_type(config) or ("regression" if number == 1 else "single_label")
     if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
         raise ValueError(
             f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}. Use "

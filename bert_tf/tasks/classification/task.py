@@ -9,12 +9,12 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data import glue_tasks, windowed
+from bert_tf.data.checked_examples import CheckedExamples, TableLayout
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
@@ -32,7 +32,7 @@ from bert_tf.tasks.classification.data import (
 )
 from bert_tf.tasks.classification.data import targets as targets_of
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.tasks.classification.outputs import PROBLEMS, MultiLabel, check_options, problem_of, said_problem
+from bert_tf.tasks.classification.outputs import PROBLEMS, MultiLabel, check_options, declared_problem_type, problem_of
 from bert_tf.tasks.classification.writers import leaderboard, write_class_predictions, write_leaderboard
 from bert_tf.tasks.losses import class_weights, sum_losses
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
@@ -52,7 +52,7 @@ class ClassificationTask(Abstaining):
             probable label as `label`.
         labels: names of the outputs, for predictions; by default "0", "1", ...
         metric_names: metrics to report; by default those of the problem. "ece" is always added for labels.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         class_weights: float > 0 per label: the weight of its examples in the training loss, which is divided by the sum
             of the weights (`balanced`: see `tasks/losses.py`). With multiple labels, the weight of the label's own
             decision.
@@ -90,7 +90,7 @@ class ClassificationTask(Abstaining):
         problem: str = "single_label",
         labels: list[str] | None = None,
         metric_names: tuple[str, ...] | None = None,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         class_weights: tuple[float, ...] | None = None,
         label_smoothing: float = 0.0,
         temperature: float = 1.0,
@@ -112,7 +112,7 @@ class ClassificationTask(Abstaining):
         assert len(self.outputs) == num_labels, (self.outputs, num_labels)
         chosen = dict.fromkeys(metric_names or self.problem.metrics_of(num_labels))
         self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
         self.every_window = every_window
         self.lstm_units = lstm_units
@@ -122,7 +122,7 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def with_foreign_defaults(cls, options, model):
-        said, given = said_problem(model.config), options.given_problem_type
+        said, given = declared_problem_type(model.config), options.given_problem_type
         if said and given not in (None, said):
             raise ValueError(
                 f"`problem_type` must match the trained model's, {said}. Received: {given}; omit it, or train the "
@@ -132,7 +132,7 @@ class ClassificationTask(Abstaining):
         return dataclasses.replace(options, problem_type=problem) if problem else options
 
     @classmethod
-    def from_foreign_model(cls, directory, model):
+    def from_pretrained(cls, directory, model):
         """Returns a classifier of single texts: the files do not state whether it was trained on pairs."""
         problem = problem_of(model.config, model.labels)
         if problem is None:
@@ -158,7 +158,7 @@ class ClassificationTask(Abstaining):
         return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
     @classmethod
-    def lint_sample(cls, examples, data, options):
+    def checked_examples(cls, examples, data, options):
         """Returns the data to check: texts, labels or values, and how a table was read."""
         source, targets = data.source, examples.labels
         label = None if source.label_columns else source.label_column
@@ -168,14 +168,18 @@ class ClassificationTask(Abstaining):
         labels = examples.labels if source.has_labels else None
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
         bad |= {"dialect": source.dialect}
-        return LintSample(examples.path, examples.where, examples.texts, targets, labels, table=table, **bad)
+        return CheckedExamples(examples.path, examples.where, examples.texts, targets, labels, table=table, **bad)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
         if before is None and not options.do_train:
             _check_problem(model, data.source)
         labels = data.source.labels(data.examples, model.labels)
-        of_run = {"metric_names": data.source.metrics, "rematerialize": options.rematerialize, "every_window": use_xla}
+        of_run = {
+            "metric_names": data.source.metrics,
+            "gradient_checkpointing": options.gradient_checkpointing,
+            "every_window": use_xla,
+        }
         if before and not options.do_train:
             check_trained(options, before.task.windows)
             return cls(model.config, **before.task.to_dict() | of_run)
@@ -227,7 +231,7 @@ class ClassificationTask(Abstaining):
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features, windows=self.windows is not None)
         sequences = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
-        logits = self._logits(Encoder(self.config, rematerialize=self.rematerialize), sequences)
+        logits = self._logits(Encoder(self.config, gradient_checkpointing=self.gradient_checkpointing), sequences)
         if self.windows is not None:
             logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])
         return keras.Model(inputs, logits, name="classification")
@@ -297,13 +301,13 @@ class ClassificationTask(Abstaining):
     def reads_whole_texts(self):
         return self.windows is not None
 
-    def read(self, tokenizer, texts, max_seq_length):
+    def preprocess(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
             return encode_served_texts(tokenizer, texts, max_seq_length), None
         features = windowed.read_windows(tokenizer, texts, max_seq_length, self.windows)
         return {name: at_least_one(values) for name, values in features.items()}, None
 
-    def answer(self, outputs, origin=None):
+    def postprocess(self, outputs, origin=None):
         logits = outputs if self.temperature == 1 else outputs / self.temperature
         served = self.problem.serve(logits, tf.constant(self.outputs))
         return served | self._judged(served.get("probabilities"))
@@ -318,7 +322,7 @@ class ClassificationTask(Abstaining):
         return self.problem.predicted(probabilities) | confident
 
     def example_answer(self, outputs, origin=None):
-        return self.problem.serve_example(self.answer(outputs))
+        return self.problem.serve_example(self.postprocess(outputs))
 
     def metrics(self, outputs, encoded):
         answers, target = self.answers(outputs), encoded.targets[self.problem.target]
@@ -375,7 +379,7 @@ class ClassificationTask(Abstaining):
     def error_report(self, outcome):
         target, separator = outcome.encoded.targets[self.problem.target], self.options.label_separator
         read = outcome.examples
-        shown = Shown(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths)
+        shown = DisplayedExamples(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths)
         return self.problem.error_report(shown, target, self.decode(outcome), self.outputs, separator)
 
     def decode(self, outcome):

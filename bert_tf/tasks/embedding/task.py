@@ -9,14 +9,14 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.data.checked_examples import CheckedExamples, TableLayout
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.ranking_files import RankingExamples
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.cosine_similarity import cosines, unit
 from bert_tf.evaluation.error_reports.ranking import RankingReport, RetrievalReport
 from bert_tf.evaluation.error_reports.regression import RegressionReport
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.metrics import mean_loss, regression
 from bert_tf.evaluation.ranking import METRICS as RANKING_METRICS
 from bert_tf.evaluation.ranking import first_relevant, ranking_metrics
@@ -74,7 +74,7 @@ class EmbeddingTask(FineTuningTask):
         eval_by: "spearman": evaluations correlate cosines with scores; "retrieval": they measure how well first texts
             find their second ones; "ranking": how well queries order their documents; "auto": one of the first two,
             depending on the loss.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
     Raises:
@@ -102,7 +102,7 @@ class EmbeddingTask(FineTuningTask):
         default_prompt: str | None = None,
         dim: int | None = None,
         eval_by: str = "auto",
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         every_row: bool = False,
     ):
         check_layers(layers, config.num_hidden_layers)
@@ -120,7 +120,7 @@ class EmbeddingTask(FineTuningTask):
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
         self.loss_of_batch = self._loss.of_batch
-        self.rematerialize, self._every_row = rematerialize, every_row
+        self.gradient_checkpointing, self._every_row = gradient_checkpointing, every_row
 
     @classmethod
     def with_trained_defaults(cls, options, trained):
@@ -156,22 +156,27 @@ class EmbeddingTask(FineTuningTask):
         return TaskData(read_embedding_data(options, kinds))
 
     @classmethod
-    def lint_sample(cls, examples, data, options):
+    def checked_examples(cls, examples, data, options):
         more = {"target": "score", "dialect": options.dialect}
         if isinstance(examples, RankingExamples):
             texts = {"query": examples.queries, "documents": list(map("\n".join, examples.documents))}
-            return LintSample(examples.path, examples.where, texts, None, dialect=options.dialect)
+            return CheckedExamples(examples.path, examples.where, texts, None, dialect=options.dialect)
         if not isinstance(examples, LabeledTexts):
-            return LintSample(examples.path, examples.where, examples.texts, examples.labels, optional=("negatives",),
-                              **more)  # fmt: skip
+            return CheckedExamples(
+                examples.path, examples.where, examples.texts, examples.labels, optional=("negatives",), **more
+            )
         if not options.task_name:
             more["table"] = TableLayout(options.header, options.text_column, options.label_column)
         more |= {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-        return LintSample(examples.path, examples.where, examples.texts, examples.labels, **more)
+        return CheckedExamples(examples.path, examples.where, examples.texts, examples.labels, **more)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
-        of_run = {"eval_by": options.eval_by, "rematerialize": options.rematerialize, "every_row": use_xla}
+        of_run = {
+            "eval_by": options.eval_by,
+            "gradient_checkpointing": options.gradient_checkpointing,
+            "every_row": use_xla,
+        }
         if before and not options.do_train:
             return cls(model.config, **before.task.to_dict() | of_run)
         _check_freezing(options)
@@ -216,7 +221,7 @@ class EmbeddingTask(FineTuningTask):
         return dataclasses.replace(options, max_seq_length=limit_length(stated, model.config))
 
     @classmethod
-    def from_foreign_model(cls, directory, model):
+    def from_pretrained(cls, directory, model):
         if model_type_of(directory) == "SparseEncoder":
             logging.warning(
                 "%s is a SparseEncoder of sentence-transformers, whose sparse embeddings are not supported. Only its "
@@ -260,7 +265,7 @@ class EmbeddingTask(FineTuningTask):
         """Builds a model from `features`, int32 [B, N, S], to the embeddings of N texts, float32 [B, N, D]."""
         inputs = keras_inputs(self.features, windows=True)
         sequences = TakeWindows(self._every_row, name="take_rows")(inputs)
-        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        encoder = Encoder(self.config, gradient_checkpointing=self.gradient_checkpointing)
         for part in _unused(encoder, self.recipe.layers):
             part.trainable = False
         vectors = self._pooled(encoder(sequences), sequences)
@@ -350,7 +355,7 @@ class EmbeddingTask(FineTuningTask):
     def error_report(self, outcome):
         read, outputs = outcome.examples, outcome.outputs
         texts = {"query": read.queries} if self._eval_by == "ranking" else read.texts
-        examples = Shown(read.path, read.ids, read.lines, texts, outcome.encoded.lengths, _TOGETHER)
+        examples = DisplayedExamples(read.path, read.ids, read.lines, texts, outcome.encoded.lengths, _TOGETHER)
         if self._eval_by == "ranking":
             return RankingReport(examples=examples, ranks=np.array(list(map(first_relevant, _rank(outputs, read)))))
         if self._eval_by == "retrieval":
@@ -373,12 +378,12 @@ class EmbeddingTask(FineTuningTask):
                 line = {"id": name, **texts, "cosine" if is_pair else "embedding": value.tolist()}
                 file.write(json_text(line, ensure_ascii=False) + "\n")
 
-    def read(self, tokenizer, texts, max_seq_length):
+    def preprocess(self, tokenizer, texts, max_seq_length):
         if prompt := self.recipe.prompt_for(None):
             texts = [tf.strings.join([prompt, text]) for text in texts]
         return encode_served_texts(tokenizer, texts, max_seq_length), None
 
-    def answer(self, outputs, origin=None):
+    def postprocess(self, outputs, origin=None):
         return {"embedding": outputs}
 
 

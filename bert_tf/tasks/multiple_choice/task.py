@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dialect import DEFAULT_DIALECT, Dialect
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.list_cells import as_list
 from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.table_columns import Column
@@ -19,7 +19,7 @@ from bert_tf.data.table_reader import names_in, read_rows
 from bert_tf.data.tables import read_files, refuse_missing
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.error_reports.single_label import MultipleChoiceReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -244,7 +244,7 @@ class MultipleChoiceTask(Abstaining):
 
     Args:
         config: configuration of the encoder.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
         lstm_units: units per direction of a BiLSTM between encoder and head, which then reads all tokens. If None,
             there is none.
@@ -266,13 +266,13 @@ class MultipleChoiceTask(Abstaining):
     def __init__(
         self,
         config: EncoderConfig,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         every_window: bool = False,
         lstm_units: int | None = None,
         abstention: Abstention | dict | None = None,
     ):
         self.config = config if lstm_units else _with_pooler(config)
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         self.every_window = every_window
         self.lstm_units = lstm_units
         self.take_abstention(abstention)
@@ -280,7 +280,7 @@ class MultipleChoiceTask(Abstaining):
             self.head, self.uses_pooler, self.architecture = RECURRENT_HEAD, False, None
 
     @classmethod
-    def from_foreign_model(cls, directory, model):
+    def from_pretrained(cls, directory, model):
         is_one = names_class(model.config, cls.architecture)
         return TrainedTask(cls(model.config), ("context", "choices"), model.config.max_length) if is_one else None
 
@@ -293,15 +293,15 @@ class MultipleChoiceTask(Abstaining):
         return TaskData(examples, ("context", "choices"))
 
     @classmethod
-    def lint_sample(cls, examples, data, options):
+    def checked_examples(cls, examples, data, options):
         """Returns the data to check; the indices of the correct choices are not labels."""
         texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
         more = {"optional": ("context",), "dialect": options.dialect}
-        return LintSample(examples.path, examples.where, texts, examples.labels, **more)
+        return CheckedExamples(examples.path, examples.where, texts, examples.labels, **more)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
-        of_run = {"rematerialize": options.rematerialize, "every_window": use_xla}
+        of_run = {"gradient_checkpointing": options.gradient_checkpointing, "every_window": use_xla}
         if before and not options.do_train:
             check_kept("fit_abstention", options.fit_abstention, options.output_dir)
             return cls(model.config, **before.task.to_dict(), **of_run)
@@ -318,7 +318,7 @@ class MultipleChoiceTask(Abstaining):
         """Builds a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
         inputs = keras_inputs(self.features, windows=True)
         sequences = TakeWindows(self.every_window, name="take_choices")(inputs)
-        scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), sequences)
+        scores = self._scores(Encoder(self.config, gradient_checkpointing=self.gradient_checkpointing), sequences)
         together = RowsTogether(self.every_window, MISSING, name="choices")(scores, inputs["input_mask"])
         return keras.Model(inputs, keras.ops.squeeze(together, -1), name="multiple_choice")
 
@@ -350,7 +350,7 @@ class MultipleChoiceTask(Abstaining):
 
     def error_report(self, outcome):
         examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
-        shown = Shown(
+        shown = DisplayedExamples(
             examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.encoded.lengths,
             "tokens of all choices",
         )  # fmt: skip
@@ -377,11 +377,11 @@ class MultipleChoiceTask(Abstaining):
             "It always picks one of the choices, even if none is correct.",
         ]
 
-    def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
+    def preprocess(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
         return encode_served_lists(tokenizer, contexts, choices, max_seq_length), None
 
-    def answer(self, outputs, origin=None):
+    def postprocess(self, outputs, origin=None):
         """Returns the most probable choice of each question.
 
         Args:

@@ -10,13 +10,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.ragged import Ragged
 from bert_tf.data.row_errors import excerpt
 from bert_tf.data.truncation import Truncation
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
 from bert_tf.tokenization.question_windows import check_question_lengths, encode_tokenized_questions
 from bert_tf.utils.files import atomic_open
@@ -187,7 +187,7 @@ def encode_squad(
     doc_stride: int,
     max_query_length: int,
     with_answers: bool,
-) -> Tokenized:
+) -> EncodedDataset:
     """Splits contexts into windows, like google-research/bert's run_squad.py, and joins each with its question.
 
         [CLS] who is it ? [SEP] ada wrote the first program [SEP]        max_seq_length 12, doc_stride 2
@@ -227,7 +227,7 @@ def encode_squad(
     starts, ends = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (cuts.starts, cuts.ends))
     origin = QuestionOrigin(example, starts, ends)
     cut = _cut(questions, max_query_length)
-    encoded = Tokenized(features, starts.splits, targets, tokenizer.pad_id, origin, cut)
+    encoded = EncodedDataset(features, starts.splits, targets, tokenizer.pad_id, origin, cut)
     _log(examples, len(distinct), encoded)
     return encoded
 
@@ -481,7 +481,9 @@ def question_report(examples: SquadExamples, answers: list[QuestionAnswers], thr
     texts = {"question": examples.questions, "context": examples.contexts}
     remarks = {"exact": "percent of the questions", "f1": "percent: the mean over the questions of how far words agree"}
     return QuestionReport(
-        examples=Shown(examples.path, examples.ids, examples.ids, texts, lengths, "words of the context", "id"),
+        examples=DisplayedExamples(
+            examples.path, examples.ids, examples.ids, texts, lengths, "words of the context", "id"
+        ),
         remarks=remarks,
         gold=[golds.texts[name] for name in examples.ids],
         given=given,

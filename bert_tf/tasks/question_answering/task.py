@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
@@ -102,7 +102,7 @@ class QuestionAnsweringTask(FineTuningTask):
         doc_stride: tokens from the start of one window of a context to that of the next.
         null_score_diff_threshold: "no answer" is predicted if the null score minus the best span's is greater than
             this. If None, every question has an answer (SQuAD 1.1).
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         lstm_units: units per direction of a BiLSTM between encoder and head. If None, there is none.
 
     A span's score is the sum of its start and end logits, and the null score is that sum at [CLS]. Over the sequences
@@ -125,7 +125,7 @@ class QuestionAnsweringTask(FineTuningTask):
         max_query_length: int = 64,
         doc_stride: int = 128,
         null_score_diff_threshold: float | None = None,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         lstm_units: int | None = None,
     ):
         self.config = config
@@ -134,13 +134,13 @@ class QuestionAnsweringTask(FineTuningTask):
         self.max_query_length = max_query_length
         self.doc_stride = doc_stride
         self.null_score_diff_threshold = null_score_diff_threshold
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         self.lstm_units = lstm_units
         if lstm_units:
             self.head = RECURRENT_HEAD
 
     @classmethod
-    def from_foreign_model(cls, directory, model):
+    def from_pretrained(cls, directory, model):
         """Returns the task with the defaults of `SquadOptions`, less where the model has fewer positions."""
         if not names_class(model.config, "ForQuestionAnswering"):
             return None
@@ -166,10 +166,10 @@ class QuestionAnsweringTask(FineTuningTask):
         return TaskData(examples, ("question", "context"))
 
     @classmethod
-    def lint_sample(cls, examples, data, options):
+    def checked_examples(cls, examples, data, options):
         """Returns the data to check: identical questions must not differ in whether they are impossible."""
         texts = {"question": examples.questions, "context": examples.contexts}
-        return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
+        return CheckedExamples(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
 
     @classmethod
     def with_trained_defaults(cls, options, trained):
@@ -197,7 +197,7 @@ class QuestionAnsweringTask(FineTuningTask):
             max_query_length=options.max_query_length,
             doc_stride=options.doc_stride,
             null_score_diff_threshold=threshold,
-            rematerialize=options.rematerialize,
+            gradient_checkpointing=options.gradient_checkpointing,
             lstm_units=units,
         )
 
@@ -217,7 +217,7 @@ class QuestionAnsweringTask(FineTuningTask):
     def build_model(self) -> keras.Model:
         """Builds a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
         inputs = keras_inputs(self.features)
-        outputs = self._logits(Encoder(self.config, rematerialize=self.rematerialize), inputs)
+        outputs = self._logits(Encoder(self.config, gradient_checkpointing=self.gradient_checkpointing), inputs)
         return keras.Model(inputs, outputs, name="question_answering")
 
     def _logits(self, encoder, inputs):
@@ -275,7 +275,7 @@ class QuestionAnsweringTask(FineTuningTask):
             limits.append("It always returns an answer, unless the context is empty.")
         return limits
 
-    def read(self, tokenizer, texts, max_seq_length):
+    def preprocess(self, tokenizer, texts, max_seq_length):
         """Encodes questions and contexts (strings [n] each) with one sequence per window of a context.
 
         Raises:
@@ -289,7 +289,7 @@ class QuestionAnsweringTask(FineTuningTask):
         offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.ends)]
         return features, AnswerContext(contexts, cuts.windows.rows, *offsets)
 
-    def answer(self, outputs, origin=None):
+    def postprocess(self, outputs, origin=None):
         """Returns the predicted answer to each question, the best span over all its sequences.
 
         Args:

@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import directory_of
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.evaluation.error_reports.ranking import RankingReport
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.ranking import METRICS, first_relevant, ranking_metrics
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.cross_encoder_files import (
@@ -89,7 +89,7 @@ class RerankingTask(FineTuningTask):
         loss: a key of `_LOSSES`.
         activation: of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None, "sigmoid"
             for binary cross-entropy, whose scores are probabilities, otherwise "identity".
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
 
     Raises:
@@ -113,14 +113,14 @@ class RerankingTask(FineTuningTask):
         config: EncoderConfig,
         loss: str = "binary_cross_entropy",
         activation: str | None = None,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         every_window: bool = False,
     ):
         self.config, self.loss_name, self._loss = config, loss, _LOSSES[loss]
         self.activation = activation or ("sigmoid" if loss == "binary_cross_entropy" else "identity")
         if self.activation not in SCORE_ACTIVATIONS:
             raise ValueError(f"`activation` must be {' or '.join(SCORE_ACTIVATIONS)}. Received: {activation!r}.")
-        self.rematerialize, self.every_window = rematerialize, every_window
+        self.gradient_checkpointing, self.every_window = gradient_checkpointing, every_window
 
     @classmethod
     def with_trained_defaults(cls, options, trained):
@@ -132,7 +132,7 @@ class RerankingTask(FineTuningTask):
         return dataclasses.replace(options, max_seq_length=longest)
 
     @classmethod
-    def from_foreign_model(cls, directory, model):
+    def from_pretrained(cls, directory, model):
         """Returns a reranker if the files are those of a CrossEncoder with one output."""
         if not has_one_score(model):
             return None
@@ -151,14 +151,14 @@ class RerankingTask(FineTuningTask):
         return TaskData(examples, _INPUTS)
 
     @classmethod
-    def lint_sample(cls, examples, data, options):
+    def checked_examples(cls, examples, data, options):
         """Returns the data to check: queries with their documents."""
         texts = {"query": examples.queries, "documents": list(map("\n".join, examples.documents))}
-        return LintSample(examples.path, examples.where, texts, None, dialect=options.dialect)
+        return CheckedExamples(examples.path, examples.where, texts, None, dialect=options.dialect)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
-        of_run = {"rematerialize": options.rematerialize, "every_window": use_xla}
+        of_run = {"gradient_checkpointing": options.gradient_checkpointing, "every_window": use_xla}
         if options.do_train:
             if options.init_checkpoint:
                 check_reranker_prompts(directory_of(options.init_checkpoint))
@@ -184,7 +184,7 @@ class RerankingTask(FineTuningTask):
         """Builds a model from `features`, int32 [B, N, S], to the documents' logits, float32 [B, N]."""
         inputs, c = keras_inputs(self.features, windows=True), self.config
         sequences = TakeWindows(self.every_window, name="take_documents")(inputs)
-        outputs = Encoder(c, rematerialize=self.rematerialize)(sequences)
+        outputs = Encoder(c, gradient_checkpointing=self.gradient_checkpointing)(sequences)
         head = ClassificationHead.of(c, 1)
         logits = head(outputs["pooled_output"])
         together = RowsTogether(self.every_window, MISSING, name="documents")(logits, inputs["input_mask"])
@@ -217,7 +217,7 @@ class RerankingTask(FineTuningTask):
 
     def error_report(self, outcome):
         read = outcome.examples
-        shown = Shown(
+        shown = DisplayedExamples(
             read.path, read.ids, read.lines, {"query": read.queries}, outcome.encoded.lengths,
             "tokens of all documents",
         )  # fmt: skip
@@ -232,7 +232,8 @@ class RerankingTask(FineTuningTask):
         examples = outcome.examples
         with atomic_open(os.path.join(directory, PREDICTIONS)) as file:
             for n, logits in enumerate(answers):
-                served = {name: values.numpy()[0] for name, values in self.answer(tf.constant(logits[None])).items()}
+                served = self.postprocess(tf.constant(logits[None]))
+                served = {name: values.numpy()[0] for name, values in served.items()}
                 line = {"id": examples.ids[n], "query": examples.queries[n], "documents": examples.documents[n]}
                 # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
                 line |= {"scores": served["scores"].astype(str).astype(np.float64).tolist()}
@@ -242,11 +243,11 @@ class RerankingTask(FineTuningTask):
     def card_limitations(self, max_seq_length):
         return [f"A query and a document together are truncated to {max_seq_length} tokens, including special tokens."]
 
-    def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
+    def preprocess(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         queries, documents = texts
         return encode_served_lists(tokenizer, queries, documents, max_seq_length), tf.shape(documents)[1]
 
-    def answer(self, outputs, origin=None):
+    def postprocess(self, outputs, origin=None):
         """Returns the scores of each query's documents, and their order.
 
         Args:
@@ -269,7 +270,7 @@ class RerankingTask(FineTuningTask):
 
 
 def has_one_score(model: Any) -> bool:
-    """Returns whether a `loading.Description` is that of a text classifier of Transformers with one output."""
+    """Returns whether a `loading.ModelDescription` is that of a text classifier of Transformers with one output."""
     number = model.config.extra.get("num_labels", 2) if model.labels is None else len(model.labels)
     return number == 1 and names_class(model.config, RerankingTask.architecture)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.tasks.tagging.alignment import answered_entities
 from bert_tf.tasks.tagging.columns import TaggedExamples, write_columns
@@ -76,7 +76,8 @@ def tagging_report(
         types: the entity types of the model.
     """
     counts = np.array(list(map(len, examples.words)))
-    shown = Shown(examples.path, examples.ids, examples.lines, {"text": sentence_texts(examples)}, counts, "words")
+    texts = {"text": sentence_texts(examples)}
+    shown = DisplayedExamples(examples.path, examples.ids, examples.lines, texts, counts, "words")
     tags = {"words": examples.words, "gold": examples.tags, "given": given, "chances": chances, "types": types}
     return TaggingReport(examples=shown, remarks=_REMARKS, **tags, entities=both_entities(examples, given))
 

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.lint_sample import LintSample
 from bert_tf.evaluation import entities
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -56,7 +56,7 @@ def check_frozen(options: TaggingOptions):
         "layerwise_lr_decay": (options.layerwise_lr_decay, 1.0),
         "unfreeze_epochs": (options.unfreeze_epochs, 0.0),
         "reinit_layers": (options.reinit_layers, 0),
-        "rematerialize": (options.rematerialize, False),
+        "gradient_checkpointing": (options.gradient_checkpointing, False),
     }
     for name, (value, unasked) in of_encoder.items():
         if value != unasked:
@@ -89,7 +89,7 @@ class TaggingTask(FineTuningTask):
         scheme: scheme of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
         doc_stride: tokens from the start of one window of a long text to that of the next.
         class_weights, label_smoothing: as in `ClassificationTask`, per word.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
         layers: the layers of a frozen encoder that the head reads, one of `names.LAYERS`. If None, the encoder is
             trained.
         lstm_units: units per direction of the `BiLSTMHead`. If None, 256 with `layers`, otherwise no such head.
@@ -111,7 +111,7 @@ class TaggingTask(FineTuningTask):
         doc_stride: int = 64,
         class_weights: tuple[float, ...] | None = None,
         label_smoothing: float = 0.0,
-        rematerialize: bool = False,
+        gradient_checkpointing: bool = False,
         layers: str | None = None,
         lstm_units: int | None = None,
         word_boundaries: str = "whitespace",
@@ -124,7 +124,7 @@ class TaggingTask(FineTuningTask):
         self.doc_stride = doc_stride
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         self.word_boundaries = word_boundaries
         self.layers, self.lstm_units = layers, lstm_units or (_FROZEN_UNITS if layers else None)
         if layers:
@@ -136,7 +136,7 @@ class TaggingTask(FineTuningTask):
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
 
     @classmethod
-    def from_foreign_model(cls, directory, model):
+    def from_pretrained(cls, directory, model):
         tags, longest = tags_of_others(model.config, model.labels), model.config.max_length
         return tags and TrainedTask(cls(model.config, *tags, max(1, longest // 2)), ("text",), longest)
 
@@ -153,7 +153,7 @@ class TaggingTask(FineTuningTask):
         return TaskData(examples)
 
     @classmethod
-    def lint_sample(cls, examples, data, options):
+    def checked_examples(cls, examples, data, options):
         """Returns the data to check; labels are entity types, one per entity."""
         targets = types = None
         if examples.tags is not None:
@@ -162,15 +162,16 @@ class TaggingTask(FineTuningTask):
         texts, changed = {"text": sentence_texts(examples)}, find_changed_entities(examples)
         called = {"label": "entity type", "target": "tags", "dialect": options.dialect}
         more = {"fewest_words": _FEWEST_WORDS, "findings": (changed,) if changed else ()}
-        return LintSample(examples.path, examples.where, texts, targets, types, **called, **more)
+        return CheckedExamples(examples.path, examples.where, texts, targets, types, **called, **more)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
         if before and not options.do_train:
-            return cls(model.config, **before.task.to_dict(), rematerialize=options.rematerialize)
+            return cls(model.config, **before.task.to_dict(), gradient_checkpointing=options.gradient_checkpointing)
         stride = options.doc_stride or max(1, options.max_seq_length // 2)
         if "train" not in data.examples:
-            return cls._of_others(model, stride, options.rematerialize, options.word_boundaries or "whitespace")
+            boundaries = options.word_boundaries or "whitespace"
+            return cls._of_others(model, stride, options.gradient_checkpointing, boundaries)
         check_frozen(options)
         train = data.examples["train"]
         labels = list_tags(train.tags)
@@ -182,14 +183,14 @@ class TaggingTask(FineTuningTask):
             stride,
             class_weights(options.class_weights, labels, label_ids, all_occur=False),
             options.label_smoothing,
-            options.rematerialize,
+            options.gradient_checkpointing,
             options.features,
             read_lstm_units(options),
             train.boundaries,
         )
 
     @classmethod
-    def _of_others(cls, model, stride, rematerialize, boundaries):
+    def _of_others(cls, model, stride, gradient_checkpointing, boundaries):
         """Returns the task of a tagger trained elsewhere."""
         tags = tags_of_others(model.config, model.labels)
         if tags is None:
@@ -198,7 +199,9 @@ class TaggingTask(FineTuningTask):
                 "no task.json, and its configuration names no class ForTokenClassification. Train it first, with "
                 "`do_train`."
             )
-        return cls(model.config, *tags, stride, rematerialize=rematerialize, word_boundaries=boundaries)
+        return cls(
+            model.config, *tags, stride, gradient_checkpointing=gradient_checkpointing, word_boundaries=boundaries
+        )
 
     def to_dict(self):
         options = {"class_weights": None, "label_smoothing": 0.0, "word_boundaries": "whitespace"}
@@ -230,7 +233,7 @@ class TaggingTask(FineTuningTask):
     def build_model(self) -> keras.Model:
         """Builds a model from `features` to the logits of every token, float32 [B, S, L]."""
         inputs = keras_inputs(self.features)
-        encoder = Encoder(self.config, rematerialize=self.rematerialize, trainable=not self.layers)
+        encoder = Encoder(self.config, gradient_checkpointing=self.gradient_checkpointing, trainable=not self.layers)
         return keras.Model(inputs, self._logits(encoder, inputs), name="tagging")
 
     def _logits(self, encoder, inputs):
@@ -321,11 +324,11 @@ class TaggingTask(FineTuningTask):
     def card_limitations(self, max_seq_length):
         return ["It only finds entities of its label types, and no nested entities."]
 
-    def read(self, tokenizer, texts, max_seq_length):
+    def preprocess(self, tokenizer, texts, max_seq_length):
         packed, words = encode_words(tokenizer, texts[0], max_seq_length, self.doc_stride, self.word_boundaries)
         return pad_sequences(tokenizer, packed), words
 
-    def answer(self, outputs, origin=None):
+    def postprocess(self, outputs, origin=None):
         """Returns the predicted entities of each text.
 
         Args:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.features import FEATURES
 from bert_tf.data.ragged import splits_of
 from bert_tf.evaluation.entities import split_tag
@@ -16,7 +16,7 @@ from bert_tf.tasks.tagging.boundaries import ALONE, ATTACHED, BLANK, EDGES, clas
 from bert_tf.tasks.tagging.columns import TaggedExamples
 from bert_tf.tokenization.characters import SPACE, character_table
 from bert_tf.tokenization.flat_ops import places, take, upper_bound, where
-from bert_tf.tokenization.packing import room_for
+from bert_tf.tokenization.special_tokens import room_for
 from bert_tf.tokenization.windows import Windows, find_windows
 
 # === Words ===
@@ -187,7 +187,7 @@ def _best_windows(windows: Windows, ids):
 
 
 def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf.Tensor]:
-    """Returns the entities of each text, as `TaggingTask.answer` describes them.
+    """Returns the entities of each text, as `TaggingTask.postprocess` describes them.
 
     An entity begins at B- or S-, and at I- or E- after a word outside, of another type, or with E- or S-, as in
     conlleval. Words of one token are of one entity. Its score is the mean probability of its words' tags.
@@ -297,7 +297,7 @@ def encode_sentences(
     stride: int,
     with_tags: bool,
     boundaries: str = "whitespace",
-) -> Tokenized:
+) -> EncodedDataset:
     """Encodes sentences; one longer than a sequence may be is read through windows.
 
         words       Joan  Baez     sings
@@ -341,7 +341,7 @@ def encode_sentences(
         flat["tag_ids"][indexes] = np.concatenate(ids)[offsets[first[begins]]]
     _log(examples, splits)
     origin = SentenceOrigin(words, tokens, examples)
-    return Tokenized(flat, splits, {}, tokenizer.pad_id, origin)
+    return EncodedDataset(flat, splits, {}, tokenizer.pad_id, origin)
 
 
 def _label_ids(examples, labels):

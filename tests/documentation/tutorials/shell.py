@@ -38,7 +38,7 @@ with socket.socket(socket.AF_UNIX) as connection:
 sys.exit(int(status) if status else "bert-tf ended without a status")
 """
 # What most programs import.
-PROGRAMS = ("tensorflow_text", "bert_tf.cli.program", "bert_tf.runs.run_task")
+PROGRAMS = ("tensorflow_text", "bert_tf.cli.command_runner", "bert_tf.runs.run_task")
 
 
 class Shell:

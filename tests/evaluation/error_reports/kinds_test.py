@@ -11,7 +11,7 @@ from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.evaluation.error_reports.page_parts import render_headline
 from bert_tf.evaluation.error_reports.ranking import RetrievalReport
 from bert_tf.evaluation.error_reports.regression import RegressionReport
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match_entities
 from tests.evaluation.error_reports.support import Sections, shown
 
@@ -169,7 +169,7 @@ def _questions(asked, gold, given, confidence, exact, f1):
     n = len(asked)
     texts = {"question": asked, "context": ["the long context " * 30] * n}
     ids = [f"q{i}" for i in range(n)]
-    examples = Shown("dev.json", ids, ids, texts, np.full(n, 90), "words", "id")
+    examples = DisplayedExamples("dev.json", ids, ids, texts, np.full(n, 90), "words", "id")
     numbers = {"confidence": np.array(confidence), "exact": np.array(exact), "f1": np.array(f1)}
     return QuestionReport(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
 

@@ -4,7 +4,7 @@ import html.parser
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.report import Shown
+from bert_tf.evaluation.error_reports.report import DisplayedExamples
 from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.utils.html_report import Page
 
@@ -15,7 +15,8 @@ def shown(texts, lengths=None, unit="tokens"):
     """Returns examples with one text each; they begin in line 2."""
     n = len(texts)
     lengths = np.array([len(text.split()) for text in texts]) if lengths is None else np.asarray(lengths)
-    return Shown("data/dev.tsv", [f"id{i}" for i in range(n)], range(2, n + 2), {"text": texts}, lengths, unit)
+    ids = [f"id{i}" for i in range(n)]
+    return DisplayedExamples("data/dev.tsv", ids, range(2, n + 2), {"text": texts}, lengths, unit)
 
 
 def choices(gold, probabilities, labels, texts=None, **others):

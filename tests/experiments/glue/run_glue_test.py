@@ -127,7 +127,7 @@ def test_a_run_gets_the_flags_of_its_point_and_those_of_all_runs():
 
 
 def test_flags_of_training_do_not_answer():
-    others = ["--keep_best=accuracy", "--early_stopping=2", "--max_seq_length=64", "--nofit_temperature",
+    others = ["--metric_for_best_model=accuracy", "--early_stopping=2", "--max_seq_length=64", "--nofit_temperature",
               "--lstm_units=8"]  # fmt: skip
     flags = glue_runs.answering("ax", pathlib.Path("o"), "glue/diagnostic", others)
     assert flags == ["--task_name=ax", "--data_dir=glue/diagnostic", "--output_dir=o", "--do_predict",

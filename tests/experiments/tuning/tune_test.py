@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bert_tf.cli import tune
-from bert_tf.cli.program import parse_flags
+from bert_tf.cli.command_runner import parse_flags
 from bert_tf.evaluation.results import read_results, write_results
 from bert_tf.experiments.child_runs import FINISHED_FILE
 from bert_tf.experiments.tuning import tuner

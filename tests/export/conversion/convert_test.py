@@ -14,7 +14,7 @@ from bert_tf.checkpoints import tf1, writers
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion import model_outputs, round_trip
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import template_for
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.utils.files import whole_directory
@@ -335,7 +335,7 @@ def test_a_directory_is_whole_or_not_there(tmp_path):
 def test_a_bert_with_the_tokenizer_of_xlm_roberta(tmp_path):
     """As intfloat/multilingual-e5-small: the folder that is written is read with the same special tokens."""
     made = models.model("bert", "text")
-    tokenizer = read_tokenizer(str(XLM_ROBERTA), families.family("bert"), template_for(made.config))
+    tokenizer = read_tokenizer(str(XLM_ROBERTA), family_registry.family("bert"), template_for(made.config))
     config = dataclasses.replace(made.config, vocab_size=tokenizer.vocab_size)
     made = dataclasses.replace(made, config=config, arrays=models.arrays(config, "text"), tokenizer=tokenizer)
     (tmp_path / "from").mkdir()

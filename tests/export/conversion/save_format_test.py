@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoints import heads, writers
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.checkpoints.loading import Description, load_description
+from bert_tf.checkpoints.loading import ModelDescription, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.convert import check_format
 from bert_tf.inference.fill_mask import Filler
@@ -65,9 +65,9 @@ def test_adapters_do_not_keep_a_result_from_another_form():
     task = ClassificationTask(dataclasses.replace(config, lora=Lora(2, 4.0)), 2)
     variables = task.build_model().variables
     assert any(is_adapter(variable.path) for variable in variables)
-    check_format("huggingface", Description(config, tokenizer, None), variables, task)
+    check_format("huggingface", ModelDescription(config, tokenizer, None), variables, task)
     with pytest.raises(ValueError, match="`save_format=sentence_transformers` cannot hold everything"):
-        check_format("sentence_transformers", Description(config, tokenizer, None), variables, task)
+        check_format("sentence_transformers", ModelDescription(config, tokenizer, None), variables, task)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli import program, verify
+from bert_tf.cli import command_runner, verify
 from bert_tf.export.hub.inspection import inspect_model
 from tests.conftest import ROOT
 from tests.export.hub import hostile, models
@@ -221,7 +221,7 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     target.unlink(missing_ok=True)
 
     def inspect(name):
-        verify.main(program.parse_flags("verify", verify.FLAGS, ["--inspect"]), [str(tmp_path / name)])
+        verify.main(command_runner.parse_flags("verify", verify.FLAGS, ["--inspect"]), [str(tmp_path / name)])
 
     inspect("good")
     assert "may do more than compute: none" in capsys.readouterr().out
@@ -244,4 +244,4 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
 )
 def test_verify_refuses_flags_without_effect(words, message):
     with pytest.raises(ValueError, match=message):
-        verify.main(program.parse_flags("verify", verify.FLAGS, words), ["models/reviews"])
+        verify.main(command_runner.parse_flags("verify", verify.FLAGS, words), ["models/reviews"])

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.hub.preprocessor import INPUTS, Preprocessor
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.export.hub import layer_files
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -63,7 +63,7 @@ def _make(kind):
     if kind == "byte_bpe":
         return ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
     if kind == "unigram_in_front":
-        return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=families.family("xlm-roberta"))
+        return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=family_registry.family("xlm-roberta"))
     return Tokenizer([*tiny.VOCAB, "\u00e9t\u00e9"], strip_accents=False)
 
 

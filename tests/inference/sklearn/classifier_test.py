@@ -218,7 +218,10 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({}, DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), [0], "`X` must have one column .* a, b, c"),
         ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a number from 0 up. Got -1"),
         ({"validation_fraction": 1}, ["a", "b"], [0, 1], "`validation_fraction` must be .* between 0 and 1. Got 1"),
-        ({"keep_best": "loss"}, ["a"] * 3, [0, 1, 1], "`validation_fraction=0.1` cannot .* Pass `eval_set`"),
+        (
+            {"metric_for_best_model": "loss"}, ["a"] * 3, [0, 1, 1],
+            "`validation_fraction=0.1` cannot .* Pass `eval_set`",
+        ),
         ({}, "text", ["x"], "`X` must be several texts, .*Received one text, 'text'; put it"),
         ({}, ["a", "b"], [0, 1], "Nothing to train: "),
         ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most 32, .*Received: 64"),

@@ -33,7 +33,7 @@ def test_the_best_epoch_by_given_examples_is_kept(folder):
     classifier = BertClassifier(folder, **{**OPTIONS, "num_train_epochs": 3})
     wrong = [{"bad": "good", "good": "bad"}[label] for label in LABELS]
     best = clone(classifier).fit(TEXTS, LABELS, eval_set=(TEXTS, LABELS))
-    first = clone(classifier).set_params(keep_best="accuracy").fit(TEXTS, LABELS, eval_set=(TEXTS, wrong))
+    first = clone(classifier).set_params(metric_for_best_model="accuracy").fit(TEXTS, LABELS, eval_set=(TEXTS, wrong))
     assert best.n_steps_ == 15 and first.n_steps_ == 5
     assert first.score(TEXTS, LABELS) < best.score(TEXTS, LABELS)
 
@@ -54,7 +54,10 @@ def test_validation_examples_only_choose(folder):
         ({}, (["a"], ["bad", "good"]), "`eval_set`: .*inconsistent numbers of samples"),
         ({}, (["a"], ["ugly"]), "`eval_set`: `y` must only have labels in .* got 'ugly'"),
         ({}, ([("a", "b")], ["bad"]), "`eval_set`: `X` must be texts like those .* Received pairs"),
-        ({"keep_best": "bleu"}, (["a"], ["bad"]), r"`keep_best` must be one of \['accuracy', .*got 'bleu'"),
+        (
+            {"metric_for_best_model": "bleu"}, (["a"], ["bad"]),
+            r"`metric_for_best_model` must be one of \['accuracy', .*got 'bleu'",
+        ),
     ],
 )
 def test_bad_validation_examples_are_refused(folder, options, eval_set, message):

@@ -41,7 +41,7 @@ NUMBERS = ("--weight_decay_rate=0.1", "--adam_beta2=0.98", "--clip_norm=0", "--d
 VARIANTS = {
     "all at once": (
         "packed",
-        ["--optimizer=lamb", "--schedule=trapezoid", "--precision=mixed_bfloat16", "--rematerialize",
+        ["--optimizer=lamb", "--schedule=trapezoid", "--precision=mixed_bfloat16", "--gradient_checkpointing",
          "--gradient_accumulation_steps=2", *NUMBERS],
         KEYS,
     ),
@@ -51,7 +51,7 @@ VARIANTS = {
     "left to right, all at once": (
         "packed",
         ["--objective=left_to_right", "--optimizer=lamb", "--schedule=cosine", "--precision=mixed_bfloat16",
-         "--rematerialize", "--gradient_accumulation_steps=2", *NUMBERS],
+         "--gradient_checkpointing", "--gradient_accumulation_steps=2", *NUMBERS],
         LEFT_TO_RIGHT,
     ),
     "left to right, alone": ("alone", ["--objective=left_to_right"], LEFT_TO_RIGHT),
@@ -59,8 +59,8 @@ VARIANTS = {
     "replaced tokens": ("train", ["--objective=electra", "--generator_size=0.5"], OF_REPLACED),
     "replaced tokens, all at once": (
         "packed",
-        ["--objective=electra", "--precision=mixed_bfloat16", "--rematerialize", "--gradient_accumulation_steps=2",
-         "--optimizer=lamb"],
+        ["--objective=electra", "--precision=mixed_bfloat16", "--gradient_checkpointing",
+         "--gradient_accumulation_steps=2", "--optimizer=lamb"],
         OF_REPLACED,
     ),
     "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
@@ -84,10 +84,14 @@ VARIANTS = {
         OF_REPLACED,
     ),
     "mask decoder": (
-        "packed", ["--rematerialize", "--precision=mixed_bfloat16", "--bert_config_file=HOME/disentangled.json"], KEYS,
+        "packed",
+        ["--gradient_checkpointing", "--precision=mixed_bfloat16", "--bert_config_file=HOME/disentangled.json"],
+        KEYS,
     ),
     "rotary and local": (
-        "packed", ["--rematerialize", "--precision=mixed_bfloat16", "--bert_config_file=HOME/rotary.json"], KEYS,
+        "packed",
+        ["--gradient_checkpointing", "--precision=mixed_bfloat16", "--bert_config_file=HOME/rotary.json"],
+        KEYS,
     ),
     "ALBERT": ("unmasked_swapped", ["--objective=albert", "--bert_config_file=HOME/albert.json"], KEYS),
     "RoBERTa": ("unmasked_alone", ["--objective=roberta", "--mask_token_prob=0.9"], WITHOUT_SENTENCES),
@@ -97,7 +101,7 @@ VARIANTS = {
     "packed": ("packed", ["--schedule=polynomial"], KEYS),
     "LAMB": ("train", ["--optimizer=lamb"], KEYS),
     "bfloat16": ("train", ["--precision=mixed_bfloat16"], KEYS),
-    "rematerialized": ("train", ["--rematerialize"], KEYS),
+    "rematerialized": ("train", ["--gradient_checkpointing"], KEYS),
     "accumulated": ("train", ["--gradient_accumulation_steps=4"], KEYS),
     "averaged": ("train", ["--average_weights=0.5", "--schedule=trapezoid"], KEYS),
     "unguarded": ("train", ["--noskip_bad_steps"], KEYS),

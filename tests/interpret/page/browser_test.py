@@ -9,8 +9,8 @@ import pytest
 
 from bert_tf import inspect
 from bert_tf.interpret.page import build_html
+from bert_tf.interpret.page.array_text import pack_array
 from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather, pack_weights
-from bert_tf.interpret.page.packing import pack_array
 from tests import tiny
 from tests.interpret.models import with_words
 from tests.interpret.page.models import PAIR, with_all_heads

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from bert_tf.checkpoints.loading import Bert
-from bert_tf.interpret.page import packing
+from bert_tf.interpret.page import array_text
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pretraining_heads import MaskedLMHead
@@ -34,13 +34,13 @@ def weights_of(head: keras.layers.Layer, config: EncoderConfig) -> dict[str, np.
     return {each.path: rng.standard_normal(each.shape).astype(np.float32) for each in head.variables}
 
 
-def unpack(packed: packing.Packed) -> Iterator[np.ndarray]:
+def unpack(packed: array_text.Packed) -> Iterator[np.ndarray]:
     """Yields the parts of an array again, float32, as a browser reads them."""
-    types = {packing.HALF: "<f2", packing.ROOT: np.uint8, packing.LINEAR: np.int8}
+    types = {array_text.HALF: "<f2", array_text.ROOT: np.uint8, array_text.LINEAR: np.int8}
     for about, text in zip(packed.parts, packed.texts, strict=True):
         data = np.frombuffer(zlib.decompress(base64.b64decode(text)), types[about["kind"]]).astype(np.float32)
-        if about["kind"] != packing.HALF:
+        if about["kind"] != array_text.HALF:
             runs = data.reshape(len(about["scales"]), -1)
-            runs = runs**2 if about["kind"] == packing.ROOT else runs
+            runs = runs**2 if about["kind"] == array_text.ROOT else runs
             data = runs * np.float32(about["scales"])[:, np.newaxis]
         yield data.reshape(packed.shape)

@@ -15,9 +15,9 @@ import bert_tf
 from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.cli.see import FLAGS
+from bert_tf.cli.visualize import FLAGS
 from bert_tf.interpret import integrated_gradients
-from bert_tf.interpret.page import build_html, packing, visualize
+from bert_tf.interpret.page import array_text, build_html, visualize
 from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather
 from bert_tf.interpret.page.target_parsing import target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
@@ -154,16 +154,16 @@ def test_thumbnails_keep_the_greatest_weights_of_a_long_text():
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 4.0])
 def test_many_weights_take_few_bits_and_stay_near(scale, monkeypatch):
-    monkeypatch.setattr(packing, "_MANY", 0)
+    monkeypatch.setattr(array_text, "_MANY", 0)
     scores = scale * np.random.default_rng(0).standard_normal((2, 3, 64, 64))
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    packed = packing.pack_array(weights.astype(np.float32), packing.ROOT, 4.0)
+    packed = array_text.pack_array(weights.astype(np.float32), array_text.ROOT, 4.0)
     size = sum(map(len, packed.texts))
     assert packed.parts[0]["kind"] == "root" and size < 1.1 * weights.size * 4 / 8 * 4 / 3
     most = weights.max((2, 3), keepdims=True)
     back = np.stack(list(unpack(packed)))
     assert (np.abs(back - weights) / np.sqrt(weights * most)).max() < 0.08
-    vectors = packing.pack_array(scores.astype(np.float32))
+    vectors = array_text.pack_array(scores.astype(np.float32))
     assert vectors.parts[0]["kind"] == "linear"
     np.testing.assert_allclose(np.stack(list(unpack(vectors))), scores, atol=scale * 0.08)
 
@@ -253,7 +253,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]
     *refused, three, done = (
-        run_cases.run_here("see", words) for words in [*cases, [*start, "b", "c", *end], [*start, *end]]
+        run_cases.run_here("visualize", words) for words in [*cases, [*start, "b", "c", *end], [*start, *end]]
     )
     assert three["status"] == 1 and "There must be a text, or two for a pair. Received 3" in three["log"]
     for each, message in zip(refused, wrong.values(), strict=True):

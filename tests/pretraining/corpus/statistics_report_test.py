@@ -32,7 +32,7 @@ def _drawn():
     statistics = Statistics.empty(options, PIECES.vocab_size)
     statistics.shapes[[20, 10, 10, 5], [3, 2, 1, 1]] = 1000, 99, 1, 1
     statistics.pairs[:] = [[520, 0, 30], [480, 71, 0]]
-    statistics.fates[:] = 2560, 320, 320
+    statistics.replacements[:] = 2560, 320, 320
     statistics.masked_ids[[7, 9, 101]] = 2000, 1120, 80
     statistics.rows, statistics.padding = 1101, 1015
     statistics.text.update(Counter(files=2, documents=30, junk_lines=4))

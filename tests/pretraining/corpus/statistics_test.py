@@ -49,7 +49,7 @@ def test_three_examples_drawn_by_hand():
     #                                    0  1  2  3  4  5  6  7  8
     assert statistics.lengths.tolist() == [0, 0, 0, 0, 0, 1, 1, 0, 1]
     assert statistics.predictions.tolist() == [1, 0, 2, 0]
-    assert statistics.fates.tolist() == [1, 1, 2]  # hidden; random; kept
+    assert statistics.replacements.tolist() == [1, 1, 2]  # hidden; random; kept
     assert statistics.pairs.tolist() == [[0, 0, 1], [1, 1, 0]]
     assert {i: n for i, n in enumerate(statistics.masked_ids.tolist()) if n} == {12: 2, 21: 1, 24: 1}
     assert statistics.masked_ids.dtype == np.int64
@@ -67,7 +67,7 @@ def test_json_holds_every_count():
         "lengths": [0, 0, 0, 0, 0, 1, 1, 0, 1], "predictions": [1, 0, 2, 0],
         "shapes": [[5, 0, 1], [6, 2, 1], [8, 2, 1]],
         "pairs": {"actual": [0, 0, 1], "random": [1, 1, 0]},
-        "fates": {"hidden": 1, "swapped": 1, "kept": 2},
+        "replacements": {"hidden": 1, "swapped": 1, "kept": 2},
         "text": {"documents": 5, "junk_lines": 1},
         "phrases": {"found": 0, "masked": 0},
     }  # fmt: skip
@@ -77,7 +77,7 @@ def test_examples_of_one_text_without_masks():
     rows = {name: _masked()[name] for name in ("input_ids", "input_mask")}
     statistics = _counted(rows)
     assert statistics.lengths.sum() == statistics.predictions[0] == 3
-    assert not statistics.pairs.any() and not statistics.fates.any() and not statistics.masked_ids.any()
+    assert not statistics.pairs.any() and not statistics.replacements.any() and not statistics.masked_ids.any()
 
 
 def test_parts_add_up_to_the_whole_and_travel_between_processes():

@@ -6,13 +6,13 @@ from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation import DistillationTask
 from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, required_outputs
-from bert_tf.tasks.distillation import Teacher
+from bert_tf.tasks.distilled_task import Teacher
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "distillation"
@@ -78,7 +78,7 @@ def test_gradients(taught):
 def _theirs(path):
     if path.startswith(MAP):
         return f"map.{'weight' if path.endswith('kernel') else 'bias'}", path.endswith("kernel")
-    dialect = family_map.hugging_face()
+    dialect = family_mappings.hugging_face()
     return dialect.from_ours(path), dialect.transposed(path)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints.names import family_mappings
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.pretraining.objectives.left_to_right import next_tokens
@@ -294,10 +294,10 @@ def test_one_step_losses(case):
 @pytest.mark.parametrize("case", GOLDEN_CASES)
 def test_one_step_gradients(case):
     task, model = _task_and_model(case)
-    expected, name_map = _expected(case), family_map.hugging_face(task.config.model_type)
+    expected, weight_mapping = _expected(case), family_mappings.hugging_face(task.config.model_type)
     gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
     parity.check_gradients(
-        gradients, expected, lambda path: (name_map.from_ours(path), name_map.transposed(path)), TOLERANCE
+        gradients, expected, lambda path: (weight_mapping.from_ours(path), weight_mapping.transposed(path)), TOLERANCE
     )
 
 

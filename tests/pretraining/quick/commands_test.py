@@ -95,7 +95,7 @@ def test_a_student_begins_as_layers_of_its_teacher():
     assert list(steps) == ["records of 16", "first weights"]
     assert "--vocab_file=large/vocab.txt" in steps["records of 16"].words()
     assert steps["first weights"].words()[3:] == [
-        "surgery", "--model=large", "--layers=0,5", "--output_dir=small/work/first_weights",
+        "edit_model", "--model=large", "--layers=0,5", "--output_dir=small/work/first_weights",
     ]  # fmt: skip
     words = commands.training([100]).words()
     assert {"--teacher=large", "--init_checkpoint=small/work/first_weights", "--objective=distillation"} < set(words)

@@ -183,6 +183,6 @@ def test_a_student_of_a_teacher(make, tmp_path):
     tiny.config(num_hidden_layers=6).save(teacher / "bert_config.json")
     (teacher / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB))
     make(taught=True, teacher=str(teacher))
-    assert make.children.programs() == ["create_pretraining_data", "surgery", "run_pretraining", "run_pretraining"]
+    assert make.children.programs() == ["create_pretraining_data", "edit_model", "run_pretraining", "run_pretraining"]
     assert make.children.called[1][1]["layers"] == "0,5"
     assert not (make.folder / "work" / "bert_config.json").exists()

@@ -242,12 +242,12 @@ def test_the_options_of_training_and_the_temperature_leave_the_scored_loss_alone
 def test_a_temperature_divides_the_logits_in_every_answer(problem):
     task, plain = _task(problem, temperature=2.5), _task(problem)
     np.testing.assert_allclose(task.answers(TORCH), plain.answers(TORCH / 2.5))
-    served, expected = task.answer(tf.constant(TORCH)), plain.answer(tf.constant(TORCH / 2.5))
+    served, expected = task.postprocess(tf.constant(TORCH)), plain.postprocess(tf.constant(TORCH / 2.5))
     assert {name: value.numpy().tolist() for name, value in served.items()} == {
         name: value.numpy().tolist() for name, value in expected.items()
     }
     np.testing.assert_allclose(served["probabilities"], task.answers(TORCH), rtol=1e-6)
-    assert served["label"].numpy().tolist() == plain.answer(tf.constant(TORCH))["label"].numpy().tolist()
+    assert served["label"].numpy().tolist() == plain.postprocess(tf.constant(TORCH))["label"].numpy().tolist()
     scores = task.example_answer(tf.constant(TORCH))["scores"]
     np.testing.assert_array_equal(scores, served["probabilities"])
 
@@ -262,7 +262,7 @@ def test_a_temperature_changes_ece_and_no_other_score():
 def test_the_best_checkpoint_can_be_that_of_the_least_ece(tmp_path):
     names, run = (*_task("single_label").metric_names, "loss"), RunConfig(str(tmp_path), 16, 60, 6, 2e-3)
     assert not KeepBest(None, run, None, None, "ece", names).higher
-    with pytest.raises(ValueError, match="`keep_best` must be one of"):
+    with pytest.raises(ValueError, match="`metric_for_best_model` must be one of"):
         KeepBest(None, run, None, None, "ece", _task("regression").metric_names)
 
 
@@ -289,9 +289,9 @@ def test_task_json_has_options_that_are_not_the_default_s_only(tmp_path):
 def test_rematerialization_changes_no_gradient():
     batch = fake_batch(("input_ids", "input_mask", "segment_ids"), vocab_size=CONFIG.vocab_size)
     gradients = []
-    for rematerialize in (False, True):
+    for gradient_checkpointing in (False, True):
         keras.utils.set_random_seed(0)
-        model = _task("single_label", rematerialize=rematerialize).build_model()
+        model = _task("single_label", gradient_checkpointing=gradient_checkpointing).build_model()
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(model(batch, training=True) ** 2)
         found = tape.gradient(loss, [v.value for v in model.trainable_variables])

@@ -57,7 +57,7 @@ def test_thresholds_are_fitted_reported_and_kept(tmp_path, caplog):
 
 def test_what_is_served_and_written(tmp_path):
     task, plain = _task(thresholds=THRESHOLDS), _task()
-    served, at_half = (each.answer(tf.constant(LOGITS)) for each in (task, plain))
+    served, at_half = (each.postprocess(tf.constant(LOGITS)) for each in (task, plain))
     assert served["predicted"].numpy().tolist() == MARKS.astype(bool).tolist()
     assert set(served) == set(at_half) == {"label", "probabilities", "labels", "predicted"}
     answers = split_answer({name: value.numpy() for name, value in at_half.items()}, 4)
@@ -90,7 +90,7 @@ def test_the_confidence_is_that_of_the_decisions():
     task = _task(thresholds=THRESHOLDS, abstention=Abstention(0.75, 0.25))
     confidence, right = task.certainty(_outcome())
     assert confidence == pytest.approx([0.3, 0.2, 0.6, 0.8]) and right.all()
-    assert task.answer(tf.constant(LOGITS))["confident"].numpy().tolist() == [True, False, True, True]
+    assert task.postprocess(tf.constant(LOGITS))["confident"].numpy().tolist() == [True, False, True, True]
 
 
 def test_a_new_temperature_moves_the_thresholds():

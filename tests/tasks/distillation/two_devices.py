@@ -5,11 +5,11 @@ python -m tests.tasks.distillation.two_devices records     or: task
 
 import sys
 
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation import DistillationTask
 from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, required_outputs
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.distillation import DistilledTask
+from bert_tf.tasks.distilled_task import DistilledTask
 from tests import tiny
 from tests.training import two_virtual_devices
 

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.example_checks import check_samples
 from bert_tf.data.features import keras_inputs
 from bert_tf.data.windowed import Windowed
@@ -20,7 +20,7 @@ from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
-from bert_tf.tasks.distillation import DistilledTask
+from bert_tf.tasks.distilled_task import DistilledTask
 from bert_tf.tasks.embedding.data import TextGroups, encode_text_groups
 from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS, LossParameters
 from bert_tf.tasks.embedding.options import EmbeddingOptions
@@ -148,7 +148,7 @@ def test_a_teacher_does_not_change_what_the_loss_depends_on():
 def test_metrics_of_shorter_vectors():
     vectors, names = unit_vectors(20, 2, 32), ["recall_at_1", "recall_at_10", "mrr"]
     task = EmbeddingTask(tiny.config(), matryoshka_dims=(32, 8, 3))
-    sequences = Tokenized({"input_ids": np.arange(40)}, np.arange(41), {})
+    sequences = EncodedDataset({"input_ids": np.arange(40)}, np.arange(41), {})
     encoded = Windowed(sequences, np.arange(0, 41, 2), {})
     found = task.metrics(vectors, encoded)
     assert list(found) == list(task.metric_names) == [*names, *(f"{n}_dim_{d}" for d in (8, 3) for n in names)]
@@ -260,7 +260,7 @@ def test_queries_with_lists(tmp_path):
 def test_lists_without_negatives_are_no_mistake(tmp_path, path):
     given = {"train_file": str(write_jsonl(tmp_path / "lists.jsonl", LISTS)), "eval_file": path}
     data, given = read(["train", "dev"], **given), options(EmbeddingOptions, **given)
-    samples = {kind: EmbeddingTask.lint_sample(each, None, given) for kind, each in data.items()}
+    samples = {kind: EmbeddingTask.checked_examples(each, None, given) for kind, each in data.items()}
     assert not check_samples(samples)
     assert samples["dev"].table and not samples["train"].table
 
@@ -378,7 +378,7 @@ def test_the_order_of_documents_is_scored_as_that_of_a_reranker(tmp_path):
     given = options(EmbeddingOptions, eval_file=str(path), train_file=str(path), eval_by="ranking")
     data = EmbeddingTask.read_data(given, ["train", "dev"], None).examples
     assert [len(each) for each in data.values()] == [3, 2]  # a training example per relevant document
-    assert not check_samples({kind: EmbeddingTask.lint_sample(each, None, given) for kind, each in data.items()})
+    assert not check_samples({kind: EmbeddingTask.checked_examples(each, None, given) for kind, each in data.items()})
     task = EmbeddingTask.create(described(), None, given, None)
     encoded = task.encode_examples(Tokenizer(tiny.VOCAB), data["dev"], 8, True)
     assert encoded.row_counts.tolist() == [4, 3] and not encoded.targets
@@ -441,7 +441,7 @@ def test_each_text_is_encoded_with_its_prompt():
         of_run, tokenizer = created(prompts=prompts), Tokenizer(tiny.VOCAB)
         expected = plain.encode_examples(tokenizer, labeled_texts((text, None)), 9, False).rows.features["input_ids"]
         found = of_run.encode_examples(tokenizer, single, 9, False).rows.features["input_ids"]
-        served, _ = of_run.read(tokenizer, [tf.constant(["good film"])], 9)
+        served, _ = of_run.preprocess(tokenizer, [tf.constant(["good film"])], 9)
         assert found.tolist() == expected.tolist() == served["input_ids"][0].numpy().tolist()
 
 
@@ -479,7 +479,7 @@ def test_prompts_that_would_not_be_pooled(tmp_path):
         created(init_checkpoint=start, do_train=True)
     assert not created(init_checkpoint=start, prompts="").recipe.prompts
     with pytest.raises(ValueError, match="`model` must pool the tokens of its prompts"):
-        EmbeddingTask.from_foreign_model(start, described())
+        EmbeddingTask.from_pretrained(start, described())
 
 
 def test_shorter_vectors_of_the_start_are_scored_and_served():
@@ -618,8 +618,8 @@ def test_it_learns_from_lists_of_any_length(trained, tmp_path):
     run(**given, output_dir=str(tmp_path / "out"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
         train_batch_size=8, num_train_epochs=6.0, learning_rate=1e-3)  # fmt: skip
     run(**given, output_dir=str(tmp_path / "kept"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
-        train_batch_size=8, num_train_epochs=2.0, learning_rate=1e-3, eval_by="ranking", keep_best="ndcg_at_10",
-        save_checkpoints_steps=4)  # fmt: skip
+        train_batch_size=8, num_train_epochs=2.0, learning_rate=1e-3, eval_by="ranking",
+        metric_for_best_model="ndcg_at_10", save_checkpoints_steps=4)  # fmt: skip
     assert scores(tmp_path / "kept").keys() == {"eval_mrr_at_10", "eval_ndcg_at_10", "eval_map", "global_step"}
     before, after = scores(tmp_path / "before"), scores(tmp_path / "out")
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.02

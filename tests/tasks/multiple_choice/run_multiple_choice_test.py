@@ -34,7 +34,7 @@ LATER = {"later": ("predictions.jsonl", "test_results.tsv", "eval_predictions.ts
 PAGE = ("Multiple choice on dev.csv", "Results by number of choices", "Most confident errors")
 COLUMNS = ["id", "label", "prediction", "probability", "context"]
 MORE = {
-    "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=3", "--layerwise_lr_decay=0.9",
+    "options": [*TRAIN, *ASK, "--metric_for_best_model=accuracy", "--early_stopping=3", "--layerwise_lr_decay=0.9",
                 "--pack_examples",
                 "--do_export", "--export_dtype=bfloat16", "--save_checkpoints_steps=10",
                 "--gradient_accumulation_steps=2", "--output_dir=HOME/options"],

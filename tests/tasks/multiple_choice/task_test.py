@@ -213,8 +213,8 @@ def test_what_is_served_is_encoded_as_files_are(tokenizer, model):
     rows = encode_choices(tokenizer, examples(given), 12)
     (batch,) = BatchSettings(12, by_length=False).scoring(rows, 5).batches()
     task = MultipleChoiceTask(tiny.config())
-    expected = task.answer(model({name: batch[name] for name in task.features}))
-    found = task.answer(model(served))
+    expected = task.postprocess(model({name: batch[name] for name in task.features}))
+    found = task.postprocess(model(served))
     np.testing.assert_array_equal(found["choice"], expected["choice"])
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"][:, :most], atol=1e-5)
     for i, (_, choices, _) in enumerate(given):
@@ -228,8 +228,8 @@ def test_what_is_served_is_encoded_as_files_are(tokenizer, model):
 ])  # fmt: skip
 def test_without_anything_to_choose(tokenizer, model, contexts, choices, choice, shape):
     texts = tf.constant(contexts, tf.string), tf.constant(np.asarray(choices).tolist(), tf.string, np.shape(choices))
-    features, origin = MultipleChoiceTask(tiny.config()).read(tokenizer, texts, 12)
-    answer = MultipleChoiceTask(tiny.config()).answer(model(features), origin)
+    features, origin = MultipleChoiceTask(tiny.config()).preprocess(tokenizer, texts, 12)
+    answer = MultipleChoiceTask(tiny.config()).postprocess(model(features), origin)
     assert answer["choice"].numpy().tolist() == choice and answer["probabilities"].shape == shape
 
 

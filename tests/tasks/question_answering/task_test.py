@@ -10,8 +10,8 @@ from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.checkpoints.names import family_map
-from bert_tf.data.dataset import Tokenized
+from bert_tf.checkpoints.names import family_mappings
+from bert_tf.data.dataset import EncodedDataset
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask, best_spans, null_score
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -30,8 +30,8 @@ def golden():
     """Returns (task, model with torch's weights, batch, what torch gave)."""
     task = QuestionAnsweringTask(EncoderConfig.load(GOLDEN))
     model = task.build_model()
-    report = assign_weights(GOLDEN, model.variables, excuse=heads.unused(task))
-    assert sorted(report.excused_missing) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
+    report = assign_weights(GOLDEN, model.variables, allow_unmatched=heads.unused(task))
+    assert sorted(report.allowed_missing) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
     assert len(report.loaded) == len(model.trainable_variables) == 5 + 16 * 2 + 2
     expected = load_file(GOLDEN / "expected.safetensors")
     batch = {name: expected[name] for name in BATCH} | {"is_real_example": np.ones(4, np.float32)}
@@ -68,8 +68,8 @@ def test_gradients_are_torch_s(golden):
     found = tape.gradient(loss, [v.value for v in model.trainable_variables])
     largest = max(np.abs(value).max() for name, value in expected.items() if name.startswith("gradient/"))
     for variable, gradient in zip(model.trainable_variables, found, strict=True):
-        true = expected[f"gradient/{family_map.hugging_face().from_ours(variable.path)}"]
-        true = true.T if family_map.hugging_face().transposed(variable.path) else true
+        true = expected[f"gradient/{family_mappings.hugging_face().from_ours(variable.path)}"]
+        true = true.T if family_mappings.hugging_face().transposed(variable.path) else true
         gradient = tf.convert_to_tensor(gradient).numpy()
         np.testing.assert_allclose(gradient, true, rtol=1e-3, atol=1e-6 * largest, err_msg=variable.path)
 
@@ -107,7 +107,7 @@ def _rows(n, seed=0):
         "context_mask": np.concatenate([[*segment[:-1], False] for segment in segments]).astype(np.int32),
     }
     starts = np.array(starts, np.int32)
-    return Tokenized(pieces, np.cumsum([0, *lengths]), {"start_positions": starts, "end_positions": starts + 1})
+    return EncodedDataset(pieces, np.cumsum([0, *lengths]), {"start_positions": starts, "end_positions": starts + 1})
 
 
 @pytest.mark.slow  # run_squad_test trains one too
@@ -165,8 +165,8 @@ def asked(tmp_path_factory):
 
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * 2, autograph=False)
         def ask(question, context):
-            features, origin = task.read(tokenizer, [question, context], 16)
-            return task.answer(model(features), origin)
+            features, origin = task.preprocess(tokenizer, [question, context], 16)
+            return task.postprocess(model(features), origin)
 
         return ask
 

@@ -33,7 +33,7 @@ CASES = {
     "theirs": ["--init_checkpoint=HOME/whole/sentence_transformers", "--max_seq_length=20", "--loss=pairwise", *ASK,
                "--output_dir=HOME/theirs"],
     "triples": [*TRAIN, "--train_file=HOME/triples.tsv", "--loss=listwise_softmax", "--do_eval",
-                "--eval_file=HOME/dev.jsonl", "--keep_best=ndcg_at_10", "--use_xla=true", "--lora_rank=2",
+                "--eval_file=HOME/dev.jsonl", "--metric_for_best_model=ndcg_at_10", "--use_xla=true", "--lora_rank=2",
                 "--output_dir=HOME/triples"],
     "a student": [*TRAIN, "--teacher=HOME/whole", "--loss=pairwise", "--do_eval", "--eval_file=HOME/dev.jsonl",
                   "--output_dir=HOME/student"],

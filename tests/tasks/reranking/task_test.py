@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from pyarrow import parquet
 
-from bert_tf.checkpoints.loading import Description
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.tasks.registry import read_task
@@ -275,9 +275,9 @@ def test_a_graded_relevance_counts_by_its_size():
 def test_served_scores_and_order(tokenizer, model, activation):
     task = RerankingTask(tiny.config(), activation=activation)
     texts = tf.constant(["a film", "it"]), tf.constant([["good", "", "bad"], ["the story", "dull", "the story"]])
-    features, origin = task.read(tokenizer, texts, 12)
+    features, origin = task.preprocess(tokenizer, texts, 12)
     logits = model(features).numpy()
-    answer = {name: values.numpy() for name, values in task.answer(tf.constant(logits), origin).items()}
+    answer = {name: values.numpy() for name, values in task.postprocess(tf.constant(logits), origin).items()}
     there = np.array([[True, False, True], [True] * 3])
     expected = 0.5 + 0.5 * np.tanh(logits / 2) if activation == "sigmoid" else logits
     np.testing.assert_allclose(answer["scores"], np.where(there, expected, 0), rtol=1e-5)
@@ -295,8 +295,8 @@ def test_served_scores_and_order(tokenizer, model, activation):
 def test_without_documents(tokenizer, model, queries, documents, order):
     task, shape = RerankingTask(tiny.config()), np.shape(documents)
     texts = tf.constant(queries, tf.string), tf.constant(np.asarray(documents).tolist(), tf.string, shape)
-    features, origin = task.read(tokenizer, texts, 12)
-    answer = task.answer(model(features), origin)
+    features, origin = task.preprocess(tokenizer, texts, 12)
+    answer = task.postprocess(model(features), origin)
     assert answer["order"].numpy().tolist() == order and answer["scores"].shape == answer["order"].shape
 
 
@@ -327,7 +327,7 @@ def test_an_unknown_activation_or_loss_is_refused(tmp_path):
 def test_prompts_of_a_cross_encoder_are_not_passed_over(prompts, default, refused, logged, tmp_path, caplog):
     settings = {"model_type": "CrossEncoder", "prompts": prompts, "default_prompt_name": default}
     path = _write(tmp_path / "config_sentence_transformers.json", json.dumps(settings))
-    model, kind = Description(tiny.config(), Tokenizer(tiny.VOCAB), None), type(RerankingTask.options)
+    model, kind = ModelDescription(tiny.config(), Tokenizer(tiny.VOCAB), None), type(RerankingTask.options)
     for do_train in (False, True):
         options = kind(init_checkpoint=str(tmp_path), do_train=do_train)
         if refused:
@@ -343,7 +343,7 @@ def test_prompts_of_an_embedder_do_not_matter_to_a_reranker(tmp_path):
     prompts = {"prompts": {"all": "text: "}, "default_prompt_name": "all"}
     start = write(tmp_path, config_sentence_transformers=prompts)  # as older versions write it
     options = type(RerankingTask.options)(init_checkpoint=start, do_train=True)
-    RerankingTask.create(Description(tiny.config(), Tokenizer(tiny.VOCAB), None), None, options, None)
+    RerankingTask.create(ModelDescription(tiny.config(), Tokenizer(tiny.VOCAB), None), None, options, None)
 
 
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):

@@ -42,7 +42,7 @@ MORE = {
                "--output_dir=HOME/frozen", "--keep_optimizer"],
     "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
 }  # fmt: skip
-OPTIONS = [*DEEP, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
+OPTIONS = [*DEEP, "--do_eval", "--eval_file=HOME/dev.jsonl", "--metric_for_best_model=f1_FLAW", "--early_stopping=2",
            "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
            "--save_checkpoints_steps=10", "--output_dir=HOME/options"]  # fmt: skip
 FROZEN = [*TRAIN, "--features=last"]
@@ -205,7 +205,7 @@ def test_all_that_fine_tuning_has_works_for_it(home, deep):
 
 @pytest.mark.slow
 def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home, deep):
-    options = ["--precision=mixed_bfloat16", "--gradient_accumulation_steps=2", "--keep_best=f1",
+    options = ["--precision=mixed_bfloat16", "--gradient_accumulation_steps=2", "--metric_for_best_model=f1",
                "--save_format=bert_tf", "--class_weights=balanced", "--save_checkpoints_steps=30", "--do_export",
                "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2"]  # fmt: skip
     for xla in ("false", "true"):

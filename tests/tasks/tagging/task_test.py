@@ -47,7 +47,10 @@ def _task(**options):
         ({"freeze_layers": "1"}, "`features` and `freeze_layers`, which is for .* cannot be combined"),
         ({"unfreeze_epochs": 1.0}, "`features` and `unfreeze_epochs`, which is for .* cannot be combined"),
         ({"reinit_layers": 1}, "`features` and `reinit_layers`, which is for .* cannot be combined"),
-        ({"rematerialize": True}, "`features` and `rematerialize`, which is for .* cannot be combined"),
+        (
+            {"gradient_checkpointing": True},
+            "`features` and `gradient_checkpointing`, which is for .* cannot be combined",
+        ),
         ({"init_checkpoint": None}, "`features` requires `init_checkpoint`.* Received `features=last` alone"),
     ],
 )
@@ -175,9 +178,9 @@ def test_entities_are_those_of_conlleval_whatever_the_tags(tokenizer):
     sentences = [[(word, "O") for word in rng.choice(tiny.FILL, rng.integers(1, 9))] for _ in range(60)]
     given = examples(sentences)
     texts = [text_of(words)[0] for words in given.words]
-    features, words = task.read(tokenizer, [tf.constant(texts)], 32)
+    features, words = task.preprocess(tokenizer, [tf.constant(texts)], 32)
     logits = tf.constant(rng.normal(size=(*features["input_ids"].shape, len(LABELS))), tf.float32)
-    served = {name: values.numpy() for name, values in task.answer(logits, words).items()}
+    served = {name: values.numpy() for name, values in task.postprocess(logits, words).items()}
     best = {name: values.numpy() for name, values in task.reduce_outputs(logits, None).items()}
     rows = dataclasses.replace(task.encode_examples(tokenizer, given, 32, False))
     for i, tags in enumerate(rows.origin.take(np.array(LABELS, object)[best["tag"]], "O")):
@@ -208,7 +211,7 @@ def test_texts_with_spans_are_scored_by_their_own_offsets_as_they_are_served(tok
     expected = ["O", "B-QUAL", "O", "O", "O", "B-FLAW", "O", "O", "B-QUAL", "B-QUAL", "B-FLAW"]
     assert [LABELS[i] for i in tags[tags >= 0]] == expected
     # What a model answers that has learned all of this
-    features, words = task.read(tokenizer, [tf.constant(given.texts)], 32)
+    features, words = task.preprocess(tokenizer, [tf.constant(given.texts)], 32)
     logits = np.zeros((*features["input_ids"].shape, len(LABELS)), np.float32)
     for row in range(len(rows)):
         own = slice(rows.splits[row], rows.splits[row + 1])
@@ -216,7 +219,7 @@ def test_texts_with_spans_are_scored_by_their_own_offsets_as_they_are_served(tok
     best = {name: values.numpy() for name, values in task.reduce_outputs(tf.constant(logits), None).items()}
     scores = task.metrics(best, rows)
     assert (scores["precision"], scores["recall"], scores["precision_FLAW"]) == (3 / 5, 3 / 5, 1 / 2)
-    served = {name: values.numpy() for name, values in task.answer(tf.constant(logits), words).items()}
+    served = {name: values.numpy() for name, values in task.postprocess(tf.constant(logits), words).items()}
     pairs = zip(served["entity"], served["entity_count"], strict=True)
     answers = [[text.decode() for text in row[:n]] for row, n in pairs]
     assert answers == [["good", "bad"], ["서울에서", "good"], ["badly"]]
@@ -249,16 +252,16 @@ def test_where_words_end_is_decided_by_the_training_file(tmp_path):
 
 def test_adjacent_single_word_entities_of_other_schemes_are_served_apart(tokenizer):
     task = TaggingTask(tiny.config(), ["B-X", "E-X", "I-X", "O", "S-X"], doc_stride=8)
-    features, words = task.read(tokenizer, [tf.constant(["the good bad film"])], 32)
+    features, words = task.preprocess(tokenizer, [tf.constant(["the good bad film"])], 32)
     logits = np.full((1, 6, 5), -9, np.float32)
     logits[0, range(6), [3, 4, 4, 0, 1, 3]] = 9
-    served = task.answer(tf.constant(logits), words)
+    served = task.postprocess(tf.constant(logits), words)
     assert served["entity"].numpy().tolist() == [[b"the", b"good", b"bad film"]]
 
 
 def test_ids_alone_are_answered_piece_by_piece():
     logits = tf.constant(np.eye(5, dtype=np.float32)[np.newaxis] * 9)
-    answer = _task().answer(logits)
+    answer = _task().postprocess(logits)
     assert [tag.decode() for tag in answer["tag"].numpy()[0]] == LABELS
     assert (answer["probability"].numpy() > 0.99).all()
 

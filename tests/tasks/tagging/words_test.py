@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.tasks.tagging.boundaries import word_spans
 from bert_tf.tasks.tagging.words import encode_words
 from bert_tf.tokenization.registry import read_tokenizer
@@ -117,7 +117,8 @@ def test_a_stride_that_leaves_gaps_is_refused(tokenizer):
 
 @pytest.mark.parametrize("kind", ["byte_bpe", pytest.param("unigram", marks=pytest.mark.slow)])
 def test_words_of_other_tokenizers(kind):
-    path, family = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers" / kind, families.with_tokenizer(kind)
+    path = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers" / kind
+    family = family_registry.with_tokenizer(kind)
     tokenizer = read_tokenizer(path, family, family.template)
     texts = ["  The  caf\u00e9,\t(U.S.) se\u0301a  ", " ", "", "\u4e2d\u6587"]
     packed, words = encode_words(tokenizer, texts, 12, 5)

@@ -1,6 +1,6 @@
 """What a model family is: its input template, how its configuration files are read and written, KerasHub's classes.
 
-Nothing here depends on a specific family; `families.FAMILIES` is the table of them.
+Nothing here depends on a specific family; `family_registry.FAMILIES` is the table of them.
 """
 
 import dataclasses
@@ -90,10 +90,11 @@ def _restate_nothing(values, defaults):
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """A model family: one entry of `families.FAMILIES`.
+    """A model family: one entry of `family_registry.FAMILIES`.
 
     Attributes:
-        name_map: key of `checkpoints.names.family_map.NAME_MAPS`, the names of its weights in Hugging Face's files.
+        weight_mapping: key of `checkpoints.names.family_mappings.WEIGHT_MAPPINGS`, the names of its weights in Hugging
+            Face's files.
         tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory only has the files of another kind
             is read with that kind.
         tokenizing: settings of that tokenizer, named as in its constructor, that tokenizer_config.json may override.
@@ -116,7 +117,7 @@ class Family:
             encoder is bidirectional whatever `is_decoder` says.
     """
 
-    name_map: str
+    weight_mapping: str
     tokenizer: str = "wordpiece"
     tokenizing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     template: InputTemplate = InputTemplate()

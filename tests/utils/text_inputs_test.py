@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from bert_tf.utils.text_lists import present_list, refuse_no_list, text_list
+from bert_tf.utils.text_inputs import present_list, refuse_no_list, text_list
 from tests.fake_pandas import DataFrame, Series
 
 TEXTS = ["b", "ä", ""]

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.flat_ops import ragged, take
 
 
-def pack_texts(
+def add_special_tokens(
     ids_a, ids_b, max_seq_length: int, template: InputTemplate, id_of: Callable[[str], int]
 ) -> dict[str, tf.RaggedTensor]:
     """Joins one or two texts per sequence with special tokens, truncated to max_seq_length as in google-research/bert.
@@ -105,7 +105,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:
-    """Pads the sequences of `pack_texts` to one length.
+    """Pads the sequences of `add_special_tokens` to one length.
 
         input_ids    [CLS] a1 [SEP] [PAD] [PAD]
         input_mask     1   1    1     0     0

@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
-from bert_tf.checkpoints.loading import Description, directory_of, load_description
+from bert_tf.checkpoints.loading import ModelDescription, directory_of, load_description
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import FineTuningTask, Outputs, Tensors, TrainableTask
@@ -102,12 +102,12 @@ class Teacher:
         checkpoint: Checkpoint,
         config: EncoderConfig,
         model: keras.Model,
-        excuse: Iterable[str],
+        allow_unmatched: Iterable[str],
         features: Iterable[str],
         layer: int | None = None,
         order: Sequence[int] | None = None,
     ):
-        report = assign_weights(checkpoint, model.variables, excuse, config.model_type)
+        report = assign_weights(checkpoint, model.variables, allow_unmatched, config.model_type)
         logging.info("%s", report)
         model.trainable = False
         self.config, self.layer = config, layer
@@ -131,7 +131,7 @@ def _digest(variables):
     return f"SHA-256 {sha.hexdigest()[:16]}"
 
 
-def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpoint, Description]:
+def open_teacher(path: str, student: ModelDescription, longest: int) -> tuple[Checkpoint, ModelDescription]:
     """Opens a teacher and checks that it accepts the student's inputs.
 
     Args:
@@ -201,7 +201,9 @@ def check_teacher(options: TeacherOptions):
         check_temperature(options.distillation_temperature)
 
 
-def with_teacher(task: FineTuningTask, student: Description, options: TeacherOptions) -> tuple[TrainableTask, dict]:
+def with_teacher(
+    task: FineTuningTask, student: ModelDescription, options: TeacherOptions
+) -> tuple[TrainableTask, dict]:
     """Returns the task to train and the teacher's identity; without `teacher`, the task itself.
 
     Call it in the scope of the strategy.
@@ -243,8 +245,8 @@ def _teacher(path, task, student, max_seq_length):
         )
     order = _order(path, other, task)
     other.every_window = task.every_window
-    model, excuse = other.build_model(), heads.unused(other)
-    return Teacher(checkpoint, described.config, model, excuse, other.features, order=order)
+    model, allow_unmatched = other.build_model(), heads.unused(other)
+    return Teacher(checkpoint, described.config, model, allow_unmatched, other.features, order=order)
 
 
 def _order(path, teacher, student):

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from bert_tf.models import families
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig, config_for, template_for
 from bert_tf.models.config_files import model_type_in
-from bert_tf.models.family import Family, InputTemplate
+from bert_tf.models.family_spec import Family, InputTemplate
 
 # The file of distilbert-base-uncased.
 DISTILBERT = {
@@ -54,9 +54,9 @@ BUILT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("model_type", families.FAMILIES)
+@pytest.mark.parametrize("model_type", family_registry.FAMILIES)
 def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path):
-    row, known = families.FAMILIES[model_type], EncoderConfig.__dataclass_fields__
+    row, known = family_registry.FAMILIES[model_type], EncoderConfig.__dataclass_fields__
     fields = {name: value for name, value in row.fixed.items() if name in known}
     shape = {"vocab_size": 77, "hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 5,
              "intermediate_size": 44, "max_position_embeddings": 37, "hidden_act": "relu"}  # fmt: skip
@@ -113,8 +113,14 @@ def test_distilbert_s_file_both_ways(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "t5"}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: 't5'; use a model"),
-        ({"model_type": None}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: None; use a model"),
+        (
+            {"model_type": "t5"},
+            f"model_type must be one of {sorted(family_registry.FAMILIES)}. Received: 't5'; use a model",
+        ),
+        (
+            {"model_type": None},
+            f"model_type must be one of {sorted(family_registry.FAMILIES)}. Received: None; use a model",
+        ),
         ({"type_vocab_size": 2}, "type_vocab_size must be 0 or absent for this model_type. Received: 2."),
         ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False or absent for this model_type."),
         ({"hidden_size": 7}, "hidden_size has two different values, 768 and 7"),
@@ -135,7 +141,7 @@ def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
         with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; use a"):
             read(tmp_path)
     row = Family("bert", keys={"words": "vocab_size"}, fixed={"first_position": 2}, sizes={"mine-base": {"words": 5}})
-    monkeypatch.setitem(families.FAMILIES, "mine", row)
+    monkeypatch.setitem(family_registry.FAMILIES, "mine", row)
     config = EncoderConfig.load(tmp_path)
     assert (config.vocab_size, config.first_position, config.max_length) == (9, 2, 510)
     assert config.extra == {"pieces": 4} and EncoderConfig.from_dict(config.to_dict()) == config

@@ -8,7 +8,7 @@ import dataclasses
 from typing import Any
 
 from bert_tf.models import family_keys, sizes
-from bert_tf.models.family import Family, InputTemplate, KerasHub
+from bert_tf.models.family_spec import Family, InputTemplate, KerasHub
 from bert_tf.utils.files import brief
 
 DEFAULT = "bert"  # family of configurations without `model_type`, such as google-research/bert's
@@ -21,7 +21,7 @@ _HUB_LM_ERF = {"hidden_act": "gelu", "layer_norm_eps": 1e-5}
 
 # Liu et al. 2019. One segment, and positions that start after that of padding.
 _ROBERTA = Family(
-    name_map="roberta",
+    weight_mapping="roberta",
     classes="Roberta",
     masked_lm_act="gelu",
     tokenizer="byte_bpe",
@@ -37,7 +37,7 @@ _ROBERTA = Family(
 
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "bert": Family(
-        name_map="bert",
+        weight_mapping="bert",
         causal_lm="LMHeadModel",
         keras_hub=KerasHub("Bert", _HUB_TANH, _HUB_LM_ERF),
         sizes=sizes.BERT,
@@ -45,7 +45,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     # Sanh et al. 2019. It also has no dropout on the attention output, so training
     # differs slightly from Transformers; inference is identical.
     "distilbert": Family(
-        name_map="distilbert",
+        weight_mapping="distilbert",
         classes="DistilBert",
         causal_lm=None,
         keras_hub=KerasHub("DistilBert", _HUB_ERF, _HUB_LM_ERF, has_segments=False),
@@ -67,7 +67,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     ),
     # Clark et al. 2020.
     "electra": Family(
-        name_map="electra",
+        weight_mapping="electra",
         classes="Electra",
         masked_lm_act="gelu",
         defaults={"embedding_size": 128},
@@ -83,11 +83,11 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
     "ernie": Family(
-        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE
+        weight_mapping="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE
     ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
-        name_map="albert",
+        weight_mapping="albert",
         classes="Albert",
         causal_lm=None,
         tokenizer="unigram",
@@ -110,7 +110,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     # Wettig et al. 2022, "Should You Mask 15% in Masked Language Modeling?": RoBERTa with pre-LN.
     "roberta-prelayernorm": dataclasses.replace(
         _ROBERTA,
-        name_map="roberta-prelayernorm",
+        weight_mapping="roberta-prelayernorm",
         classes="RobertaPreLayerNorm",
         fixed={**_ROBERTA.fixed, "norm_first": True},
         keras_hub=None,
@@ -128,7 +128,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     ),
     # Warner et al. 2024. Released without dropout; Transformers has dropout between the maps of the feed-forward layer.
     "modernbert": Family(
-        name_map="modernbert",
+        weight_mapping="modernbert",
         classes="ModernBert",
         causal_lm=None,
         tokenizer="byte_bpe",
@@ -154,7 +154,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     ),
     # He et al. 2021 (version 2, and version 3, which was pretrained on replaced tokens).
     "deberta-v2": Family(
-        name_map="deberta-v2",
+        weight_mapping="deberta-v2",
         classes="DebertaV2",
         causal_lm=None,
         tokenizer="unigram",

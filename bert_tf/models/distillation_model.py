@@ -24,7 +24,7 @@ class DistillationModel(NamedInputsModel):
         shown: names of the outputs.
         layer: the layer of the queries, keys and values, 1 being the lowest. If None, the last.
         width: width that the hidden states are mapped to, such as a teacher's. If None, they are not mapped.
-        rematerialize: as in `Encoder`.
+        gradient_checkpointing: as in `Encoder`.
 
     Inputs: a dict of the inputs of `Encoder`, and for "mlm_logits" also `masked_lm_positions` int32 [B, M].
 
@@ -34,15 +34,15 @@ class DistillationModel(NamedInputsModel):
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions")
 
-    def __init__(self, config, shown, layer=None, width=None, rematerialize=False, trainable=True, **kwargs):
+    def __init__(self, config, shown, layer=None, width=None, gradient_checkpointing=False, trainable=True, **kwargs):
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.shown = tuple(shown)
         self.layer = layer or self.config.num_hidden_layers
         self.width = width
-        self.rematerialize = rematerialize
+        self.gradient_checkpointing = gradient_checkpointing
         c, policy = self.config, {"dtype": self.dtype_policy}
-        self.encoder, self.masked_lm, self.map = Encoder(c, rematerialize, **policy), None, None
+        self.encoder, self.masked_lm, self.map = Encoder(c, gradient_checkpointing, **policy), None, None
         if "mlm_logits" in self.shown:
             self.masked_lm = MaskedLMHead.of(c, **policy)
         if width:

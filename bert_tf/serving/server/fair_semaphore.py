@@ -10,7 +10,7 @@ _LOOK_SECONDS = 0.5  # between checks whether a waiting caller is still connecte
 _SMALL = 2**12  # bytes of a request, or elements of a response, that need not wait for a turn
 
 
-class Turns:
+class FairSemaphore:
     """Limits concurrency; the others wait in order of arrival."""
 
     def __init__(self, at_a_time: int):
@@ -28,7 +28,7 @@ class Turns:
         """Context manager that starts when it is the caller's turn.
 
         Args:
-            call: a `Call`.
+            call: a `RequestContext`.
 
         Raises:
             ServingError: the caller gave up before its turn.
@@ -67,10 +67,10 @@ class Turns:
                 self._free += 1
 
 
-_interpreter = Turns(1)
+_interpreter = FairSemaphore(1)
 
 
-class Work:
+class InterpreterSlot:
     """Turns for Python's own work: large requests and responses one at a time, small ones at once.
 
     Python reads and writes a large one in long steps that block all other threads: one does not matter,

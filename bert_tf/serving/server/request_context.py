@@ -9,11 +9,11 @@ import grpc
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.turns import Work
+from bert_tf.serving.server.fair_semaphore import InterpreterSlot
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class RequestContext:
     """A request in the server, over gRPC or REST.
 
     Attributes:
@@ -33,7 +33,7 @@ class Call:
     entrypoint: str = "GRPC"
     tensor_content: bool = False
     peer: str = ""
-    work: Work = dataclasses.field(default_factory=Work)
+    work: InterpreterSlot = dataclasses.field(default_factory=InterpreterSlot)
     until_sent: contextlib.ExitStack | None = None
 
     @property
@@ -49,4 +49,4 @@ class Call:
             raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the model was run")
 
 
-INTERNAL = Call()  # a request of the server itself, such as a warm-up, without a caller
+INTERNAL = RequestContext()  # a request of the server itself, such as a warm-up, without a caller

@@ -1,8 +1,8 @@
 """Visualize attention, neurons, layers and attributions as an HTML page.
 
-    bert-tf see --model=uncased_L-12_H-768_A-12 --output=page.html \\
+    bert-tf visualize --model=uncased_L-12_H-768_A-12 --output=page.html \\
         "The cat sat on the mat."
-    bert-tf see --model=reader --output=page.html \\
+    bert-tf visualize --model=reader --output=page.html \\
         "Who sat?" "The cat sat on the mat."
 
 Takes one text, or a text pair. The page is a single file that opens offline in

@@ -70,6 +70,8 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
             flags.DEFINE(parser[flag.kind](*bounds), flag.name, flag.default, flag.help, values,
                          flags.ArgumentSerializer())  # fmt: skip
         values[flag.name].parser = _Parser(flag, values[flag.name].parser)
+        for alias in flag.aliases:
+            flags.DEFINE_alias(alias, flag.name, flag_values=values)
 
 
 class _Parser(flags.ArgumentParser):
@@ -200,8 +202,8 @@ def defined_flags(program):
         yield
     finally:
         values.set_gnu_getopt(gnu)
-        for flag in table:
-            delattr(values, flag.name)
+        for name in itertools.chain.from_iterable((flag.name, *flag.aliases) for flag in table):
+            delattr(values, name)
 
 
 def run_program(program, argv: Sequence[str]):

@@ -31,7 +31,7 @@ class Sorted:
 
 
 @dataclasses.dataclass(frozen=True)
-class NameMap:
+class WeightMapping:
     """All weight names of one format.
 
     Attributes:
@@ -54,7 +54,7 @@ class NameMap:
     of_class: Mapping[str, tuple[WeightName, ...]] = dataclasses.field(default_factory=dict)
     separator: str = "."
 
-    def renamed(self, old: str, new: str) -> "NameMap":
+    def renamed(self, old: str, new: str) -> "WeightMapping":
         """Returns the map of a family that only differs in the encoder's prefix, `new` instead of `old`."""
 
         def change(name):
@@ -64,7 +64,7 @@ class NameMap:
         left_out = tuple(map(change, self.left_out))
         return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
 
-    def for_class(self, names: Iterable[str]) -> "NameMap":
+    def for_class(self, names: Iterable[str]) -> "WeightMapping":
         """Returns the map for files of the first class of `names` with rows of its own, otherwise of any class."""
         if not self.of_class:
             return self
@@ -72,18 +72,18 @@ class NameMap:
         rows = self.of_class[next(ends, next(iter(self.of_class)))]
         return dataclasses.replace(self, rows=self.rows + rows, of_class={})
 
-    def leaving_out(self, path: str) -> "NameMap":
+    def leaving_out(self, path: str) -> "WeightMapping":
         """Returns the map of models that do not use the weight at our `path`, although files may have it."""
         rows = tuple(row for row in self.rows if row.ours != path)
         names = tuple(row.theirs for row in self.rows if row.ours == path)
         return dataclasses.replace(self, rows=rows, left_out=self.left_out + names)
 
-    def moving(self, old: str, new: str) -> "NameMap":
+    def moving(self, old: str, new: str) -> "WeightMapping":
         """Returns the map of models whose weight at our path `old` is at our path `new`."""
         rows = tuple(dataclasses.replace(row, ours=new) if row.ours == old else row for row in self.rows)
         return dataclasses.replace(self, rows=rows)
 
-    def without_ties(self) -> "NameMap":
+    def without_ties(self) -> "WeightMapping":
         """Returns the map of models with an untied output layer."""
         rows = tuple(WeightName(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
         twins = tuple(twin for twin in self.twins if not twin.untied)

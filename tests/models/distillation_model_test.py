@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.models.distillation import DistillationModel
+from bert_tf.models.distillation_model import DistillationModel
 from tests import tiny
 from tests.fake_batches import fake_batch
 

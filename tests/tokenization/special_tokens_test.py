@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.family import InputTemplate
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.tokenization.reference import truncate_pair
 

@@ -1,4 +1,4 @@
-"""bert-tf surgery as it is called, and the scripts' adapters: from a training run to a merged model and an export."""
+"""bert-tf edit_model as it is called, and adapters of the scripts: from a training run to a merged model, exported."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ POSITIONS = "bert/embeddings/position_embeddings"
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with `base`, and `run`: trained from it with adapters and exported; and what became of each command."""
-    folder = tmp_path_factory.mktemp("surgery")
+    folder = tmp_path_factory.mktemp("edit_model")
     base = tiny.checkpoint(folder / "base")
     tiny.checkpoint(folder / "wide", intermediate_size=48)
     tiny.checkpoint(folder / "deep", num_hidden_layers=2)
@@ -54,7 +54,7 @@ def results(place):
         "short": [f"--model={f}/run", "--max_position_embeddings=16"],
         "base": [f"--model={f}/run", "--layers=0"],
     }
-    cases = run_programs("surgery", [[*words, f"--output_dir={f}/{name}"] for name, words in table.items()])
+    cases = run_programs("edit_model", [[*words, f"--output_dir={f}/{name}"] for name, words in table.items()])
     return dict(zip(table, cases, strict=True))
 
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(place, results, name,
 def test_nothing_is_left_where_the_disk_is_full(place):
     folder, _ = place
     words = [f"--model={folder}/base", "--layers=0", f"--output_dir={folder}/full"]
-    with Cases("surgery") as program:
+    with Cases("edit_model") as program:
         before = files(folder / "base")
         result = program.run(words, limit=10_000)
     assert result["status"] == 1 and "bert_model.ckpt could not be written: " in result["log"]

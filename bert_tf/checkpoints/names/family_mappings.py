@@ -1,4 +1,4 @@
-"""The name map of each family in Hugging Face's files, as a model of it is built or saved."""
+"""The weight mapping of each family in Hugging Face's files, as a model of it is built or saved."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,14 @@ from bert_tf.checkpoints.names.distilbert import DISTILBERT_NAMES
 from bert_tf.checkpoints.names.electra import ELECTRA_NAMES
 from bert_tf.checkpoints.names.ernie import ERNIE_NAMES
 from bert_tf.checkpoints.names.modernbert import MODERNBERT_NAMES
-from bert_tf.checkpoints.names.name_map import NameMap
 from bert_tf.checkpoints.names.roberta import ROBERTA_NAMES
 from bert_tf.checkpoints.names.roberta_prelayernorm import ROBERTA_PRELAYERNORM_NAMES
 from bert_tf.checkpoints.names.rows import WORDS
-from bert_tf.models import families
+from bert_tf.checkpoints.names.weight_mapping import WeightMapping
+from bert_tf.models import family_registry
 from bert_tf.models.config_files import INPUT_POSITIONS
 
-NAME_MAPS: dict[str, NameMap] = {
+WEIGHT_MAPPINGS: dict[str, WeightMapping] = {
     "albert": ALBERT_NAMES,
     "bert": BERT_NAMES,
     "deberta-v2": DEBERTA_NAMES,
@@ -30,12 +30,12 @@ NAME_MAPS: dict[str, NameMap] = {
 
 
 def hugging_face(
-    model_type: str = families.DEFAULT,
+    model_type: str = family_registry.DEFAULT,
     tied: bool = True,
     classes: Iterable[str] = (),
     positions: str | None = INPUT_POSITIONS,
-) -> NameMap:
-    """Returns the Hugging Face name map of a family, a key of `families.FAMILIES`.
+) -> WeightMapping:
+    """Returns the Hugging Face weight mapping of a family, a key of `family_registry.FAMILIES`.
 
     Args:
         model_type: the family.
@@ -46,19 +46,19 @@ def hugging_face(
     Raises:
         ValueError: the family is not supported.
     """
-    name_map = NAME_MAPS[families.family(model_type).name_map].for_class(classes)
+    weight_mapping = WEIGHT_MAPPINGS[family_registry.family(model_type).weight_mapping].for_class(classes)
     if positions is None:
-        name_map = name_map.leaving_out(INPUT_POSITIONS)
+        weight_mapping = weight_mapping.leaving_out(INPUT_POSITIONS)
     elif positions != INPUT_POSITIONS:
-        name_map = name_map.moving(INPUT_POSITIONS, positions)
-    return name_map if tied else name_map.without_ties()
+        weight_mapping = weight_mapping.moving(INPUT_POSITIONS, positions)
+    return weight_mapping if tied else weight_mapping.without_ties()
 
 
-def prefixes(but: NameMap) -> set[str]:
+def prefixes(but: WeightMapping) -> set[str]:
     """Returns the prefixes of other families' encoders in Hugging Face's files whose names are otherwise those of one
     map."""
 
-    def words(name_map):
-        return name_map.from_ours(WORDS).removeprefix(name_map.prefix)
+    def words(weight_mapping):
+        return weight_mapping.from_ours(WORDS).removeprefix(weight_mapping.prefix)
 
-    return {each.prefix for each in NAME_MAPS.values() if words(each) == words(but)} - {but.prefix, ""}
+    return {each.prefix for each in WEIGHT_MAPPINGS.values() if words(each) == words(but)} - {but.prefix, ""}

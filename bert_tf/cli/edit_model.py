@@ -1,11 +1,11 @@
 """Edit a trained model: prune, merge adapters, average, resize.
 
-    bert-tf surgery --model=bert-base --output_dir=long \\
+    bert-tf edit_model --model=bert-base --output_dir=long \\
         --max_position_embeddings=1024
-    bert-tf surgery --model=bert-base --output_dir=student --layers=0,2,4,6,8,10
-    bert-tf surgery --model=bert-base --output_dir=lean --prune_heads="0:1;2:0"
-    bert-tf surgery --model=run1 --average=run2,run3 --output_dir=mean
-    bert-tf surgery --model=bert-base --adapter=run/adapter --output_dir=merged
+    bert-tf edit_model --model=bert-base --output_dir=small --layers=0,2,4,6,8,10
+    bert-tf edit_model --model=bert-base --output_dir=lean --prune_heads="0:1;2:0"
+    bert-tf edit_model --model=run1 --average=run2,run3 --output_dir=mean
+    bert-tf edit_model --model=bert-base --adapter=adapter --output_dir=merged
 
 Nothing is trained. Several edits in one command are applied in this order:
 --average, --adapter, --prune_heads, --layers, --max_position_embeddings.
@@ -69,7 +69,7 @@ _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embe
 
 def main(settings):
     """Writes the new model, and prints what changed."""
-    from bert_tf.checkpoints import surgery
+    from bert_tf.checkpoints import edit_model
 
     if not any(settings.get(name) for name in _OPERATIONS):
         wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
@@ -77,28 +77,28 @@ def main(settings):
     check_free(settings.output_dir)
     heads = read_heads(settings.prune_heads) if settings.prune_heads else None
     layers = [_number(text, "layers", settings.layers) for text in settings.layers]
-    before = surgery.read_model_directory(settings.model, settings.do_lower_case)
+    before = edit_model.read_model_directory(settings.model, settings.do_lower_case)
     after = _operate(settings, before, heads, layers)
-    surgery.write_surgery(after, settings.output_dir)
-    print(surgery.describe_changes(before, after))
+    edit_model.write_edited_model(after, settings.output_dir)
+    print(edit_model.describe_changes(before, after))
     logging.info("Wrote %s.", settings.output_dir)
 
 
 def _operate(settings, model, heads, layers):
     """Returns the model after all that the flags ask for."""
-    from bert_tf.checkpoints import adapters, surgery
+    from bert_tf.checkpoints import adapters, edit_model
 
     if settings.average:
-        others = [surgery.read_model_directory(path, settings.do_lower_case) for path in settings.average]
+        others = [edit_model.read_model_directory(path, settings.do_lower_case) for path in settings.average]
         for other in others:
-            surgery.check_alike(model, other)
-        model = dataclasses.replace(model, arrays=surgery.average([m.arrays for m in (model, *others)]))
+            edit_model.check_alike(model, other)
+        model = dataclasses.replace(model, arrays=edit_model.average([m.arrays for m in (model, *others)]))
     if settings.adapter:
         model = adapters.merge_adapters(model, settings.adapter)
     for operate, argument in (
-        (surgery.prune_heads, heads),
-        (surgery.keep_layers, layers),
-        (surgery.resize_positions, settings.max_position_embeddings),
+        (edit_model.prune_heads, heads),
+        (edit_model.keep_layers, layers),
+        (edit_model.resize_positions, settings.max_position_embeddings),
     ):
         if argument:
             arrays, config = operate(model.arrays, model.config, argument)

@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import adapters, surgery
-from bert_tf.checkpoints.names import family_map
+from bert_tf.checkpoints import adapters, edit_model
+from bert_tf.checkpoints.names import family_mappings
 from tests import other_envs, tiny
 from tests.scripts import run
 
@@ -110,19 +110,19 @@ def _logits(folder):
 
 
 def test_torch_prunes_the_same_heads(base, tmp_path):
-    before = surgery.read_model_directory(os.fspath(base))
-    arrays, config = surgery.prune_heads(before.arrays, before.config, {0: [1, 3], 2: [0]})
+    before = edit_model.read_model_directory(os.fspath(base))
+    arrays, config = edit_model.prune_heads(before.arrays, before.config, {0: [1, 3], 2: [0]})
     ours = tmp_path / "ours"
-    surgery.write_surgery(surgery.ModelDirectory("", arrays, config, before.tokenizer), os.fspath(ours))
+    edit_model.write_edited_model(edit_model.ModelDirectory("", arrays, config, before.tokenizer), os.fspath(ours))
     expected = load_file(tmp_path / "pruned.safetensors")["logits"]
     np.testing.assert_allclose(_logits(ours), expected, atol=1e-5)
-    theirs, name_map = tmp_path / "theirs", family_map.hugging_face()
+    theirs, weight_mapping = tmp_path / "theirs", family_mappings.hugging_face()
     theirs.mkdir()
     values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     values["pruned_heads"] = config.to_dict()["pruned_heads"]
     (theirs / "config.json").write_text(json.dumps(values), encoding="utf-8")
-    turned = {path: array.T if name_map.transposed(path) else array for path, array in arrays.items()}
-    named = {name_map.from_ours(path): np.ascontiguousarray(array) for path, array in turned.items()}
+    turned = {path: array.T if weight_mapping.transposed(path) else array for path, array in arrays.items()}
+    named = {weight_mapping.from_ours(path): np.ascontiguousarray(array) for path, array in turned.items()}
     save_file(named, theirs / "model.safetensors", {"format": "pt"})
     shutil.copy(base / "vocab.txt", theirs)
     np.testing.assert_allclose(_logits(theirs), expected, atol=1e-5)
@@ -143,6 +143,6 @@ def test_peft_loads_the_adapters_of_a_run(base, peft, tmp_path):
 def test_an_adapter_of_pefts_is_merged(base, peft, tmp_path):
     (tmp_path / "adapter").mkdir()
     expected = _torch(MAKE_PEFTS, base, tmp_path / "peft.safetensors", tmp_path / "adapter")
-    merged = adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
-    surgery.write_surgery(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge_adapters(edit_model.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    edit_model.write_edited_model(merged, os.fspath(tmp_path / "merged"))
     np.testing.assert_allclose(_logits(tmp_path / "merged"), expected, atol=1e-5)

@@ -222,7 +222,7 @@ def read_model_directory(path: str, do_lower_case: bool | None = None) -> ModelD
     )
 
 
-def write_surgery(model: ModelDirectory, output_dir: str):
+def write_edited_model(model: ModelDirectory, output_dir: str):
     """Writes the model as a bert_tf directory, atomically.
 
     Raises:

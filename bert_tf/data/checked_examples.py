@@ -24,7 +24,7 @@ class TableLayout:
 
 
 @dataclasses.dataclass(frozen=True)
-class LintSample:
+class CheckedExamples:
     """The n examples of one file.
 
     Attributes:
