@@ -1,7 +1,7 @@
 """Fine-tunes BERT to classify a text or a pair of texts: `bert-tf run_classifier`, from a checkout.
 
-The task is `ClassificationTask` in bert_tf/tasks/classification.py.
-bert_tf/cli/run_classifier.py hands it to `run_task`, which trains, scores, answers and exports whatever the
+The task is `ClassificationTask` in bert_tf/tasks/classification/task.py.
+bert_tf/cli/fine_tuning_command.py hands it to `run_task`, which trains, scores, answers and exports whatever the
 task is. docs/guides/text_classification.md says how to use it, and --help what each flag does.
 """
 

@@ -1,7 +1,7 @@
 """Fine-tunes BERT to answer questions from a text, as in SQuAD: `bert-tf run_squad`, from a checkout.
 
-The task is `QuestionAnsweringTask` in bert_tf/tasks/squad.py.
-bert_tf/cli/run_squad.py hands it to `run_task`, which trains, scores, answers and exports whatever the
+The task is `QuestionAnsweringTask` in bert_tf/tasks/question_answering/task.py.
+bert_tf/cli/fine_tuning_command.py hands it to `run_task`, which trains, scores, answers and exports whatever the
 task is. docs/guides/question_answering.md says how to use it, and --help what each flag does.
 """
 

@@ -3,7 +3,6 @@
 import ast
 import collections
 import functools
-import importlib
 import json
 import pathlib
 import re
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bert_tf.cli import main
+from bert_tf.cli import commands, main
 from bert_tf.models import family_registry
 from bert_tf.utils.names import PROBLEMS
 from tests import tiny
@@ -123,7 +122,7 @@ def test_flags_are_read_in_one_place():
 
 def _programs():
     """Returns name -> module of every program."""
-    return {name: importlib.import_module(f"bert_tf.cli.{name}") for name in main.PROGRAMS}
+    return {name: commands.load_command(name) for name in main.PROGRAMS}
 
 
 def test_the_library_names_parameters_and_not_flags():

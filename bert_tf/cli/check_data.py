@@ -11,34 +11,35 @@ file format applies. With --init_checkpoint, lengths are counted in tokens.
 import dataclasses
 import re
 
-from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_reranker, run_squad, run_tagger
+from bert_tf.cli.commands import load_command
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.settings import Flag, Settings
 
-# Task -> the program that trains it, whose flags say what its files are.
-_PROGRAMS = {
-    "classification": run_classifier,
-    "embedding": run_embedder,
-    "multiple_choice": run_multiple_choice,
-    "question_answering": run_squad,
-    "reranking": run_reranker,
-    "tagging": run_tagger,
-}
+# Task -> the command that trains it, whose flags say what its files are.
+_COMMANDS = {task.name: load_command(task.command) for task in sorted(BUILT_IN_TASKS)}
 _FILES = ("train_file", "eval_file", "test_file", "predict_file")
-_TAKEN = (  # flags of these programs that say how examples are read and laid out
-    "queries_file", "documents_file", "qrels_file",
-    "header", "separator", "encoding", "drop_empty", "text_column", "label_column", "problem_type", "label_separator",
-    "label_columns", "task_name", "data_dir",
-    "xnli_language", "long_text", "doc_stride", "max_windows", "tag_column", "tag_scheme", "word_boundaries",
-    "max_query_length", "version_2_with_negative", "loss", "highest_score", "eval_by", "init_checkpoint",
-    "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length",
-)  # fmt: skip
+# Flags of all tasks that choose what lengths are counted by, and flags in other groups than "Data" that decide what an
+# example of some tasks is.
+_MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length")
+_ALSO_TAKEN = ("loss", "eval_by")
+
+
+def _says_how_to_read(flag):
+    """Returns whether a flag of a task says how examples are read and laid out."""
+    return flag.group == "Data" and flag.name not in (*_FILES, "strict_data") or flag.name in _ALSO_TAKEN
+
+
+# In the order of the tasks, those of the model last.
+_TAKEN = tuple(dict.fromkeys(
+    [flag.name for command in _COMMANDS.values() for flag in command.FLAGS if _says_how_to_read(flag)] + [*_MODEL]
+))  # fmt: skip
 
 
 def _taken():
     """Yields the flags, without defaults: each task has its own, which the help names."""
     for name in _TAKEN:
-        has = {task: one for task, program in _PROGRAMS.items() for one in program.FLAGS if one.name == name}
+        has = {task: one for task, command in _COMMANDS.items() for one in command.FLAGS if one.name == name}
         flag = next(iter(has.values()))
         choices = tuple(dict.fromkeys(choice for one in has.values() for choice in one.choices))
         kind = "list" if name == "text_column" else flag.kind
@@ -70,7 +71,7 @@ FLAGS = (
     Flag(
         "task", "classification",
         "Task that the examples are for; it decides how files are read.",
-        choices=tuple(_PROGRAMS), group="What to do", essential=True,
+        choices=tuple(_COMMANDS), group="What to do", essential=True,
     ),
     Flag("train_file", None, "Training examples, as the command of --task reads them.", group="Data", essential=True),
     Flag("eval_file", None, "Evaluation examples.", group="Data", essential=True),
@@ -104,8 +105,7 @@ def of_program(settings: Settings) -> Settings:
     Raises:
         ValueError: a flag was given that the program does not have, or no file.
     """
-    program = _PROGRAMS[settings.task]
-    flags = {flag.name: flag for flag in program.FLAGS}
+    flags = {flag.name: flag for flag in _COMMANDS[settings.task].FLAGS}
     given = {name for name in settings.given if name in (*_FILES, *_TAKEN)}
     if strange := sorted(given - flags.keys()):
         raise ValueError(

@@ -1,16 +1,19 @@
 """The commands of `bert-tf`: their names and aliases, their groups, their guides, and the lists that show them."""
 
 import ast
+import importlib
 import pathlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 
 
 class CliCommand(NamedTuple):
     """One command.
 
     Attributes:
-        name: of its module in this package; always accepted.
+        name: of its module in this package, or of a task's command; always accepted.
         alias: the same in the words of `GROUPS`, such as "train classifier"; without one, the name with hyphens.
         guide: the page of docs/ that shows how to use it, without ".md".
         others: further names that are accepted, and not shown.
@@ -35,12 +38,7 @@ GROUPS = {
         CliCommand("mine_negatives", "data mine-negatives", "guides/sentence_embeddings"),
     ),
     "Train": (
-        CliCommand("run_classifier", "train classifier", "guides/text_classification"),
-        CliCommand("run_tagger", "train tagger", "guides/named_entity_recognition"),
-        CliCommand("run_squad", "train qa", "guides/question_answering"),
-        CliCommand("run_multiple_choice", "train choice", "guides/multiple_choice"),
-        CliCommand("run_embedder", "train embedder", "guides/sentence_embeddings"),
-        CliCommand("run_reranker", "train reranker", "guides/reranking"),
+        *(CliCommand(task.command, task.alias, task.guide) for task in BUILT_IN_TASKS),
         CliCommand("tune", "tune", "guides/hyperparameter_search"),
     ),
     "Evaluate": (
@@ -81,6 +79,7 @@ GROUPS = {
 }
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
 PROGRAMS = tuple(COMMANDS)
+_TASKS = {task.command: task for task in BUILT_IN_TASKS}
 _CUSTOM_GUIDE = "guides/custom_tasks"
 
 _SHORT = """\
@@ -110,6 +109,21 @@ Pretrain      pretrain quick     small encoder from your text in N minutes
               pretrain data|run  full pretraining pipeline
 
 `bert-tf COMMAND --help` shows a command's flags, `bert-tf --all` all commands."""
+
+
+def load_command(name: str) -> Any:
+    """Returns what `cli.command_runner` runs for one of `PROGRAMS`: its module, or the command of its task."""
+    if name in _TASKS:
+        from bert_tf.cli.fine_tuning_command import FineTuningCommand  # here: the list of commands does without
+
+        return FineTuningCommand(_TASKS[name])
+    return importlib.import_module(f"bert_tf.cli.{name}")
+
+
+def help_source(name: str) -> pathlib.Path:
+    """Returns the file whose docstring is the help of one of `PROGRAMS`: its module, or the folder of its task."""
+    folder = pathlib.Path(__file__).parent
+    return folder.parent / "tasks" / _TASKS[name].name / "__init__.py" if name in _TASKS else folder / f"{name}.py"
 
 
 def custom_commands() -> list[CliCommand]:
@@ -188,8 +202,7 @@ def summary(name: str) -> str:
 
         packages = [package_of(each) for each in custom_tasks()[name.removeprefix("train ")]]
         return f"Train a model for a custom task of the package {', '.join(packages)}."
-    source = pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(source)).splitlines()[0]
+    return ast.get_docstring(ast.parse(help_source(name).read_text(encoding="utf-8"))).splitlines()[0]
 
 
 def unknown(words: Sequence[str]) -> str:

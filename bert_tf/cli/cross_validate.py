@@ -14,8 +14,8 @@ import pathlib
 
 from absl import logging
 
-from bert_tf.cli import run_classifier
 from bert_tf.cli.command_runner import parse_flags
+from bert_tf.cli.commands import load_command
 from bert_tf.utils.files import check_exists
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import check_passed_flags, name_of_flag
@@ -56,7 +56,7 @@ def main(settings, words):
     from bert_tf.experiments import cross_validation
 
     check_passed_flags(words, cross_validation.OURS, "cross_validate")
-    asked = parse_flags("run_classifier", run_classifier.FLAGS, ["--output_dir=.", *words])
+    asked = parse_flags("run_classifier", load_command("run_classifier").FLAGS, ["--output_dir=.", *words])
     if fits := sorted(asked.given & set(_FITS)):
         raise ValueError(f"--{fits[0]} would fit the models to the folds that they are evaluated on. Remove it.")
     if asked.drop_empty:

@@ -12,7 +12,7 @@ import os
 
 from absl import logging
 
-from bert_tf.cli import run_classifier
+from bert_tf.cli.commands import load_command
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils import logged_runs, subprocesses
 from bert_tf.utils.names import LAYERS
@@ -35,6 +35,7 @@ _ABOUT_MODELS = (*_MODEL, *_ABOUT_RUNS)
 _OF_CLASSIFIER = (*_ABOUT_FILE, *_ABOUT_MODELS)
 _OVERWRITE = "Delete an earlier search in --output_dir and start over. Otherwise, an interrupted search resumes."
 
+_CLASSIFIER_FLAGS = load_command("run_classifier").FLAGS
 FLAGS = (
     Flag(
         "folds", 5,
@@ -52,7 +53,7 @@ FLAGS = (
         "bool", group="What to do", essential=True,
     ),
     *with_attributes(
-        (flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER), "overwrite_output_dir", help=_OVERWRITE
+        (flag for flag in _CLASSIFIER_FLAGS if flag.name in _OF_CLASSIFIER), "overwrite_output_dir", help=_OVERWRITE
     ),
 )
 
@@ -109,7 +110,7 @@ def _examples(settings):
     """Returns the training examples, of one label each."""
     from bert_tf.tasks.classification.task import ClassificationTask
 
-    defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
+    defaults = {flag.name: flag.default for flag in _CLASSIFIER_FLAGS}
     settings = Settings({**defaults, **settings.to_dict()}, settings.given)
     data = ClassificationTask.read_data(options_of(ClassificationOptions, settings), ["train"], None)
     if not data.source.has_labels:

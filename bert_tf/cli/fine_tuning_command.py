@@ -1,15 +1,41 @@
-"""What the commands of all tasks do: fine-tune, and say what comes next."""
+"""The commands of the tasks of this package, and what those of all tasks do: fine-tune, and say what comes next."""
 
-from bert_tf.cli.command_runner import in_flags
-from bert_tf.cli.next_command import log_after_fine_tuning
-from bert_tf.runs.run_task import run_task
-from bert_tf.tasks.base import FineTuningTask
-from bert_tf.training.workers import is_chief
-from bert_tf.utils.settings import Settings
+import importlib
+from typing import TYPE_CHECKING
+
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.built_in import BuiltInTask
+from bert_tf.utils.settings import Settings, flags_of
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.base import FineTuningTask
 
 
-def fine_tune(kind: type[FineTuningTask], settings: Settings):
+class FineTuningCommand:
+    """The command of a task of this package: what `cli.command_runner` reads of the module of any other command.
+
+    Args:
+        task: the task.
+    """
+
+    def __init__(self, task: BuiltInTask):
+        self._task = task
+        self.FLAGS = flags_of(fine_tuning_settings(task.load_options()))
+        self.__doc__ = importlib.import_module(f"bert_tf.tasks.{task.name}").__doc__
+
+    def main(self, settings: Settings):
+        """Trains, evaluates, predicts and exports, as the flags say."""
+        fine_tune(self._task.load_task(), settings)
+
+
+def fine_tune(kind: "type[FineTuningTask]", settings: Settings):
     """Trains, evaluates, predicts and exports a task, as the flags say; arguments and errors as in `run_task`."""
+    # Here, because --help must not import TensorFlow.
+    from bert_tf.cli.command_runner import in_flags
+    from bert_tf.cli.next_command import log_after_fine_tuning
+    from bert_tf.runs.run_task import run_task
+    from bert_tf.training.workers import is_chief
+
     run = run_task(kind, settings, lambda text: print(in_flags(text, settings.to_dict())))
     if run and settings.do_train and is_chief(run.strategy):
         log_after_fine_tuning(settings, run.trainer.global_step)

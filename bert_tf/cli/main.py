@@ -3,7 +3,6 @@
 import codecs
 import contextlib
 import functools
-import importlib
 import io
 import itertools
 import json
@@ -167,7 +166,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
 
         if words is not None:
             sys.argv = [f"bert-tf {typed or name}", *words]
-        module = importlib.import_module(f"bert_tf.cli.{name}") if name in PROGRAMS else _custom_task(name)
+        module = commands.load_command(name) if name in PROGRAMS else _custom_task(name)
         if extent := usage.asked_for(sys.argv[1:]):
             print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))
             sys.exit(0)

@@ -10,7 +10,6 @@ Writes trials.tsv and report.html to --output_dir. Run the same command again to
 resume.
 """
 
-import importlib
 import os
 
 from absl import logging
@@ -79,7 +78,7 @@ def _program(words):
 
     tables = {}
     for name in commands.PROGRAMS:
-        flags = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+        flags = commands.load_command(name).FLAGS
         if {flag.name for flag in flags} >= _NEEDED:
             tables[name] = flags
     found = commands.find(words)

@@ -171,58 +171,20 @@ class FineTuningKeywords(TypedDict, total=False):
     sort_predictions: str
     """With `do_eval`: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most
     confident ones at the top."""
-    fit_abstention: float | None
-    """With `do_eval`: choose, on `eval_file`, the lowest confidence threshold at which this share of the accepted
-    predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for
-    each prediction whether it is confident."""
-    lstm_units: int | None
-    """Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right
-    encoder. Default: no BiLSTM."""
-    class_weights: Sequence[str] | str | Mapping[str, float] | None
-    """Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of labels
-    and weights. Other labels have weight 1."""
-    label_smoothing: float
-    """Share of the target distribution that is spread over all labels."""
-    rename_labels: Sequence[str] | str
-    """With a trained model as `init_checkpoint`: old:new pairs of a label of the model and its name in
-    `train_file`. Renamed labels keep their weights in the head, like labels with unchanged names."""
     header: bool
     """Read column names from line 1 of a .tsv or .csv file."""
     task_name: str | None
-    """GLUE task to use instead of files, whose pairs have scores: sts-b, from `data_dir`."""
+    """Task whose official files are in `data_dir`: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli or ax of
+    GLUE, or xnli."""
     data_dir: str | os.PathLike[str] | None
-    """Directory of `task_name`."""
-    xnli_language: str | None
-    """Language of xnli, as its files name it. Default: en."""
+    """Directory of `task_name`, with train.tsv, dev.tsv and test.tsv, or the task's own names for these files."""
     text_column: Any
-    """Word column, by number from 0; a negative number counts from the end."""
+    """Text column, by name or by number from 0; two, separated by a comma, for text pairs."""
     label_column: Any
-    """Column of the pair's score (with `loss=margin_mse`: the margin), for losses and evaluations that use one."""
-    problem_type: str
-    """Kind of label in your own files. single_label: one name; multi_label: several, with `label_separator` between
-    them; regression: a number."""
-    label_separator: str
-    """Separator between the labels of an example that has several."""
-    label_columns: Sequence[str] | str | None
-    """Columns named after the labels, instead of `label_column`. Each cell is 1 or true if the example has the
-    label; 0, false or empty if not."""
+    """Label column, by name or by number from 0."""
     drop_empty: bool
     """Drop rows of `train_file`, `eval_file` and `test_file` whose text or required label is empty, and log their
     number. If false, a missing text or label is an error."""
-    fit_temperature: bool
-    """With `do_eval`: fit on `eval_file` the temperature that calibrates the probabilities best, and store it with
-    the model."""
-    fit_thresholds: bool
-    """With `do_eval` and `problem_type=multi_label`: fit the probability threshold of each label to its highest F1
-    on `eval_file`, and store it with the model. Unfitted thresholds are 0.5."""
-    long_text: str
-    """Treatment of texts over `max_seq_length`. truncate: cut the end off; window: read the text in overlapping
-    windows and average the predictions."""
-    doc_stride: int | None
-    """For sentences over `max_seq_length`: number of tokens from the start of one window to the start of the next.
-    Default: half of `max_seq_length`."""
-    max_windows: int
-    """Maximum number of windows per text; the rest is cut off."""
     highest_score: float | None
     """Score of two texts with the same meaning; scores are divided by it, but not the margins of `loss=margin_mse`.
     Default: 1, or that of `task_name`."""
@@ -249,6 +211,15 @@ class FineTuningKeywords(TypedDict, total=False):
     `init_checkpoint` says, otherwise mean."""
     normalize: bool | None
     """Scale each embedding to unit length. Default: as `init_checkpoint` says, otherwise false."""
+    fit_abstention: float | None
+    """With `do_eval`: choose, on `eval_file`, the lowest confidence threshold at which this share of the accepted
+    predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for
+    each prediction whether it is confident."""
+    lstm_units: int | None
+    """Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right
+    encoder. Default: no BiLSTM."""
+    doc_stride: int | None
+    """Number of tokens from the start of one window to the start of the next. Default: half of `max_seq_length`."""
     max_query_length: int
     """Maximum question length in tokens; the rest is cut off."""
     n_best_size: int
@@ -262,6 +233,14 @@ class FineTuningKeywords(TypedDict, total=False):
     for no answer to be predicted. Default: the best margin that `do_eval` found, otherwise 0."""
     verbose_logging: bool
     """Log every question of `do_predict` with its answer and scores."""
+    class_weights: Sequence[str] | str | Mapping[str, float] | None
+    """Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of labels
+    and weights. Other labels have weight 1."""
+    label_smoothing: float
+    """Share of the target distribution that is spread over all labels."""
+    rename_labels: Sequence[str] | str
+    """With a trained model as `init_checkpoint`: old:new pairs of a label of the model and its name in
+    `train_file`. Renamed labels keep their weights in the head, like labels with unchanged names."""
     tag_column: int
     """Tag column, by number from 0; a negative number counts from the end."""
     features: str | None
@@ -274,6 +253,27 @@ class FineTuningKeywords(TypedDict, total=False):
     punctuation and each character of scripts such as Chinese; characters: after every character, so that entities
     can end anywhere. Default: punctuation if the training file has character spans or one Chinese or similar
     character per line; otherwise whitespace."""
+    xnli_language: str | None
+    """Language of xnli, as its files name it. Default: en."""
+    problem_type: str
+    """Kind of label in your own files. single_label: one name; multi_label: several, with `label_separator` between
+    them; regression: a number."""
+    label_separator: str
+    """Separator between the labels of an example that has several."""
+    label_columns: Sequence[str] | str | None
+    """Columns named after the labels, instead of `label_column`. Each cell is 1 or true if the example has the
+    label; 0, false or empty if not."""
+    fit_temperature: bool
+    """With `do_eval`: fit on `eval_file` the temperature that calibrates the probabilities best, and store it with
+    the model."""
+    fit_thresholds: bool
+    """With `do_eval` and `problem_type=multi_label`: fit the probability threshold of each label to its highest F1
+    on `eval_file`, and store it with the model. Unfitted thresholds are 0.5."""
+    long_text: str
+    """Treatment of texts over `max_seq_length`. truncate: cut the end off; window: read the text in overlapping
+    windows and average the predictions."""
+    max_windows: int
+    """Maximum number of windows per text; the rest is cut off."""
 
 
 class PretrainingKeywords(TypedDict, total=False):

@@ -8,25 +8,12 @@ from typing import Any
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.tasks.entry_points import GROUP, custom_tasks, package_of
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
-from bert_tf.tasks.reranking.task import RerankingTask
-from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.utils.files import brief, write_text
 
-TASKS: tuple[type[FineTuningTask], ...] = (
-    RerankingTask,  # first, because the files of a CrossEncoder also are those of a regression model
-    ClassificationTask,
-    EmbeddingTask,
-    QuestionAnsweringTask,
-    TaggingTask,
-    MultipleChoiceTask,
-)
-
-
+# The last one first, because the files of a CrossEncoder are those of a regression model, too.
+TASKS: tuple[type[FineTuningTask], ...] = tuple(task.load_task() for task in reversed(BUILT_IN_TASKS))
 TASKS_BY_NAME = {kind.name: kind for kind in TASKS}
 
 

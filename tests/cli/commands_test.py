@@ -1,6 +1,5 @@
 """Names and aliases of the commands, and the lists that `bert-tf` prints."""
 
-import importlib
 import re
 
 import pytest
@@ -119,4 +118,4 @@ def test_an_unknown_command_is_refused_with_the_nearest(words, told):
 def test_a_summary_is_one_short_sentence(name):
     summary = commands.summary(name)
     assert len(summary) <= 72 and re.fullmatch("[A-Z][a-z-]+,? .*[^.]\\.", summary)
-    assert max(map(len, importlib.import_module(f"bert_tf.cli.{name}").__doc__.splitlines())) <= 80
+    assert max(map(len, commands.load_command(name).__doc__.splitlines())) <= 80

@@ -14,12 +14,12 @@ from tests.conftest import ROOT
 # Every program is given all that it requires and, by each of its flags in turn, a file that is not there or an output
 # that is inside a file.
 EVERY_PROGRAM = """
-import importlib, sys
-from bert_tf.cli import given_files, main
+import sys
+from bert_tf.cli import commands, given_files, main
 there = sys.argv[1]
 written = [*given_files._WRITTEN_FILES, *given_files._WRITTEN_FOLDERS]
 for name in main.PROGRAMS:
-    flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{name}").FLAGS}
+    flags = {flag.name: flag for flag in commands.load_command(name).FLAGS}
     for wrong in [*given_files._READ, *written, *["index_dir"] * ("update" in flags)]:
         if wrong not in flags:
             continue

@@ -17,6 +17,7 @@ from absl import app, flags
 
 import bert_tf
 from bert_tf.cli import command_runner, main
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
 from tests.conftest import ROOT
 
@@ -58,7 +59,7 @@ def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
         "def prints(settings):\n"
         "    [print('line') for _ in range(100_000)]\n"
         "of_mine = types.SimpleNamespace(__doc__='It prints.', FLAGS=(), main=prints)\n"
-        "main.importlib.import_module = lambda name: of_mine\n"
+        "main.commands.load_command = lambda name: of_mine\n"
         "main.start_program('split', [])\n"
     )
     assert start_unread("-c", code) == (141, "")
@@ -116,14 +117,14 @@ def test_other_errors_are_told_although_nobody_reads_the_output(error):
 
 
 def test_every_program_is_listed():
-    """A program is a module of the package with flags and a main; the others help them."""
+    """A program is a task's command, or a module of the package with flags and a main; the others help them."""
     found = set()
     for path in pathlib.Path(main.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
         names = {target.id for target in assigned if isinstance(target, ast.Name)}
         found |= {path.stem} if "FLAGS" in names else set()
-    assert found == set(main.PROGRAMS)
+    assert found | {task.command for task in BUILT_IN_TASKS} == set(main.PROGRAMS)
 
 
 def test_the_version_is_shown_with_those_of_what_it_stands_on_without_importing_them():
@@ -176,7 +177,7 @@ def start_program(statement, environment=None, path=ROOT, encoding=None):
         "def of_mine(settings):\n"
         f"    {statement}\n"
         "program = types.SimpleNamespace(__doc__='It is mine.', FLAGS=(), main=of_mine)\n"
-        "main.importlib.import_module = lambda name: program\n"
+        "main.commands.load_command = lambda name: program\n"
         "main.start_program('split', [])\n"
     )
     command = [sys.executable, "-c", code]

@@ -1,13 +1,12 @@
 """The last lines of a training command's log: its files, and the command that comes next."""
 
-import importlib
 import os
 import shlex
 
 import pytest
 from absl import flags
 
-from bert_tf.cli import command_runner, main, next_command
+from bert_tf.cli import command_runner, commands, main, next_command
 from bert_tf.utils.settings import Settings
 
 PROGRAM = "/some bin/python"
@@ -33,7 +32,7 @@ def told(monkeypatch, caplog):
 def _check(command, name):
     """Asserts that the command is one of ours, and returns the settings that its program would have."""
     assert command[:4] == [PROGRAM, "-m", "bert_tf", name] and name in main.PROGRAMS
-    values, table = flags.FlagValues(), importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+    values, table = flags.FlagValues(), commands.load_command(name).FLAGS
     command_runner.define(values, table)
     assert values([name, *command[4:]]) == [name]
     return command_runner.read_settings(values, [flag.name for flag in table])

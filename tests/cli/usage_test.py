@@ -1,6 +1,5 @@
 """The help of commands: what it shows of flags, how wide it is, and that every flag has its group."""
 
-import importlib
 import re
 import types
 
@@ -11,7 +10,7 @@ from bert_tf.utils.settings import Flag
 
 
 def module(name):
-    return importlib.import_module(f"bert_tf.cli.{name}")
+    return commands.load_command(name)
 
 
 def shown(page):

@@ -3,13 +3,12 @@
 import ast
 import dataclasses
 import functools
-import importlib
 import re
 
 from absl import flags as absl_flags
 
 from bert_tf.cli import command_runner
-from bert_tf.cli.commands import PROGRAMS, find, starting_with
+from bert_tf.cli.commands import PROGRAMS, find, load_command, starting_with
 from bert_tf.experiments.tuning import trials
 from bert_tf.utils.logged_runs import check_passed_flags
 from tests.conftest import ROOT
@@ -25,11 +24,11 @@ _MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 @functools.cache
 def flags_of(name):
-    return importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+    return load_command(name).FLAGS
 
 
 def takes_texts(name):
-    return getattr(importlib.import_module(f"bert_tf.cli.{name}"), "TAKES_TEXTS", False)
+    return getattr(load_command(name), "TAKES_TEXTS", False)
 
 
 def read(name, words, is_cut=False):

@@ -1,11 +1,10 @@
 """Every command line of the documentation is one that our programs take: names, flags, values, what goes with what."""
 
 import ast
-import importlib
 
 import pytest
 
-from bert_tf.cli.main import PROGRAMS
+from bert_tf.cli.commands import PROGRAMS, load_command
 from tests.conftest import ROOT
 from tests.documentation import checks, commands
 from tests.documentation.pages import markdown
@@ -33,7 +32,7 @@ def test_what_sentences_name_is_there(page):
 
 def test_help_shows_commands_that_are_taken():
     for name in PROGRAMS:
-        found = commands.in_text(name, importlib.import_module(f"bert_tf.cli.{name}").__doc__)
+        found = commands.in_text(name, load_command(name).__doc__)
         assert found, name
         for command in found:
             checks.check(command)

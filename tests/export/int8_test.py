@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.cpu import products
 from bert_tf.export.export_options import ExportOptions
@@ -25,7 +25,8 @@ from tests.processor import needs_int8
 
 def _run(**given):
     given = {"do_eval": True, "do_export": True, "export_dtype": "int8"} | given
-    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
+    run_task(ClassificationTask, Settings(defaults | given, given))
 
 
 @pytest.fixture(scope="module")

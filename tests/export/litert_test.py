@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from absl import logging
 
-from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert, quiet_logs
 from bert_tf.export.export_options import ExportOptions
@@ -153,7 +153,8 @@ def wide(folder):
 
 
 def run(**given):
-    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
+    run_task(ClassificationTask, Settings(defaults | given, given))
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.cli.commands import load_command
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.runs.run_task import run_task
 from bert_tf.serving.client.results import split_answer, to_dataclass
@@ -15,7 +15,8 @@ from tests import tiny
 
 
 def _run(**given):
-    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
+    run_task(ClassificationTask, Settings(defaults | given, given))
 
 
 @pytest.mark.slow

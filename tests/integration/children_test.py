@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.cli.commands import load_command
 from bert_tf.runs.run_task import run_task
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils.settings import Settings
@@ -36,7 +36,8 @@ def _checkpoint(folder, kind):
 
 
 def _run(**given):
-    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
+    run_task(ClassificationTask, Settings(defaults | given, given))
 
 
 @pytest.mark.slow

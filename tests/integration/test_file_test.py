@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.cli.run_classifier import FLAGS
+from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.runs.run_task import run_task
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -13,7 +13,8 @@ from tests import tiny
 
 
 def _run(**given):
-    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
+    run_task(ClassificationTask, Settings(defaults | given, given))
 
 
 def _write(path, n, seed, labels=("film", "film,good")):

@@ -54,7 +54,7 @@ def test_a_missing_package_is_named(site, tmp_path):
     message = (
         f"{tmp_path / TASK_FILE}: No installed package provides the task 'poetry'. Install the package 'my-poems', "
         "which must have an entry point of this name in the group bert_tf.tasks. Known tasks: reranking, "
-        "classification, embedding, question_answering, tagging, multiple_choice, rating."
+        "embedding, multiple_choice, question_answering, tagging, classification, rating."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         read_task(str(tmp_path), CONFIG)

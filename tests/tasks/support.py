@@ -1,23 +1,11 @@
 """Options of tasks as their programs make them."""
 
-from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_reranker, run_squad, run_tagger
+from bert_tf.cli.commands import load_command
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.tasks.embedding.options import EmbeddingOptions
-from bert_tf.tasks.multiple_choice.options import MultipleChoiceOptions
-from bert_tf.tasks.question_answering.options import SquadOptions
-from bert_tf.tasks.reranking.options import RerankingOptions
-from bert_tf.tasks.tagging.options import TaggingOptions
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.settings import Settings, options_of
 
-PROGRAMS = {
-    ClassificationOptions: run_classifier,
-    EmbeddingOptions: run_embedder,
-    MultipleChoiceOptions: run_multiple_choice,
-    RerankingOptions: run_reranker,
-    SquadOptions: run_squad,
-    TaggingOptions: run_tagger,
-}
+PROGRAMS = {task.load_options(): load_command(task.command) for task in BUILT_IN_TASKS}
 
 
 def labeled_texts(*rows, labels=None):

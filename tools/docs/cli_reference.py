@@ -3,7 +3,6 @@
     .venv/bin/python -m tools.docs.cli_reference      # writes the pages
 """
 
-import importlib
 import inspect
 import pathlib
 import re
@@ -11,7 +10,7 @@ import textwrap
 
 from bert_tf.cli import commands, usage
 from bert_tf.utils.settings import Flag
-from tools.docs.navigation import COMMANDS
+from tools.docs.navigation import COMMANDS, ROOT
 
 INDEX = COMMANDS.with_suffix(".md")
 _NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
@@ -63,11 +62,12 @@ def index() -> str:
 
 def page(name: str) -> str:
     """Returns the page of one command."""
-    module, command = importlib.import_module(f"bert_tf.cli.{name}"), commands.COMMANDS[name]
+    module, command = commands.load_command(name), commands.COMMANDS[name]
     summary, *blocks = inspect.cleandoc(module.__doc__).split("\n\n")
     also = f" Other name: `bert-tf {command.alias}`." if command.alias != name else ""
     about = f"{summary}{also} See the [guide](../../{command.guide}.md) for examples."
-    lines = [_NOTE.format(f"bert_tf/cli/{name}.py") + f"# bert-tf {name}", "", *_wrapped(about), ""]
+    source = commands.help_source(name).relative_to(ROOT).as_posix()
+    lines = [_NOTE.format(source) + f"# bert-tf {name}", "", *_wrapped(about), ""]
     for block in blocks:
         code = block.startswith("    ")
         lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]

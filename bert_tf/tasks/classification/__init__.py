@@ -1,1 +1,10 @@
-"""Classification of texts and pairs of texts, with one label or several, and regression."""
+"""Fine-tune a model for text classification or regression.
+
+    bert-tf run_classifier --train_file=train.tsv --eval_file=dev.tsv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
+
+Classifies single texts or text pairs, with one label, several labels or a
+number per example. --do_train, --do_eval, --do_predict and --do_export choose
+what is done. Run the same command again to resume an interrupted run.
+"""

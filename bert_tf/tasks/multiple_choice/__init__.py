@@ -1,1 +1,9 @@
-"""Multiple choice: the best of several texts for a context."""
+"""Fine-tune a model for multiple choice (SWAG).
+
+    bert-tf run_multiple_choice --train_file=train.csv --eval_file=val.csv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
+
+Picks the best of several continuations for a context. Run the same command
+again to resume an interrupted run.
+"""

@@ -1,1 +1,9 @@
-"""Tagging of words, such as named entity recognition."""
+"""Fine-tune a model for named entity recognition (token classification).
+
+    bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
+
+Evaluates with entity-level precision, recall and F1, as conlleval computes
+them. Run the same command again to resume an interrupted run.
+"""

@@ -47,7 +47,7 @@ def test_the_cli_reference_is_up_to_date():
 @pytest.mark.parametrize("name", commands.PROGRAMS)
 def test_the_reference_explains_every_flag(name):
     text = cli_reference.page(name)
-    for flag in cli_reference.importlib.import_module(f"bert_tf.cli.{name}").FLAGS:
+    for flag in commands.load_command(name).FLAGS:
         row = re.search(rf"^\| `--{flag.name}` \| [^|]+ \| [^|]* \| [^|]+ \|$", text.replace("\\|", ""), re.MULTILINE)
         assert row or not flag.has_effect and f"`--{flag.name}`" in text, flag.name
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
 
 import bert_tf
-from bert_tf.cli import run_classifier
+from bert_tf.cli.commands import load_command
 from bert_tf.inference.sklearn import BertClassifier, fitted_model
 from bert_tf.inference.sklearn.estimator import BOUNDS
 from bert_tf.training.interruption import Stopped
@@ -127,11 +127,11 @@ def test_a_search_over_settings(folder):
 
 
 def test_its_defaults_are_the_programs():
-    flags = {flag.name: flag.default for flag in run_classifier.FLAGS}
+    flags = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
     own = {name: p.default for name, p in inspect.signature(BertClassifier).parameters.items() if name != "model"}
     assert own.pop("validation_fraction") == 0.1  # there, a file is given
     assert own == {name: flags[name] for name in own}
-    numbers = {f.name: (f.low, f.high) for f in run_classifier.FLAGS if f.kind in ("integer", "float")}
+    numbers = {f.name: (f.low, f.high) for f in load_command("run_classifier").FLAGS if f.kind in ("integer", "float")}
     assert {name: numbers[name] for name in own if name in numbers} == BOUNDS
 
 

@@ -1,9 +1,9 @@
 """The commands of quick pretraining: their flags are those of the programs, and the recipe's."""
 
-import importlib
 
 import pytest
 
+from bert_tf.cli.commands import load_command
 from bert_tf.pretraining.quick.commands import Commands
 from bert_tf.pretraining.quick.plan import TRIAL_STEPS, SizeRecipe
 from bert_tf.runs import pretraining_recipes
@@ -26,7 +26,7 @@ def test_the_programs_have_the_flags_of_the_recipes(values):
     given |= {"input_file": ["a"], "output_dir": "small", "document_start": "CHAPTER"}
     commands = Commands(support.options(**given), SizeRecipe.of(values), 12)
     for command in _all(commands):
-        table = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{command.program}").FLAGS}
+        table = {flag.name: flag for flag in load_command(command.program).FLAGS}
         for name, value in command.flags.items():
             assert name in table, (command.program, name)
             assert not table[name].choices or value in table[name].choices or name == "precision"

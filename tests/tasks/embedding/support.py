@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.cli import run_embedder
+from bert_tf.cli.commands import load_command
 from bert_tf.runs.run_task import run_task
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.utils.settings import Settings
@@ -19,4 +19,4 @@ def pairs(n, seed=0):
 
 
 def run(**given):
-    run_task(EmbeddingTask, Settings({f.name: f.default for f in run_embedder.FLAGS} | given, given))
+    run_task(EmbeddingTask, Settings({f.name: f.default for f in load_command("run_embedder").FLAGS} | given, given))
