@@ -6,14 +6,18 @@
 Finds wrong or missing labels, duplicates, overlap between files and texts that
 will be cut off, with line numbers. --task selects the training command whose
 file format applies. With --init_checkpoint, lengths are counted in tokens.
+A custom task's own flags go after `--`.
 """
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 from bert_tf.cli.commands import load_command
 from bert_tf.tasks.built_in import BUILT_IN_TASKS
+from bert_tf.tasks.entry_points import custom_tasks
 from bert_tf.utils.json_files import printable_json
+from bert_tf.utils.logged_runs import name_of_flag
 from bert_tf.utils.settings import Flag, Settings
 
 # Task -> the command that trains it, whose flags say what its files are.
@@ -71,7 +75,7 @@ FLAGS = (
     Flag(
         "task", "classification",
         "Task that the examples are for; it decides how files are read.",
-        choices=tuple(_COMMANDS), group="What to do", essential=True,
+        choices=tuple(dict.fromkeys([*_COMMANDS, *custom_tasks()])), group="What to do", essential=True,
     ),
     Flag("train_file", None, "Training examples, as the command of --task reads them.", group="Data", essential=True),
     Flag("eval_file", None, "Evaluation examples.", group="Data", essential=True),
@@ -86,26 +90,33 @@ FLAGS = (
     ),
 )
 
+TAKES_TEXTS = True  # the flags of a custom task, after `--`
+WHERE_OTHER_FLAGS_GO = "Flags of a custom task go after `--`. "
 
-def main(settings):
+
+def main(settings, words):
     """Prints what is found."""
     from bert_tf.cli.command_runner import in_flags
     from bert_tf.runs.data_checks import refuse_warnings
     from bert_tf.runs.data_overview import look_at_files
 
-    overview = look_at_files(settings.task, of_program(settings))
+    overview = look_at_files(settings.task, of_program(settings, words))
     text = printable_json(overview.to_dict(), indent=2) if settings.json else str(overview)
     print(in_flags(text, settings.to_dict()))
     refuse_warnings(overview.findings, settings)
 
 
-def of_program(settings: Settings) -> Settings:
+def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
     """Returns the settings of the task's own program, in which the files of `settings` are to be trained on and so on.
+
+    Args:
+        settings: of this command.
+        words: flags of the program that this command does not have.
 
     Raises:
         ValueError: a flag was given that the program does not have, or no file.
     """
-    flags = {flag.name: flag for flag in _COMMANDS[settings.task].FLAGS}
+    flags = {flag.name: flag for flag in _flags_of_task(settings.task)}
     given = {name for name in settings.given if name in (*_FILES, *_TAKEN)}
     if strange := sorted(given - flags.keys()):
         raise ValueError(
@@ -121,12 +132,31 @@ def of_program(settings: Settings) -> Settings:
         raise ValueError(
             "No files to check: pass at least one of `train_file`, `eval_file`, `test_file` and `predict_file`."
         )
-    values = {name: flag.default for name, flag in flags.items()}
+    values = _read_words(settings.task, flags, words)
     values |= {name: _as_kind(flags[name], settings.get(name)) for name in given}
     values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}
     if settings.task_name:
         values |= {"do_train": True, "do_eval": True}
     return Settings(values, given)
+
+
+def _flags_of_task(task):
+    if task in _COMMANDS:
+        return _COMMANDS[task].FLAGS
+    from bert_tf.cli.custom_task import CustomTaskCommand  # here, because it imports TensorFlow
+
+    return CustomTaskCommand(task).FLAGS
+
+
+def _read_words(task, flags, words):
+    """Returns {name: value} of all flags of a task's own program, as the words say."""
+    from bert_tf.cli.command_runner import parse_flags
+
+    taken = {name_of_flag(word) for word in words} & {flag.name for flag in FLAGS}
+    if taken:
+        raise ValueError(f"--{min(taken)} must come before the `--`, because it is a flag of check_data. Move it.")
+    program = next((each.command for each in BUILT_IN_TASKS if each.name == task), f"train {task}")
+    return parse_flags(program, flags.values(), ["--output_dir=.", *words]).to_dict() | {"output_dir": None}
 
 
 def _as_kind(flag, value):

@@ -11,7 +11,7 @@ from bert_tf.data.token_checks import Lengths, check_truncation, check_unknown_t
 from bert_tf.runs.data_checks import lint_samples
 from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.tasks.options import ACTIONS
-from bert_tf.tasks.registry import TASKS_BY_NAME
+from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task
 from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import Settings, options_of
 
@@ -81,23 +81,24 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     Word pieces are counted where there is a model to count them by, and there are examples to train on.
 
     Args:
-        task: its name in the registry.
+        task: its name in the registry, or that of a task of another package.
         settings: of its program.
 
     Raises:
         ValueError: a file cannot be read as the settings say.
     """
-    kind = TASKS_BY_NAME[task]
+    kind = TASKS_BY_NAME.get(task) or load_custom_task(task)
     options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
     data = kind.read_data(options, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
     samples = lint_samples(kind, data, options)
     findings = check_samples(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
-    splits = [split for split in samples if samples[split].path not in broken]
+    splits = [split for split, each in data.examples.items() if each.path not in broken]
     cuts, counts = _cuts(kind, data, options, settings, splits)
     findings += check_truncation(samples, cuts, settings.get("long_text", "window") != "window")
     findings += check_unknown_tokens(samples, counts)
-    return Overview([_overview(split, sample, cuts.get(split)) for split, sample in samples.items()], findings)
+    files = [_overview(split, each, samples.get(split), cuts.get(split)) for split, each in data.examples.items()]
+    return Overview(files, findings)
 
 
 def _cuts(kind, data, options, settings, splits):
@@ -115,6 +116,9 @@ def _cuts(kind, data, options, settings, splits):
     return {split: getattr(each, "truncation", None) for split, each in rows.items()}, counts
 
 
-def _overview(split, sample, cut):
+def _overview(split, examples, sample, cut):
+    """Returns the row of a file; without a sample, which a task may lack, it has no labels."""
     lengths, limit = (Lengths.of(cut.needed), f"{cut.parameter}={cut.limit}") if cut else (None, None)
+    if sample is None:
+        return FileOverview(split, examples.path, len(examples), {}, lengths, limit)
     return FileOverview(split, sample.path, len(sample), count_labels(sample), lengths, limit)

@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import sys
 
 import pytest
 
 from bert_tf.cli import check_data
 from tests import tiny
+from tests.run_cases import run_here
 from tests.scripts import Cases, at, files, run_named
+from tests.tasks import custom_task
 
 MODEL = ["--init_checkpoint=HOME/init", "--max_seq_length=16"]
 TABLE = ["--train_file=HOME/train.tsv", "--eval_file=HOME/dev.tsv"]
@@ -314,3 +317,23 @@ def test_real_data_sets_have_no_warning(minilm, shared_data):
                 pytest.skip(f"needs {name} in {paths[0]}")
             result = program.run(words)
             assert result["status"] == 0 and "Warnings: 0." in result["log"], (name, result["log"])
+
+
+def test_a_task_of_another_package_is_checked_with_its_own_flags_after_two_dashes(tmp_path, monkeypatch):
+    custom_task.install(tmp_path / "site", monkeypatch)
+    monkeypatch.delitem(sys.modules, "bert_tf.cli.check_data", False)  # a new process knows the packages of its start
+    tiny.checkpoint(tmp_path / "init")
+    tiny.write_tsv(tmp_path / "train.tsv", [("good film", "1"), ("good good film", "7")], "text\trating")
+    flags = ["--task=rating", f"--train_file={tmp_path}/train.tsv", *MODEL[1:], f"--init_checkpoint={tmp_path}/init"]
+
+    checked = run_here("check_data", [*flags, "--", "--highest=7"])
+    assert checked["status"] == 0, checked["log"]
+    assert f"{tmp_path}/train.tsv (train): 2 examples\n" in checked["log"] and "Warnings: 0." in checked["log"]
+
+    wrong = run_here("check_data", flags)  # --highest is 5
+    assert wrong["status"] == 1 and "train.tsv:3: " in wrong["log"]
+    moved = run_here("check_data", [*flags, "--", "--max_seq_length=9"])
+    assert moved["status"] == 1 and "--max_seq_length must come before the `--`" in moved["log"]
+    strange = run_here("check_data", [*flags, "--", "--hihest=7"])
+    message = "Flags of train rating: Unknown flag --hihest. Did you mean --highest?"
+    assert strange["status"] == 1 and message in strange["log"]
