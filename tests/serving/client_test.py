@@ -1,5 +1,6 @@
 """The client: as a class, as a program, and byte for byte as tensorflow-serving-api would write."""
 
+import dataclasses
 import json
 import re
 import socket
@@ -115,6 +116,30 @@ ROWS = [
 @pytest.mark.parametrize("row, result", ROWS, ids=[type(result).__name__ for _, result in ROWS])
 def test_rows_as_types(row, result):
     assert to_dataclass(row) == result
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rating:
+    """The prediction of a task that only this file knows."""
+
+    rating: int
+    expected_rating: float
+    above: tuple[float, ...] = ()
+
+
+def test_the_results_of_an_unknown_task_have_a_class_of_its_own():
+    row = {"rating": 3, "expected_rating": 2.5}
+    assert to_dataclass(row, _Rating) == _Rating(3, 2.5)
+    assert to_dataclass({**row, "above": [0.5, 0.25]}, _Rating) == _Rating(3, 2.5, (0.5, 0.25))
+    message = "with the outputs of the model as fields, rating; _Rating has rating, expected_rating, above. Change its"
+    with pytest.raises(ValueError, match=message):
+        to_dataclass({"rating": 3}, _Rating)
+    with pytest.raises(ValueError, match="expected_rating, other, rating; _Rating has"):
+        to_dataclass({**row, "other": 1}, _Rating)
+    with pytest.raises(ValueError, match="`typed` requires a model whose `rating` is as in _Rating; got 'high'"):
+        to_dataclass({**row, "rating": "high"}, _Rating)
+    with pytest.raises(ValueError, match="`typed` must be a bool or a dataclass. Received: <class 'dict'>"):
+        to_dataclass(row, dict)
 
 
 def test_typed_results_need_known_outputs(client):

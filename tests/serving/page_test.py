@@ -182,6 +182,7 @@ MODELS = {
     "vectors": (["text"], {"embedding": None}),
     "full": (["text"], {"error": "The <b>queue</b> is full."}),
     "odd": (["text"], {"y": float("nan"), "z": 1.0}),
+    "rating": (["text"], {"rating": 3, "expected_rating": 2.75, "note": "<b>fair</b>", "shares": [0.25, 0.75]}),
 }  # fmt: skip
 VECTORS = ([1.0, 0.0], [0.0, 1.0], [0.8, 0.6])
 
@@ -356,6 +357,15 @@ def test_other_answers(ask, model, summary):
     assert dom.ids["summary"] == summary and not dom.ids["error"]
     if model == "odd":
         assert '"y": null' in dom.ids["answer"]
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_task_that_the_page_does_not_know_is_shown_by_the_names_of_its_outputs(ask):
+    dom = ask(model="rating", text="A fine film.")
+    assert dom.ids["summary"] == "The model responded." and not dom.ids["error"]
+    assert "rating3expected rating2.750note<b>fair</b>" in dom.ids["answer"]
+    assert '"shares"' in dom.ids["answer"]
 
 
 @needs_browser

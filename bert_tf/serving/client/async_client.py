@@ -29,7 +29,7 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
         items: Iterable[Any] | AsyncIterable[Any],
         in_flight: int = IN_FLIGHT,
         batch_size: int = 1,
-        typed: bool = False,
+        typed: bool | type = False,
         errors: str = "raise",
     ) -> AsyncIterator[Any]:
         """Yields as `Client.stream` does, from the same arguments; `items` may also be asynchronous."""

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bert_tf.serving.client.base_client import BaseClient
 from bert_tf.serving.client.requests import ModelSignature, VersionStatus
 from bert_tf.serving.client.results import Result
 
+_OwnResult = TypeVar("_OwnResult")
 _Texts = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
 
 class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager[AsyncClient, None]):
@@ -21,6 +22,8 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager[AsyncClient
     async def ask(self, inputs: _Texts, typed: Literal[False] = False) -> list[dict[str, Any]]: ...
     @overload
     async def ask(self, inputs: _Texts, typed: Literal[True]) -> list[Result]: ...
+    @overload
+    async def ask(self, inputs: _Texts, typed: type[_OwnResult]) -> list[_OwnResult]: ...
     @overload
     async def classify(
         self, texts: Sequence[str], second_texts: Sequence[str] | None = None, typed: Literal[False] = False
@@ -37,7 +40,7 @@ class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager[AsyncClient
         items: Iterable[Any] | AsyncIterable[Any],
         in_flight: int = 64,
         batch_size: int = 1,
-        typed: bool = False,
+        typed: bool | type[Any] = False,
         errors: str = "raise",
     ) -> AsyncIterator[Any]: ...
     async def encode(self, texts: Sequence[str], batch_size: int = 32, in_flight: int = 4) -> np.ndarray: ...

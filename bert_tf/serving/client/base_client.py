@@ -97,14 +97,15 @@ class BaseClient:
         return self._run(self._questions.predict(inputs, signature, outputs))
 
     def ask(
-        self, inputs: Mapping[str, Sequence[str] | Sequence[Sequence[str]]], typed: bool = False
-    ) -> list[dict] | list[Result]:
+        self, inputs: Mapping[str, Sequence[str] | Sequence[Sequence[str]]], typed: bool | type = False
+    ) -> list[Any]:
         """Predicts texts with a model for any task, using the signature that takes text.
 
         Args:
             inputs: {name: n texts}, such as {"question": [...], "context": [...]}; for a list input,
                 n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
-            typed: return objects of `client.results` instead: `.label` for ["label"].
+            typed: return objects of `client.results` instead: `.label` for ["label"]. If a dataclass, objects of it;
+                its fields are the outputs of the model, for tasks that `client.results` does not know.
 
         Returns:
             n dictionaries {output: value} of numbers, str, and lists of them, as in `results.split_answer`: a

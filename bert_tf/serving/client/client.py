@@ -28,7 +28,7 @@ class Client(BaseClient, contextlib.AbstractContextManager):
         items: Iterable[Any],
         in_flight: int = IN_FLIGHT,
         batch_size: int = 1,
-        typed: bool = False,
+        typed: bool | type = False,
         errors: str = "raise",
     ) -> Iterator[Any]:
         """Predicts any number of examples, many at a time, and yields the predictions in the order of the examples.

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bert_tf.serving.client.base_client import BaseClient
 from bert_tf.serving.client.requests import ModelSignature, VersionStatus
 from bert_tf.serving.client.results import Result
 
+_OwnResult = TypeVar("_OwnResult")
 _Texts = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
 
 class Client(BaseClient, contextlib.AbstractContextManager[Client, None]):
@@ -21,6 +22,8 @@ class Client(BaseClient, contextlib.AbstractContextManager[Client, None]):
     def ask(self, inputs: _Texts, typed: Literal[False] = False) -> list[dict[str, Any]]: ...
     @overload
     def ask(self, inputs: _Texts, typed: Literal[True]) -> list[Result]: ...
+    @overload
+    def ask(self, inputs: _Texts, typed: type[_OwnResult]) -> list[_OwnResult]: ...
     @overload
     def classify(
         self, texts: Sequence[str], second_texts: Sequence[str] | None = None, typed: Literal[False] = False
@@ -37,7 +40,7 @@ class Client(BaseClient, contextlib.AbstractContextManager[Client, None]):
         items: Iterable[Any],
         in_flight: int = 64,
         batch_size: int = 1,
-        typed: bool = False,
+        typed: bool | type[Any] = False,
         errors: str = "raise",
     ) -> Iterator[Any]: ...
     def encode(self, texts: Sequence[str], batch_size: int = 32, in_flight: int = 4) -> np.ndarray: ...

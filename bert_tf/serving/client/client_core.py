@@ -30,8 +30,7 @@ from bert_tf.serving.client.requests import (
     read_signatures,
     read_status,
 )
-from bert_tf.serving.client.results import CLASSES, split_answer
-from bert_tf.serving.client.results import to_dataclass as typed_result
+from bert_tf.serving.client.results import CLASSES, split_answer, to_dataclass
 from bert_tf.utils.text_inputs import present_list, text_list
 
 Question = Generator[Rpc | float, Any, Any]
@@ -87,7 +86,7 @@ class ClientCore:
             return []
         inputs, counts = even(inputs)
         found = split_answer((yield from self.predict(inputs)), n, counts)
-        return [typed_result(row) for row in found] if typed else found
+        return _typed_rows(found, typed)
 
     def classify(self, texts, second_texts, typed) -> Question:
         texts = text_list(texts)
@@ -106,7 +105,7 @@ class ClientCore:
                 f"{join_names(sorted(missing))} and has {join_names(sorted(outputs))}. Use Client.ask for such a model."
             )
         found = split_answer({name: outputs[name] for name in CLASSES}, len(texts))
-        return [typed_result(row) for row in found] if typed else found
+        return _typed_rows(found, typed)
 
     def vectors(self, texts) -> Question:
         outputs = yield from self.predict({"text": texts})
@@ -180,3 +179,8 @@ class ClientCore:
 
     def _explain(self, error):
         return explain(error, self.server, self.target.name, self.timeout)
+
+
+def _typed_rows(rows, typed):
+    """Returns rows as `typed` says: as they are, as objects of their kind, or of a given dataclass."""
+    return [to_dataclass(row, None if typed is True else typed) for row in rows] if typed else rows

@@ -230,26 +230,45 @@ for _kind in Result.__args__:
         _KINDS |= {frozenset((*_needed, *some)): _kind for some in itertools.combinations(_others, _count)}
 
 
-def to_dataclass(row: dict[str, Any]) -> Result:
+def to_dataclass(row: dict[str, Any], result: type | None = None) -> Any:
     """Converts a row to the class whose attributes are its keys.
 
+    Args:
+        row: {output: value}.
+        result: a dataclass, for models of a task that this package does not know. If None, one of `Result`.
+
     Raises:
-        ValueError: no class has these keys, or their types differ.
+        ValueError: the class does not have these keys, or none has, or their types differ.
     """
-    kind = _KINDS.get(frozenset(row))
-    if kind is None:
+    kind = result or _KINDS.get(frozenset(row))
+    if result:
+        _check_keys(result, row)
+    elif kind is None:
         known = "; ".join(", ".join(sorted(keys)) for keys in _KINDS)
         raise ValueError(
             f"`typed` requires a model of a known kind, with one of these sets of outputs: {known}; got "
             f"{join_names(sorted(row))}. Without `typed`, you get dictionaries."
         )
-    made = kind(**{name: _converted(name, value) for name, value in row.items()})
-    if wrong := [field.name for field in dataclasses.fields(made) if not _fits(getattr(made, field.name), field.type)]:
+    made, hints = kind(**{name: _converted(name, value) for name, value in row.items()}), typing.get_type_hints(kind)
+    if wrong := [name for name in row if not _fits(getattr(made, name), hints[name])]:
         raise ValueError(
             f"`typed` requires a model whose `{wrong[0]}` is as in {kind.__name__}; got "
             f"{clean(repr(row[wrong[0]]), 100)}. Without `typed`, you get dictionaries."
         )
     return made
+
+
+def _check_keys(result, row):
+    """Raises ValueError unless a class can be made of a row."""
+    if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
+        raise ValueError(f"`typed` must be a bool or a dataclass. Received: {result!r:.100}.")
+    fields = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(result)}
+    needed = {name for name, is_needed in fields.items() if is_needed}
+    if not needed <= row.keys() <= fields.keys():
+        raise ValueError(
+            f"`typed` must be a dataclass with the outputs of the model as fields, {join_names(sorted(row))}; "
+            f"{result.__name__} has {join_names(fields)}. Change its fields. Without `typed`, you get dictionaries."
+        )
 
 
 def _fits(value, kind):

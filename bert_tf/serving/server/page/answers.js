@@ -6,7 +6,7 @@ import { decimal, element, percent, table } from "./elements.js";
 // The outputs decide how it is shown, so that any model that gives them is shown in the same way.
 export function view(rows, texts) {
   const found = VIEWS.find(([outputs]) => outputs.every((output) => output in rows[0]));
-  const { summary, nodes } = found ? found[1](rows[0], texts, rows) : { summary: "The model responded.", nodes: [] };
+  const { summary, nodes } = found ? found[1](rows[0], texts, rows) : plainOutputs(rows[0]);
   const whole = element("pre", {}, JSON.stringify(rows.length === 1 ? rows[0] : rows, null, 1));
   const details = element("details", {}, element("summary", {}, "Full response (JSON)"), whole);
   details.open = !found;
@@ -95,6 +95,15 @@ function neighbours({ embedding }, texts, rows) {
 
 function number({ score }) {
   return { summary: `Score ${decimal(score)}`, nodes: [] };
+}
+
+// The answer of a task that the page does not know: its outputs that are a text or a number, by name.
+function plainOutputs(row) {
+  const shown = (value) => (value === null || typeof value === "number" && !Number.isInteger(value) ? decimal(value) : `${value}`);
+  const plain = Object.entries(row).filter(([, value]) => value === null || typeof value !== "object");
+  const rows = plain.map(([name, value]) => [name.replaceAll("_", " "), shown(value)]);
+  const summary = rows.length === 1 ? rows[0].join(": ") : "The model responded.";
+  return { summary, nodes: rows.length > 1 ? [table(rows)] : [] };
 }
 
 function cosine(a, b) {
