@@ -14,6 +14,7 @@ import pytest
 
 from bert_tf.cli import commands, main
 from bert_tf.models import family_registry
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.names import PROBLEMS
 from tests import tiny
 from tests.conftest import ROOT
@@ -211,10 +212,40 @@ def test_no_other_file_names_the_families_that_came_last():
     assert not [name for name in naming if not name.startswith(NAMING)]
 
 
+# What is about one task by its purpose: label errors and tables of a classifier, scikit-learn's estimators, GLUE, what
+# searches and mines for rerankers and embedders, probes of tagged words, and the heads that attributions explain.
+ABOUT_ONE_TASK = {
+    "cli.clean_data", "cli.find_label_errors", "cli.mine_negatives", "cli.split", "experiments.glue.runs",
+    "inference.hard_negatives", "inference.reranker", "inference.sklearn.classifier", "inference.sklearn.regressor",
+    "inference.sklearn.tagger", "interpret.probing.examples", "interpret.targets",
+}  # fmt: skip
+
+
+def test_a_new_task_is_its_folder_and_a_row():
+    """Commands, runs, data checks, exports and servers ask the tasks of the table; none of them names one."""
+    folders = {path.parent.name for path in (BERT_TF / "tasks").glob("*/task.py")}
+    assert {task.name for task in BUILT_IN_TASKS} == folders
+    packages = {f"bert_tf.tasks.{folder}" for folder in folders}
+    naming = {
+        _name(path).removeprefix("bert_tf.")
+        for path in _modules()
+        if _package(_name(path)) != "tasks" and any(name.startswith(tuple(packages)) for name in _our_imports(path))
+    }
+    assert naming == ABOUT_ONE_TASK
+
+
+@pytest.mark.parametrize("task", BUILT_IN_TASKS, ids=lambda task: task.name)
+def test_a_row_says_what_is_in_the_folder(task):
+    kind = task.load_task()
+    assert kind.name == task.name and type(kind.options) is task.load_options()
+    assert (ROOT / "docs" / f"{task.guide}.md").exists()
+
+
 LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
     "bert_tf.models.config": ("tensorflow", "keras", "numpy"),
     "bert_tf.models.family_registry": ("tensorflow", "keras", "numpy"),
+    "bert_tf.tasks.built_in": ("tensorflow", "keras", "numpy"),
     "bert_tf.utils.text_inputs": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.names.family_mappings": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.keras_hub_names": ("tensorflow", "keras", "numpy"),

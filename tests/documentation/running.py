@@ -42,6 +42,7 @@ NOT_RUN = {
     "tensorflow_model_server": "is another program; `make test-serving` asks it",
     "bert-tf demo": "fetches weights and texts",
     "bert-tf train rating": "tests/integration/frame_test.py runs the page's task",
+    "bert-tf check_data --task=rating": "tests/integration/frame_test.py runs the page's task",
 }
 
 

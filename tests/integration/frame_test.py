@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import signal
+import sys
 
 import keras
 import numpy as np
@@ -114,12 +115,27 @@ def _run(out, *flags):
     return ended["status"], ended["log"]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Rating:
+    """The prediction of the task, as clients get it."""
+
+    rating: int
+    expected_rating: float
+
+
 @pytest.mark.slow
 def test_from_a_file_of_text_to_an_answer_over_grpc(folder, tmp_path, monkeypatch):
     custom_task.install(tmp_path / "site", monkeypatch)
     for name, n, seed in (("train", 96, 0), ("dev", 24, 1), ("test", 24, 3)):
         _table(tmp_path / f"{name}.tsv", n, seed)
     texts = _table(tmp_path / "new.tsv", 9, 2, with_ratings=False)
+    monkeypatch.delitem(sys.modules, "bert_tf.cli.check_data", False)  # it knows the packages of a process's start
+    looked = [f"--{name}_file={tmp_path}/{name if name != 'eval' else 'dev'}.tsv" for name in ("train", "eval", "test")]
+    checked = run_here("check_data", ["--task=rating", *looked, "--", "--highest=3"])
+    rows = [f"{tmp_path}/{name}.tsv ({split}): {n} examples"
+            for name, split, n in (("train", "train", 96), ("dev", "dev", 24), ("test", "final", 24))]  # fmt: skip
+    assert checked["status"] == 0 and all(row in checked["log"] for row in rows), checked["log"]
+
     train = (f"--train_file={tmp_path}/train.tsv", f"--init_checkpoint={folder}", "--do_train", "--seed=3",
              "--highest=3", "--max_seq_length=12", "--train_batch_size=16", "--num_train_epochs=20",
              "--learning_rate=5e-3", "--save_checkpoints_steps=25")  # fmt: skip
@@ -152,5 +168,7 @@ def test_from_a_file_of_text_to_an_answer_over_grpc(folder, tmp_path, monkeypatc
     }
     with serve(str(out / "export"), "rating") as server, Client(f"localhost:{server.port}", "rating") as client:
         answers = client.ask({"text": texts})
+        results = client.ask({"text": texts}, typed=_Rating)
     assert [answer["rating"] for answer in answers] == ratings
+    assert results == [_Rating(**answer) for answer in answers]
     assert EncoderConfig.load(out).model_type == "mine"  # our own checkpoint, with google-research/bert's names

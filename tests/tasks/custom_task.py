@@ -11,7 +11,8 @@ PAGE = ROOT / "docs" / "guides" / "custom_tasks.md"
 
 
 def _block(language):
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """Returns the first block of code in a language."""
+    text, *_ = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return text
 
 
