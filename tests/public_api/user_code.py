@@ -123,11 +123,17 @@ def evaluate(labels: Sequence[int], a: Sequence[int], b: Sequence[int]) -> dict[
 # === Serving ===
 
 
+@dataclasses.dataclass(frozen=True)
+class Rating:
+    rating: int
+
+
 def ask(text: str) -> None:
     with serve("models/reviews", "reviews", port=0) as server, bert_tf.Client(f"localhost:{server.port}") as client:
         assert_type(client, bert_tf.Client)
         assert_type(client.ask({"text": [text]}), list[dict[str, Any]])
         assert_type(client.ask({"text": [text]}, typed=True), list[Result])
+        assert_type(client.ask({"text": [text]}, typed=Rating), list[Rating])
         assert_type(client.encode([text]), np.ndarray)
         print(client.predict({"input_ids": np.zeros([1, 8], np.int32)}), client.status()[0].state)
         print([answer for answer in client.stream([text], in_flight=8)])
