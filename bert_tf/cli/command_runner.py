@@ -26,7 +26,7 @@ from bert_tf.cli.main import is_output_closed
 from bert_tf.runs.devices import strategy_name
 from bert_tf.utils import requirements
 from bert_tf.utils.progress import LogFormatter, use_bars
-from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, check_requirements
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations
 from bert_tf.utils.signals import Terminated, orderly_end
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -52,7 +52,7 @@ class _Refused(ValueError):
     """A value that a flag does not take."""
 
     def __init__(self, flag, value):
-        super().__init__(f"--{flag.name} must be {usage.allowed_values(flag)}; got {value}.")
+        super().__init__(f"--{flag.name} must be {allowed_values(flag)}; got {value}.")
         if near := difflib.get_close_matches(str(value), flag.choices, 1):
             self.args = (f"{self} Did you mean {near[0]}?",)
 
@@ -274,7 +274,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
         raise ValueError(f"Nothing to do: pass at least one of --{', --'.join(actions)}.")
     if settings.get("output_dir") == "":
         raise ValueError("--output_dir must not be empty. Name a directory.")
-    check_requirements(table, settings)
+    check_combinations(table, settings)
 
 
 def _log_error(error, settings):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_tf.cli.commands import COMMANDS
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, allowed_values, format_number
 
 _WIDTH, _COLUMN = 80, 28
 _FEW = 25  # a command with at most this many flags shows all of them
@@ -44,33 +44,6 @@ def group_of(flag: Flag) -> str:
 # === Values ===
 
 
-def allowed_values(flag: Flag) -> str:
-    """Returns which values a flag takes, in words: "one of a, b"; "an integer from 1 to 64"."""
-    if flag.kind == "bool":
-        return "true or false"
-    if flag.kind in ("integer", "float"):
-        return " or ".join([_numbers_of(flag), *flag.words])
-    if flag.kind == "list":
-        some = f"one or more of {', '.join(flag.choices)}, separated by commas"
-        return some if flag.choices else "a comma-separated list"
-    return f"one of {', '.join(flag.choices)}" if flag.choices else "a text"
-
-
-def _numbers_of(flag):
-    noun, low, high = {"integer": "integer", "float": "number"}[flag.kind], flag.low, flag.high
-    if low is not None and high is not None:
-        return f"{'an' if noun[0] == 'i' else 'a'} {noun} from {low:g} to {high:g}"
-    if low is not None:
-        known = {("integer", 1): "a positive integer", ("integer", 0): "a non-negative integer",
-                 ("float", 0): "a non-negative number"}  # fmt: skip
-        return known.get((flag.kind, low), f"{'an' if noun[0] == 'i' else 'a'} {noun}, {_number(low)} or more")
-    return "an integer" if noun == "integer" else "a number"
-
-
-def _number(value):
-    return f"{value:g}".replace("e-0", "e-")
-
-
 def default_of(flag: Flag) -> str:
     """Returns a flag's default as one would write it on a command line; "" for none, an empty one, and false."""
     value: Any = flag.default
@@ -79,7 +52,7 @@ def default_of(flag: Flag) -> str:
     if isinstance(value, list | tuple):
         return ",".join(value)
     if isinstance(value, float):
-        return _number(value)
+        return format_number(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

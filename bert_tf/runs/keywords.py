@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from bert_tf.utils.settings import Flag, Settings
+from bert_tf.utils.settings import Flag, Settings, allowed_values
 
 # What other libraries call some settings.
 _SYNONYMS = {
@@ -75,13 +75,13 @@ def _read(flag, value):
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
     kinds = {"string": str, "bool": bool, "integer": Integral, "float": Real}
     if not isinstance(value, kinds[flag.kind]) or isinstance(value, bool) != (flag.kind == "bool"):
-        raise TypeError(f"`{flag.name}` must be {_allowed(flag)}. Received: {value!r:.80}.")
+        raise TypeError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r:.80}.")
     if flag.kind in ("integer", "float"):
         value = int(value) if flag.kind == "integer" else float(value)
         if not (flag.low is None or value >= flag.low) or not (flag.high is None or value <= flag.high):
-            raise ValueError(f"`{flag.name}` must be {_allowed(flag)}. Received: {value!r}.")
+            raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r}.")
     elif flag.choices and value not in flag.choices:
-        raise ValueError(f"`{flag.name}` must be {_allowed(flag)}. Received: {value!r:.80}.")
+        raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r:.80}.")
     return value
 
 
@@ -96,21 +96,5 @@ def _read_list(flag, value):
         value = [str(value)]
     for each in value:
         if flag.choices and each not in flag.choices:
-            raise ValueError(f"`{flag.name}` must be {_allowed(flag)}. Received: {each!r:.80}.")
+            raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {each!r:.80}.")
     return value
-
-
-def _allowed(flag):
-    """Returns which values a setting has, in words."""
-    if flag.kind == "bool":
-        return "True or False"
-    if flag.kind == "list":
-        return f"a list of {', '.join(flag.choices)}" if flag.choices else "a list of strings"
-    if flag.kind == "string":
-        return f"one of {', '.join(flag.choices)}" if flag.choices else "a string"
-    noun = "an integer" if flag.kind == "integer" else "a number"
-    if flag.low is not None and flag.high is not None:
-        noun += f" from {flag.low:g} to {flag.high:g}"
-    elif flag.low is not None:
-        noun += f", at least {flag.low:g}"
-    return " or ".join([noun, *map(repr, flag.words)])

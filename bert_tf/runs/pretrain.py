@@ -23,7 +23,7 @@ from bert_tf.training.scoring import EvalBatches
 from bert_tf.training.tracking import tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
-from bert_tf.utils.settings import Settings, check_requirements, flags_of
+from bert_tf.utils.settings import Settings, check_combinations, flags_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in `typing` from Python 3.11 on
@@ -110,7 +110,7 @@ def run_pretraining(settings: Settings, show: Callable[[str], None] = print) -> 
         ValueError: settings, records or checkpoints are not as they must be.
     """
     settings = complete(settings)
-    check_requirements(flags_of(PretrainingSettings), settings)
+    check_combinations(flags_of(PretrainingSettings), settings)
     settings = with_precision(settings)
     strategy = prepare_devices(settings)
     pretraining = Pretraining.of(settings)

@@ -36,7 +36,7 @@ from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief, is_chief
 from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings, check_requirements, options_of
+from bert_tf.utils.settings import Settings, check_combinations, options_of
 
 
 def run_task(
@@ -63,7 +63,7 @@ def run_task(
         ValueError: settings, files or checkpoints are not as they must be.
     """
     settings = with_precision(with_dry_run_defaults(settings))
-    check_requirements(task_flags(kind), settings)
+    check_combinations(task_flags(kind), settings)
     _check_settings(settings)
     strategy = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)

@@ -26,6 +26,7 @@ class Flag:
         group: title under which --help shows it.
         essential: --help shows it even if the command has many flags.
         requires: what must be set if this is: names of settings, or `name=value`.
+        excludes: what must not be set if this is, in the same form.
         aliases: other names that are accepted, and not shown.
     """
 
@@ -41,6 +42,7 @@ class Flag:
     group: str = ""
     essential: bool = False
     requires: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
     @property
@@ -52,7 +54,8 @@ class Flag:
 def option(default: Any, help_text: str, **of_flag: Any) -> Any:
     """Returns a field that says a setting: its default, its help, and what else a `Flag` has, such as `choices`.
 
-    Without a `group`, it is in the one that the class names as `GROUP`.
+    Without a `group`, it is in the one that the class names as `GROUP`. A `name` is the flag's, if it is not the
+    field's: that of another program, or one that Python reserves.
     """
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
@@ -80,7 +83,7 @@ def flags_of(kind: type) -> tuple[Flag, ...]:
     defaults, annotations = vars(kind()), get_type_hints(kind)
     said = {name: _said(kind, name) for name in defaults}
     return tuple(
-        Flag(name, default, kind=_kind_of(annotations[name]), **said[name])
+        Flag(**{"name": name, "default": default, "kind": _kind_of(annotations[name]), **said[name]})
         for name, default in defaults.items()
         if said[name]
     )
@@ -104,6 +107,42 @@ def _kind_of(annotation):
     if len(kinds) != 1 or kinds[0] not in _KINDS:
         raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]. Received: {kinds[0]}.")
     return _KINDS[kinds[0]]
+
+
+def allowed_values(flag: Flag, in_python: bool = False) -> str:
+    """Returns which values a setting takes, in words: "one of a, b"; "an integer from 1 to 64".
+
+    Args:
+        flag: of the setting.
+        in_python: as a keyword argument; otherwise as a flag.
+    """
+    if flag.kind == "bool":
+        return "True or False" if in_python else "true or false"
+    if flag.kind in ("integer", "float"):
+        return " or ".join([_describe_numbers(flag), *(map(repr, flag.words) if in_python else flag.words)])
+    choices = ", ".join(flag.choices)
+    if flag.kind == "list" and in_python:
+        return f"a list of {choices}" if choices else "a list of strings"
+    if flag.kind == "list":
+        return f"one or more of {choices}, separated by commas" if choices else "a comma-separated list"
+    return f"one of {choices}" if choices else "a string" if in_python else "a text"
+
+
+def _describe_numbers(flag):
+    noun, low, high = {"integer": "integer", "float": "number"}[flag.kind], flag.low, flag.high
+    article = "an" if noun == "integer" else "a"
+    if low is not None and high is not None:
+        return f"{article} {noun} from {low:g} to {high:g}"
+    if low is not None:
+        known = {("integer", 1): "a positive integer", ("integer", 0): "a non-negative integer",
+                 ("float", 0): "a non-negative number"}  # fmt: skip
+        return known.get((flag.kind, low), f"{article} {noun}, {format_number(low)} or more")
+    return f"{article} {noun}"
+
+
+def format_number(value: float) -> str:
+    """Returns a number as one would write it: 1e-6 in place of 1e-06."""
+    return f"{value:g}".replace("e-0", "e-")
 
 
 def with_attributes(flags: Iterable[Flag], name: str, **attributes) -> tuple[Flag, ...]:
@@ -187,34 +226,52 @@ def options_of(kind: type[Options], settings: Settings, **values) -> Options:
     for field in dataclasses.fields(kind):
         if "has_no_flag" in field.metadata or field.name in values:
             continue
-        name = field.name.removeprefix("given_")
+        plain = field.name.removeprefix("given_")
+        name = (_said(kind, plain) or {}).get("name", plain) if plain in kind.__dataclass_fields__ else plain
         value = getattr(settings, name)
-        values[field.name] = value if name == field.name or name in settings.given else None
+        values[field.name] = value if plain == field.name or name in settings.given else None
     return kind(**values)
 
 
 _OFF = (None, False, 0, "0", "", [], ())  # values with which a setting does nothing
 
 
-def check_requirements(flags: Iterable[Flag], settings: Settings):
-    """Raises ValueError if a setting is given without what it requires.
+def check_combinations(flags: Iterable[Flag], settings: Settings):
+    """Raises ValueError if a setting is given without what it requires, or with what it excludes.
 
     Args:
-        flags: of the settings; those that `settings` does not have require nothing.
+        flags: of the settings; those that `settings` does not have require and exclude nothing.
         settings: as the user gave them.
     """
-    for flag in flags:
-        value = settings.get(flag.name)
-        if value == flag.default and (flag.name not in settings.given or value in _OFF):
+    table = {flag.name: flag for flag in flags}
+    for flag in table.values():
+        if flag.name in settings and _is_set(flag, settings):
+            _check_required(flag, settings)
+            _check_excluded(flag, table, settings)
+
+
+def _is_set(flag, settings):
+    value = settings.get(flag.name)
+    return value != flag.default or (flag.name in settings.given and value not in _OFF)
+
+
+def _check_required(flag, settings):
+    for required in flag.requires:
+        name, _, expected = required.partition("=")
+        current = settings.get(name)
+        if name not in settings or (str(current) == expected if expected else current):
             continue
-        for required in flag.requires:
-            name, _, expected = required.partition("=")
-            current = settings.get(name)
-            if name not in settings or (str(current) == expected if expected else current):
-                continue
-            if not expected:
-                raise ValueError(f"`{flag.name}` requires `{name}`. Add `{name}`, or remove `{flag.name}`.")
-            raise ValueError(
-                f"`{flag.name}` requires `{required}`; got `{name}={current}`. Change `{name}`, or remove "
-                f"`{flag.name}`."
-            )
+        if not expected:
+            raise ValueError(f"`{flag.name}` requires `{name}`. Add `{name}`, or remove `{flag.name}`.")
+        raise ValueError(
+            f"`{flag.name}` requires `{required}`; got `{name}={current}`. Change `{name}`, or remove "
+            f"`{flag.name}`."
+        )
+
+
+def _check_excluded(flag, table, settings):
+    for excluded in flag.excludes:
+        name, _, value = excluded.partition("=")
+        is_set = name in table and name in settings and _is_set(table[name], settings)
+        if is_set and value in ("", str(settings.get(name))):
+            raise ValueError(f"`{flag.name}` and `{excluded}` cannot be combined. Remove one.")

@@ -8,14 +8,14 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.utils.settings import Settings, check_requirements, flags_of
+from bert_tf.utils.settings import Settings, check_combinations, flags_of
 
 CLASSIFIER, TAGGER, SQUAD = (task_flags(kind) for kind in (ClassificationTask, TaggingTask, QuestionAnsweringTask))
 PRETRAINING = flags_of(PretrainingSettings)
 
 
 def _check(flags, **given):
-    check_requirements(flags, Settings({flag.name: flag.default for flag in flags} | given, given))
+    check_combinations(flags, Settings({flag.name: flag.default for flag in flags} | given, given))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ import dataclasses
 
 import pytest
 
-from bert_tf.utils.settings import Flag, flags_of, option, option_as
+from bert_tf.utils.settings import (
+    Flag,
+    Settings,
+    allowed_values,
+    check_combinations,
+    flags_of,
+    option,
+    option_as,
+    options_of,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +61,49 @@ def test_a_number_may_be_a_word():
         rate: float | str = option(1.0, "Rate.", words=("auto",))
 
     assert flags_of(Rate) == (Flag("rate", 1.0, "Rate.", "float", words=("auto",)),)
+
+
+def test_a_flag_may_have_another_name_than_its_field():
+    @dataclasses.dataclass(frozen=True)
+    class Move:
+        source: str | None = option(None, "Whence.", name="from")
+
+    assert flags_of(Move) == (Flag("from", None, "Whence."),)
+    assert options_of(Move, Settings({"from": "here"}, ["from"])) == Move("here")
+
+
+_EXCLUDING = (
+    Flag("pair", False, "Two.", "bool", excludes=("choices", "mode=one")),
+    Flag("choices", False, "Several.", "bool"),
+    Flag("mode", "all", "Which.", choices=("all", "one")),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "other"), [({"pair": True, "choices": True}, "choices"), ({"pair": True, "mode": "one"}, "mode=one")]
+)
+def test_settings_that_exclude_each_other_are_refused(given, other):
+    values = {flag.name: flag.default for flag in _EXCLUDING} | given
+    with pytest.raises(ValueError, match=f"`pair` and `{other}` cannot be combined. Remove one."):
+        check_combinations(_EXCLUDING, Settings(values, given))
+
+
+def test_what_is_off_or_another_value_is_not_excluded():
+    for given in ({"pair": True, "choices": False, "mode": "all"}, {"pair": False, "choices": True, "mode": "one"}):
+        check_combinations(_EXCLUDING, Settings(given, given))
+
+
+@pytest.mark.parametrize(
+    ("flag", "as_flag", "as_keyword"),
+    [
+        (Flag("a", False, "", "bool"), "true or false", "True or False"),
+        (Flag("a", [], "", "list"), "a comma-separated list", "a list of strings"),
+        (Flag("a", [], "", "list", ("b", "c")), "one or more of b, c, separated by commas", "a list of b, c"),
+        (Flag("a", None, ""), "a text", "a string"),
+        (Flag("a", 1, "", "integer", low=1), "a positive integer", "a positive integer"),
+        (Flag("a", 1.0, "", "float", low=0.5, words=("auto",)), "a number, 0.5 or more or auto",
+         "a number, 0.5 or more or 'auto'"),
+    ],
+)  # fmt: skip
+def test_values_are_described_for_flags_and_for_keywords(flag, as_flag, as_keyword):
+    assert (allowed_values(flag), allowed_values(flag, in_python=True)) == (as_flag, as_keyword)

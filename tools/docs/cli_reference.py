@@ -9,7 +9,7 @@ import re
 import textwrap
 
 from bert_tf.cli import commands, usage
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, allowed_values
 from tools.docs.navigation import COMMANDS, ROOT
 
 INDEX = COMMANDS.with_suffix(".md")
@@ -88,7 +88,7 @@ def _values(flag: Flag) -> str:
         return f"list of {choices}" if choices else "list"
     if flag.kind == "bool":
         return "boolean"
-    return choices or re.sub("^an? ", "", usage.allowed_values(flag))
+    return choices or re.sub("^an? ", "", allowed_values(flag))
 
 
 def _default(flag):
