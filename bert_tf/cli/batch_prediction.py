@@ -1,66 +1,68 @@
 """Commands that predict for every row of a table: their common flags, and the run."""
 
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
+
 from absl import logging
 
 from bert_tf.data.dialect import Dialect
 from bert_tf.utils.beam_settings import BeamSettings
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import option
 
-BATCH_PREDICTION = (
-    Flag(
-        "input_file", None,
+
+@dataclasses.dataclass(frozen=True)
+class BatchPredictionSettings(Dialect, BeamSettings):
+    """Which rows are predicted, how, and where the predictions are written."""
+
+    GROUP: ClassVar[str] = "Output"
+
+    input_file: str | None = option(
+        None,
         "Texts to read: one per line, or a table (.tsv, .csv, .jsonl or .parquet) with --text_column; may be gzipped "
         "(.gz).",
         required=True, group="Data", essential=True,
-    ),
-    Flag(
-        "output_file", None,
+    )
+    output_file: str | None = option(
+        None,
         "Output file of the predictions: .npz, .jsonl, .parquet or .csv.",
-        required=True, group="Output", essential=True,
-    ),
-    Flag(
-        "text_column", ["text"],
+        required=True, essential=True,
+    )
+    text_column: Sequence[str] = option(
+        ["text"],
         "Text column of a table, by name or by number from 0; several are separated by commas.",
-        "list", group="Data", essential=True,
-    ),
-    Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool", group="Data"),
-    *flags_of(Dialect),
-    Flag(
-        "num_shards", None,
+        group="Data", essential=True,
+    )
+    header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.", group="Data")
+    num_shards: int | None = option(
+        None,
         "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",
-        "integer", low=1, group="Output", essential=True,
-    ),
-    Flag(
-        "rows_per_part", 2048,
+        low=1, essential=True,
+    )
+    rows_per_part: int = option(
+        2048,
         "Rows that are predicted and written together. An interrupted run resumes after the chunks that it wrote; "
         "smaller chunks take less memory.",
-        "integer", low=1, group="Parallel processing",
-    ),
-    Flag(
-        "num_workers", 1,
+        low=1, group="Parallel processing",
+    )
+    num_workers: int = option(
+        1,
         "Number of processes, which does not change the predictions. A single process uses all cores.",
-        "integer", low=1, group="Parallel processing", essential=True,
-    ),
-    Flag(
-        "overwrite", False,
-        "Discard what an unfinished run of another command left next to --output_file.",
-        "bool", group="Output",
-    ),
-    Flag(
-        "quote_formulas", True,
+        low=1, group="Parallel processing", essential=True,
+    )
+    overwrite: bool = option(False, "Discard what an unfinished run of another command left next to --output_file.")
+    quote_formulas: bool = option(
+        True,
         "In .csv output, put an apostrophe before a text that a spreadsheet would take for a formula: it begins with "
         "=, +, -, @, a tab or a line break and is not a number. Turn this off for programs that read the file.",
-        "bool", group="Output",
-    ),
-    *flags_of(BeamSettings),
-)  # fmt: skip
+    )
 
 
 def run_batch_prediction(settings, maker, **more):
     """Answers for every row of --input_file.
 
     Args:
-        settings: with the flags of `BATCH_PREDICTION`.
+        settings: with the flags of `BatchPredictionSettings`.
         maker: a `Maker` of `inference.batch_prediction`.
         more: further attributes of the `TableJob`, or others than the flags say.
 

@@ -12,13 +12,14 @@ A custom task's own flags go after `--`.
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from bert_tf.cli.commands import load_command
 from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.tasks.entry_points import custom_tasks
 from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.logged_runs import name_of_flag
-from bert_tf.utils.settings import Flag, Settings
+from bert_tf.utils.settings import Settings, flags_of, option
 
 # Task -> the command that trains it, whose flags say what its files are.
 _COMMANDS = {task.name: load_command(task.command) for task in sorted(BUILT_IN_TASKS)}
@@ -71,24 +72,30 @@ def _shown(default):
     return text if re.search(r"\w", text) else repr(text)
 
 
-FLAGS = (
-    Flag(
-        "task", "classification",
+@dataclasses.dataclass(frozen=True)
+class CheckDataSettings:
+    """Which files are checked, for which task."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    task: str = option(
+        "classification",
         "Task that the examples are for; it decides how files are read.",
         choices=tuple(dict.fromkeys([*_COMMANDS, *custom_tasks()])), group="What to do", essential=True,
-    ),
-    Flag("train_file", None, "Training examples, as the command of --task reads them.", group="Data", essential=True),
-    Flag("eval_file", None, "Evaluation examples.", group="Data", essential=True),
-    Flag("test_file", None, "Labeled test examples, used only to evaluate the final model.", group="Data"),
-    Flag("predict_file", None, "Examples to predict for.", group="Data", essential=True),
-    *_taken(),
-    Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool", group="Data", essential=True),
-    Flag(
-        "json", False,
+    )
+    train_file: str | None = option(None, "Training examples, as the command of --task reads them.", essential=True)
+    eval_file: str | None = option(None, "Evaluation examples.", essential=True)
+    test_file: str | None = option(None, "Labeled test examples, used only to evaluate the final model.")
+    predict_file: str | None = option(None, "Examples to predict for.", essential=True)
+    strict_data: bool = option(False, "Exit with status 1 if there are warnings.", essential=True)
+    json: bool = option(
+        False,
         "Print JSON: files and findings, with up to 1,000 locations per finding.",
-        "bool", group="Output", essential=True,
-    ),
-)
+        group="Output", essential=True,
+    )
+
+
+FLAGS = (*flags_of(CheckDataSettings), *_taken())
 
 TAKES_TEXTS = True  # the flags of a custom task, after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of a custom task go after `--`. "

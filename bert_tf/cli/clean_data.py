@@ -9,40 +9,53 @@ command only prints the report; --fix selects what is corrected.
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.names import CLEANING_KINDS, number_of
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, option, option_as
 
-_COLUMNS = ("header", "separator", "encoding", "text_column", "label_column")  # as the classifier has them
-FLAGS = (
-    Flag(
-        "input_file", None,
+
+@dataclasses.dataclass(frozen=True)
+class CleanDataSettings:
+    """What of a table is corrected."""
+
+    GROUP: ClassVar[str] = "Output"
+
+    input_file: str | None = option(
+        None,
         "Table to clean: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
         required=True, group="Data", essential=True,
-    ),
-    Flag(
-        "output_file", None,
+    )
+    output_file: str | None = option(
+        None,
         "New table, with the extension of --input_file. Text is written in UTF-8, with the default separator. Without "
         "it, the command only prints the report.",
-        group="Output", essential=True,
-    ),
-    Flag(
-        "fix", list(CLEANING_KINDS[:-1]),
+        essential=True,
+    )
+    fix: Sequence[str] = option(
+        list(CLEANING_KINDS[:-1]),
         "Kinds of findings to correct. html_entities, control_characters and special_spaces (no-break and zero-width "
         "ones) are replaced in texts and labels; label_spaces (at the ends of a label) are removed; rows with "
         "null_labels (empty, NULL, NaN, None, N/A), empty_texts, duplicates or near_duplicates (of an earlier row with "
         "the same label) are dropped. Other kinds are only reported. Omit null_labels for a multi-label table, in "
         "which an empty cell means no labels.",
-        "list", choices=CLEANING_KINDS, group="Data",
-    ),
-    *(flag for flag in flags_of(ClassificationOptions) if flag.name in _COLUMNS),
-    Flag("overwrite", False, "Replace --output_file if it exists.", "bool", group="Output"),
-    Flag("json", False, "Print the report as JSON.", "bool", group="Output", essential=True),
-)
+        choices=CLEANING_KINDS, group="Data",
+    )
+    overwrite: bool = option(False, "Replace --output_file if it exists.")
+    json: bool = option(False, "Print the report as JSON.", essential=True)
+    header: bool = option_as(ClassificationOptions, "header")
+    separator: str | None = option_as(ClassificationOptions, "separator")
+    encoding: str | None = option_as(ClassificationOptions, "encoding")
+    text_column: Sequence[str] = option_as(ClassificationOptions, "text_column")
+    label_column: str = option_as(ClassificationOptions, "label_column")
+
+
+FLAGS = flags_of(CleanDataSettings)
 
 
 def main(settings):

@@ -8,22 +8,33 @@ evaluated with --do_eval on the same file. If two classifiers have different
 labels, only examples of the labels that both have are compared.
 """
 
-from bert_tf.utils.settings import Flag
+import dataclasses
+from typing import ClassVar
 
-FLAGS = (
-    Flag("output_file", None, "HTML page (.html) to write with the same comparison.", group="Output", essential=True),
-    Flag(
-        "examples", 10,
+from bert_tf.utils.settings import flags_of, option
+
+
+@dataclasses.dataclass(frozen=True)
+class CompareSettings:
+    """How two runs are compared."""
+
+    GROUP: ClassVar[str] = "Output"
+
+    output_file: str | None = option(None, "HTML page (.html) to write with the same comparison.", essential=True)
+    examples: int = option(
+        10,
         "Number of changed examples to show in each direction; the page shows a hundred times as many.",
-        "integer", low=0, group="Output",
-    ),
-    Flag("samples", 10_000, "Number of bootstrap samples.", "integer", low=1, group="Evaluation"),
-    Flag(
-        "seed", 0,
+        low=0,
+    )
+    samples: int = option(10_000, "Number of bootstrap samples.", low=1, group="Evaluation")
+    seed: int = option(
+        0,
         "Random seed of the bootstrap; the same seed gives the same numbers.",
-        "integer", low=0, group="Evaluation",
-    ),
-)
+        low=0, group="Evaluation",
+    )
+
+
+FLAGS = flags_of(CompareSettings)
 TAKES_TEXTS = True  # the two runs
 
 _ON_PAGE = 100  # times as many examples as in the text

@@ -7,36 +7,50 @@ Formats: tf1 (google-research/bert), huggingface, sentence_transformers,
 keras_hub and bert_tf.
 """
 
-from bert_tf.utils import names
-from bert_tf.utils.settings import Flag
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
 
-FLAGS = (
-    Flag(
-        "from", None,
+from bert_tf.utils import names
+from bert_tf.utils.settings import flags_of, option
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvertSettings:
+    """Which model is converted, and to what."""
+
+    GROUP: ClassVar[str] = "Export"
+
+    source: str | None = option(
+        None,
         "Model to convert: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or the "
         "prefix of a TF1 checkpoint.",
-        required=True, group="Model",
-    ),
-    Flag("to", None, "Output directory; it must not exist yet, or be empty.", required=True, group="Output"),
-    Flag("format", None, "Format of the converted model.", choices=names.FORMATS, required=True, group="Export"),
-    Flag(
-        "leave_out", [],
+        name="from", required=True, group="Model",
+    )
+    to: str | None = option(
+        None,
+        "Output directory; it must not exist yet, or be empty.",
+        required=True, group="Output",
+    )
+    format: str | None = option(None, "Format of the converted model.", choices=names.FORMATS, required=True)
+    leave_out: Sequence[str] = option(
+        [],
         "Weights that may be left out, by bert_tf's paths (or by the file's names if bert_tf has none), and settings "
         "that may change: regular expressions, such as cls/.* or hidden_act.",
-        "list", group="Export",
-    ),
-    Flag(
-        "with_optimizer", False,
+    )
+    with_optimizer: bool = option(
+        False,
         "Convert Adam's moments and the step too; with --format=bert_tf, everything that a run needs to resume.",
-        "bool", group="Export",
-    ),
-    Flag("overwrite", False, "Replace the model in --to once the new one is complete.", "bool", group="Output"),
-    Flag(
-        "do_lower_case", None,
+    )
+    overwrite: bool = option(False, "Replace the model in --to once the new one is complete.", group="Output")
+    do_lower_case: bool | None = option(
+        None,
         "Lowercase the text. Default: as the checkpoint says, otherwise true.",
-        "bool", group="Model",
-    ),
-)  # fmt: skip
+        group="Model",
+    )
+
+
+FLAGS = flags_of(ConvertSettings)
 
 
 def main(settings):

@@ -8,92 +8,63 @@ Also writes a report next to the records, as text and as an HTML page with
 plots. Run the same command again to resume an interrupted run.
 """
 
+import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.pretraining.settings import CorpusSettings, MaskingSettings
-from bert_tf.utils import names
+from bert_tf.pretraining.settings import CorpusSettings, ExampleSettings
 from bert_tf.utils.beam_settings import BeamSettings
 from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
-from bert_tf.utils.settings import Flag, flags_of, options_of
+from bert_tf.utils.settings import flags_of, option, options_of
 
 # Google's flags come first.
-FLAGS = (
-    *flags_of(CorpusSettings),
-    *flags_of(MaskingSettings),
-    Flag(
-        "output_file", None,
+
+
+@dataclasses.dataclass(frozen=True)
+class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSettings):
+    """Which records are made of a text."""
+
+    GROUP: ClassVar[str] = "Pretraining objective and masking"
+
+    output_file: Sequence[str] | None = option(
+        None,
         "Output file of the records, compressed if it ends in .gz. Records are distributed over several files that "
         "are separated by commas.",
-        "list", required=True, group="Output", essential=True,
-    ),
-    Flag("vocab_file", None, "Vocabulary file: one token per line, or a tokenizer.json.", required=True, group="Model"),
-    Flag(
-        "do_lower_case", None,
+        required=True, group="Output", essential=True,
+    )
+    vocab_file: str | None = option(
+        None,
+        "Vocabulary file: one token per line, or a tokenizer.json.",
+        required=True, group="Model",
+    )
+    do_lower_case: bool | None = option(
+        None,
         "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary says, otherwise true.",
-        "bool", group="Model",
-    ),
-    Flag(
-        "max_seq_length", 128,
-        "Length of a sequence in tokens, including [CLS] and [SEP].",
-        "integer", low=5, group="Model", essential=True,
-    ),
-    Flag("random_seed", 12345, "Random seed of everything that is sampled.", "integer", low=0, group="Training"),
-    Flag(
-        "dupe_factor", 10,
-        "Number of passes over the text, each with different examples and masks.",
-        "integer", low=1, group="Pretraining objective and masking", essential=True,
-    ),
-    Flag(
-        "short_seq_prob", 0.1,
-        "Probability that an example aims at a shorter, random length.",
-        "float", low=0, high=1, group="Pretraining objective and masking",
-    ),
-    Flag(
-        "do_whole_word_mask", False,
-        "Same as --masking=whole_word.",
-        "bool", group="Pretraining objective and masking",
-    ),
-    Flag(
-        "sentence_objective", "nsp",
-        "Second segment of an example. nsp: a random text in half of the examples (BERT); sop: swapped with the "
-        "first in half of them (ALBERT); none: no second segment (RoBERTa).",
-        choices=names.SENTENCE_OBJECTIVES, group="Pretraining objective and masking", essential=True,
-    ),
-    Flag(
-        "packing", False,
-        "Pack several short examples into one sequence.",
-        "bool", group="Pretraining objective and masking", essential=True,
-    ),
-    Flag(
-        "max_sentences_per_seq", 8,
-        "With --packing: maximum number of examples per sequence.",
-        "integer", low=1, group="Pretraining objective and masking",
-    ),
-    Flag(
-        "dynamic_masking", False,
-        "Write records without masks; training masks them differently in each epoch.",
-        "bool", group="Pretraining objective and masking", essential=True,
-    ),
-    Flag(
-        "num_shards", None,
+        group="Model",
+    )
+    do_whole_word_mask: bool = option(False, "Same as --masking=whole_word.")
+    num_shards: int | None = option(
+        None,
         "Number of files to write instead of one: NAME-00000-of-00008 and so on.",
-        "integer", low=1, group="Output", essential=True,
-    ),
-    Flag(
-        "num_workers", None,
+        low=1, group="Output", essential=True,
+    )
+    num_workers: int | None = option(
+        None,
         "Number of processes, which does not change the output. Default: one per core.",
-        "integer", low=1, group="Parallel processing", essential=True,
-    ),
-    Flag(
-        "work_dir", None,
+        low=1, group="Parallel processing", essential=True,
+    )
+    work_dir: str | None = option(
+        None,
         "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
         "records. An interrupted run leaves them there. Default: the output directory.",
         group="Parallel processing",
-    ),
-    *flags_of(BeamSettings),
-)
+    )
+
+
+FLAGS = flags_of(CreatePretrainingDataSettings)
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
     "max_predictions_per_seq",

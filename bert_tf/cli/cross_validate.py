@@ -9,8 +9,10 @@ and standard deviation of each metric, and out-of-fold predictions, to
 --output_dir. To resume, run the same command again.
 """
 
+import dataclasses
 import os
 import pathlib
+from typing import ClassVar
 
 from absl import logging
 
@@ -20,27 +22,34 @@ from bert_tf.utils.files import check_exists
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import check_passed_flags, name_of_flag
 from bert_tf.utils.manifest import check_manifest, contents
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
-FLAGS = (
-    Flag(
-        "folds", 5,
+
+@dataclasses.dataclass(frozen=True)
+class CrossValidateSettings:
+    """How the folds are made."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    folds: int = option(
+        5,
         "Number of folds; each is evaluated with a model that was trained on the others.",
-        "integer", low=2, group="Data", essential=True,
-    ),
-    Flag("output_dir", None, "Directory for the folds and the report.", required=True, group="Output", essential=True),
-    Flag(
-        "group_column", None,
+        low=2, essential=True,
+    )
+    output_dir: str | None = option(
+        None,
+        "Directory for the folds and the report.",
+        required=True, group="Output", essential=True,
+    )
+    group_column: str | None = option(
+        None,
         "Column, by name or by number from 0, such as the user: rows with the same value stay in one fold.",
-        group="Data",
-    ),
-    Flag(
-        "seed", 0,
-        "Random seed of the folds; pass the seed of the training runs after `--`.",
-        "integer", low=0, group="Data",
-    ),
-)  # fmt: skip
+    )
+    seed: int = option(0, "Random seed of the folds; pass the seed of the training runs after `--`.", low=0)
+
+
+FLAGS = flags_of(CrossValidateSettings)
 TAKES_TEXTS = True  # the flags of run_classifier, after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 

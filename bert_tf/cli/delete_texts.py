@@ -6,14 +6,25 @@
 Programs that have opened the index find the texts until they open it again.
 """
 
+import dataclasses
+from typing import ClassVar
+
 from absl import logging
 
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = (
-    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True, group="Data"),
-    Flag("input_file", None, "Ids to delete, one per line, instead of arguments.", group="Data", essential=True),
-)
+
+@dataclasses.dataclass(frozen=True)
+class DeleteTextsSettings:
+    """Which texts are deleted."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    index_dir: str | None = option(None, "Index made with `bert-tf embed --index_dir`.", required=True)
+    input_file: str | None = option(None, "Ids to delete, one per line, instead of arguments.", essential=True)
+
+
+FLAGS = flags_of(DeleteTextsSettings)
 TAKES_TEXTS = True
 
 

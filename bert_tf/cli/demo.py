@@ -10,33 +10,43 @@ once: files that exist are reused, and interrupted training resumes. Training,
 server and client are started with the ordinary commands.
 """
 
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import ClassVar
 
 from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import serving
 from bert_tf.experiments.demo.run import STATE, DemoRun, make_plan, train_demo
 from bert_tf.utils import names
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import display_path
 
-FLAGS = (
-    Flag("demo_dir", "demo", "Directory for all files of the demo.", group="What to do"),
-    Flag(
-        "precision", "auto",
+
+@dataclasses.dataclass(frozen=True)
+class DemoSettings:
+    """Where the demo is stored, and how its model is trained."""
+
+    GROUP: ClassVar[str] = "Training"
+
+    demo_dir: str = option("demo", "Directory for all files of the demo.", group="What to do")
+    precision: str = option(
+        "auto",
         "Data type of the computation in training. auto: mixed_bfloat16 if the CPU computes in it, otherwise "
         "float32.",
         choices=("auto", *names.PRECISIONS), group="Devices", essential=True,
-    ),
-    Flag(
-        "num_train_epochs", None,
+    )
+    num_train_epochs: float | None = option(
+        None,
         "Number of passes over the training text. Default: from 1 to 2, as many as take a few minutes on this "
         "machine.",
-        "float", low=0, group="Training", essential=True,
-    ),
-    Flag("seed", 1, "Random seed for example order and dropout.", "integer", low=0, group="Training", essential=True),
-)
+        low=0, essential=True,
+    )
+    seed: int = option(1, "Random seed for example order and dropout.", low=0, essential=True)
+
+
+FLAGS = flags_of(DemoSettings)
 TAKES_TEXTS = True
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck
 SENTENCES = {  # and what the answers must be

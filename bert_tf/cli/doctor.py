@@ -7,6 +7,7 @@ anything is broken. Works even if TensorFlow is missing or cannot be imported.
 """
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import json
@@ -20,17 +21,27 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from bert_tf.utils import memory, resources
 from bert_tf.utils.requirements import DISTRIBUTIONS, find_misfit, lacks, pip_install
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = (Flag(
-    "json", False,
-    "Print JSON instead of lines: whether everything is healthy, and the findings.",
-    "bool", group="Output", essential=True,
-),)
+
+@dataclasses.dataclass(frozen=True)
+class DoctorSettings:
+    """How the findings are printed."""
+
+    GROUP: ClassVar[str] = "Output"
+
+    json: bool = option(
+        False,
+        "Print JSON instead of lines: whether everything is healthy, and the findings.",
+        essential=True,
+    )
+
+
+FLAGS = flags_of(DoctorSettings)
 OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
 PYTHONS = ((3, 10), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"

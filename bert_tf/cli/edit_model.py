@@ -12,58 +12,54 @@ Nothing is trained. Several edits in one command are applied in this order:
 """
 
 import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.utils.files import check_free
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = (
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class SurgerySettings:
+    """How a model is edited."""
+
+    GROUP: ClassVar[str] = "Model"
+
+    model: str | None = option(
+        None,
         "Model to edit: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True, group="Model", essential=True,
-    ),
-    Flag(
-        "output_dir", None,
+        required=True, essential=True,
+    )
+    output_dir: str | None = option(
+        None,
         "Directory of the new model; it must not exist yet, or be empty.",
         required=True, group="Output", essential=True,
-    ),
-    Flag(
-        "average", [],
-        "Models to average with --model; they must have its shape and vocabulary.",
-        "list", group="Model",
-    ),
-    Flag(
-        "adapter", None,
+    )
+    average: Sequence[str] = option([], "Models to average with --model; they must have its shape and vocabulary.")
+    adapter: str | None = option(
+        None,
         "Directory of LoRA adapters to merge: adapter/ in the --output_dir of a run with --lora_rank, or one of "
         "PEFT's.",
-        group="Model",
-    ),
-    Flag(
-        "prune_heads", None,
+    )
+    prune_heads: str | None = option(
+        None,
         "Attention heads to remove: layer:head,head;layer:head, such as 0:1,3;2:0. Numbers are those of --model and "
         "start from 0.",
-        group="Model",
-    ),
-    Flag(
-        "layers", [],
-        "Layers to keep, all others being removed, such as 0,2,4; the lowest is 0.",
-        "list", group="Model",
-    ),
-    Flag(
-        "max_position_embeddings", None,
+    )
+    layers: Sequence[str] = option([], "Layers to keep, all others being removed, such as 0,2,4; the lowest is 0.")
+    max_position_embeddings: int | None = option(
+        None,
         "Number of rows of the position table: additional rows are copies of the old ones; fewer rows are the first "
         "ones.",
-        "integer", low=1, high=2**20, group="Model",
-    ),
-    Flag(
-        "do_lower_case", None,
-        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
-        "bool", group="Model",
-    ),
-)
+        low=1, high=2**20,
+    )
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+
+
+FLAGS = flags_of(SurgerySettings)
 _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embeddings")
 
 

@@ -8,96 +8,71 @@ maximum length and prompts are used. --index_dir writes an index for
 `bert-tf search`; with --update, it adds to one.
 """
 
+import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.cli.batch_prediction import BATCH_PREDICTION
-from bert_tf.inference.settings import PromptSettings
+from bert_tf.cli.batch_prediction import BatchPredictionSettings, run_batch_prediction
+from bert_tf.inference.settings import EncodeOptions
 from bert_tf.utils import names
-from bert_tf.utils.settings import Flag, flags_of, options_of, with_attributes
+from bert_tf.utils.settings import flags_of, option, option_as, options_of
 
-FLAGS = (
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class EmbedSettings(EncodeOptions, BatchPredictionSettings):
+    """Which texts are embedded, and how."""
+
+    GROUP: ClassVar[str] = "Embeddings and features"
+
+    model: str | None = option(
+        None,
         "Embedding model: a sentence-transformers directory, the --output_dir of run_embedder, or any encoder.",
         required=True, group="Model", essential=True,
-    ),
-    *with_attributes(
-        with_attributes(BATCH_PREDICTION, "output_file", required=False),
-        "text_column",
-        help="Text column of a table, by name or by number from 0. If several columns are named, such as title,text, "
-        "their texts are joined with spaces; a null in a column named title counts as an empty text.",
-    ),
-    Flag(
-        "index_dir", None,
+    )
+    index_dir: str | None = option(
+        None,
         "Write a search index to this directory, instead of writing --output_file. The directory must be new, or with "
         "--update contain an index.",
         group="Output", essential=True,
-    ),
-    Flag(
-        "update", False,
+    )
+    update: bool = option(
+        False,
         "With --index_dir: add the texts to the existing index, and replace those whose id is already in it.",
-        "bool", group="Output", essential=True,
-    ),
-    Flag(
-        "id_column", None,
+        group="Output", essential=True,
+    )
+    id_column: str | None = option(
+        None,
         "With --index_dir: column of the texts' ids, by name or by number from 0. Default: texts are numbered from 0.",
         group="Data", essential=True,
-    ),
-    Flag(
-        "keep_columns", [],
+    )
+    keep_columns: Sequence[str] = option(
+        [],
         "With --index_dir: columns of the table to store with each text, by name or by number from 0.",
-        "list", group="Data", essential=True,
-    ),
-    Flag(
-        "layers", None,
-        "Encoder layers to pool, by name. Default: as set in the model directory, otherwise last.",
-        choices=names.LAYERS, group="Embeddings and features",
-    ),
-    Flag(
-        "pooling", None,
-        "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
-        "set in the model directory, otherwise mean.",
-        "list", choices=names.POOLINGS, group="Embeddings and features", essential=True,
-    ),
-    Flag(
-        "normalize", None,
-        "Scale each embedding to unit length. Default: as set in the model directory, otherwise false.",
-        "bool", group="Embeddings and features",
-    ),
-    Flag(
-        "dim", None,
-        "Number of leading dimensions to keep, for models trained with --matryoshka_dims. If the model normalizes its "
-        "embeddings, the shorter ones are normalized again. Default: all.",
-        "integer", low=1, group="Embeddings and features", essential=True,
-    ),
-    Flag(
-        "vector_dtype", "float32",
+        group="Data", essential=True,
+    )
+    vector_dtype: str = option(
+        "float32",
         "Data type of the embeddings. int8: each vector is scaled and rounded, 1/4 of the size; binary: one bit per "
         "dimension, 1/32 of the size. Both approximately preserve cosine similarities.",
-        choices=names.VECTOR_DTYPES, group="Embeddings and features", essential=True,
-    ),
-    *with_attributes(flags_of(PromptSettings), "prompt", essential=True),
-    Flag(
-        "max_seq_length", None,
-        "Maximum text length in tokens, including special tokens. Default: as set in the model directory, otherwise "
-        "the number of positions of the model.",
-        "integer", low=3, group="Model", essential=True,
-    ),
-    Flag(
-        "do_lower_case", None,
-        "Lowercase the text. Default: as set in the checkpoint, otherwise true.",
-        "bool", group="Model",
-    ),
-)  # fmt: skip
+        choices=names.VECTOR_DTYPES, essential=True,
+    )
+    output_file: str | None = option_as(BatchPredictionSettings, "output_file", required=False)
+    text_column: Sequence[str] = option_as(
+        BatchPredictionSettings, "text_column",
+        help="Text column of a table, by name or by number from 0. If several columns are named, such as title,text, "
+        "their texts are joined with spaces; a null in a column named title counts as an empty text.",
+    )
+
+
+FLAGS = flags_of(EmbedSettings)
 
 
 def main(settings):
     """Writes the vectors of all texts, or an index of them."""
-    from bert_tf.cli.batch_prediction import run_batch_prediction
     from bert_tf.inference.embedders import Embedder
-    from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
@@ -117,11 +92,9 @@ def main(settings):
 
 def _index(settings):
     """Writes a new index, or adds to one."""
-    from bert_tf.cli.batch_prediction import run_batch_prediction
     from bert_tf.inference.document_index import INDEX_FILE, make_index
     from bert_tf.inference.embedders import Indexer
     from bert_tf.inference.search import SearchIndex
-    from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if settings.num_shards:
         raise ValueError(f"`num_shards` requires `output_file`. Remove `num_shards={settings.num_shards}`.")

@@ -10,35 +10,45 @@ embeddings. The second command writes bert_hub/preprocessor and
 bert_hub/encoder.
 """
 
-from bert_tf.export.settings import ExportSettings
-from bert_tf.utils.settings import Flag, flags_of
+import dataclasses
+from typing import ClassVar
 
-FLAGS = (
-    Flag(
-        "model", None,
+from bert_tf.export.settings import ExportSettings
+from bert_tf.utils.settings import flags_of, option
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportCommandSettings(ExportSettings):
+    """Which model is exported, and how."""
+
+    GROUP: ClassVar[str] = "Export"
+
+    model: str | None = option(
+        None,
         "Trained model: the --output_dir of a fine-tuning command, a Hugging Face directory with a task head, or a "
         "sentence-transformers directory, to serve its embeddings.",
         required=True, group="Model", essential=True,
-    ),
-    Flag(
-        "export_dir", None,
+    )
+    export_dir: str | None = option(
+        None,
         "Model directory as a server expects it; the export becomes its next version.",
-        required=True, group="Export", essential=True,
-    ),
-    *flags_of(ExportSettings),
-    Flag(
-        "hub", False,
+        required=True, essential=True,
+    )
+    hub: bool = option(
+        False,
         "Export a preprocessor and an encoder that can be trained further, for TF Hub's API, into two subdirectories "
         "of --export_dir; --model may then be any checkpoint.",
-        "bool", group="What to do",
-    ),
-    Flag(
-        "default_seq_length", None,
+        group="What to do",
+    )
+    default_seq_length: int | None = option(
+        None,
         "With --hub: number of tokens that the preprocessor makes of a text. Default: 128, or the number of "
         "positions of the model if it has fewer.",
-        "integer", low=3, group="Export",
-    ),
-)
+        low=3,
+    )
+
+
+FLAGS = flags_of(ExportCommandSettings)
 
 
 def main(settings):

@@ -9,38 +9,46 @@ The embedding of each new word starts as the mean of the embeddings of its
 former tokens; all other weights stay unchanged.
 """
 
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
+
 from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings
 from bert_tf.utils.files import check_free
-from bert_tf.utils.settings import Flag, flags_of, options_of, with_attributes
+from bert_tf.utils.settings import flags_of, option, option_as, options_of
 
-FLAGS = (
-    *with_attributes(flags_of(CorpusSettings), "input_file", required=False),
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class ExtendVocabularySettings(CorpusSettings):
+    """Which words are added to a model."""
+
+    GROUP: ClassVar[str] = "Model"
+
+    model: str | None = option(
+        None,
         "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True, group="Model", essential=True,
-    ),
-    Flag(
-        "output_dir", None,
+        required=True, essential=True,
+    )
+    output_dir: str | None = option(
+        None,
         "Directory of the new model; it must not exist yet, or be empty.",
         required=True, group="Output", essential=True,
-    ),
-    Flag(
-        "words_file", None,
+    )
+    words_file: str | None = option(
+        None,
         "File of the words to add, one per line. Default: the words of --input_file that save the most tokens.",
         group="Data",
-    ),
-    Flag("num_words", 500, "Maximum number of words to take from --input_file.", "integer", low=1, group="Vocabulary"),
-    Flag("min_count", 5, "Minimum number of times that such a word must occur.", "integer", low=1, group="Vocabulary"),
-    Flag(
-        "do_lower_case", None,
-        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
-        "bool", group="Model",
-    ),
-)  # fmt: skip
+    )
+    num_words: int = option(500, "Maximum number of words to take from --input_file.", low=1, group="Vocabulary")
+    min_count: int = option(5, "Minimum number of times that such a word must occur.", low=1, group="Vocabulary")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    input_file: Sequence[str] | None = option_as(CorpusSettings, "input_file", required=False)
+
+
+FLAGS = flags_of(ExtendVocabularySettings)
 
 
 def main(settings):

@@ -10,64 +10,65 @@ Accepts the flags of google-research/bert's extract_features.py with their
 meaning there.
 """
 
+import dataclasses
 import re
+from typing import ClassVar
 
-from bert_tf.cli.batch_prediction import BATCH_PREDICTION
+from bert_tf.cli.batch_prediction import BatchPredictionSettings, run_batch_prediction
 from bert_tf.utils import names
-from bert_tf.utils.settings import NO_EFFECT, Flag, with_default
+from bert_tf.utils.settings import NO_EFFECT, flags_of, option
 
-FLAGS = (
-    *with_default(BATCH_PREDICTION, rows_per_part=256),  # features of every token are many numbers
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class ExtractFeaturesSettings(BatchPredictionSettings):
+    """Which features are extracted."""
+
+    GROUP: ClassVar[str] = "Model"
+
+    model: str | None = option(
+        None,
         "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 checkpoint.",
-        group="Model", essential=True,
-    ),
-    Flag("init_checkpoint", None, "Same as --model, under google-research/bert's name.", group="Model", essential=True),
-    Flag(
-        "bert_config_file", None,
-        "Model configuration (JSON). Default: the one next to the checkpoint.",
-        group="Model",
-    ),
-    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint.", group="Model"),
-    Flag(
-        "do_lower_case", None,
-        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
-        "bool", group="Model",
-    ),
-    Flag(
-        "layers", "-1,-2,-3,-4",
+        essential=True,
+    )
+    init_checkpoint: str | None = option(None, "Same as --model, under google-research/bert's name.", essential=True)
+    bert_config_file: str | None = option(None, "Model configuration (JSON). Default: the one next to the checkpoint.")
+    vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to the checkpoint.")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    layers: str = option(
+        "-1,-2,-3,-4",
         "Layers to extract: indices separated by commas, -1 being the last layer, or one of "
         f"{', '.join(names.LAYERS)}.",
         group="Embeddings and features",
-    ),
-    Flag(
-        "pooling", None,
+    )
+    pooling: str | None = option(
+        None,
         "Pooling of token features into one vector per text. Default: one vector per token.",
         choices=names.POOLINGS, group="Embeddings and features", essential=True,
-    ),
-    Flag(
-        "unit", "token",
+    )
+    unit: str = option(
+        "token",
         "Without --pooling: one vector per token or per word (the mean over its tokens).",
         choices=("token", "word", "piece"),  # the last is the older name of the first
         group="Embeddings and features",
-    ),
-    Flag(
-        "max_seq_length", 128,
+    )
+    max_seq_length: int = option(
+        128,
         "Maximum sequence length in tokens, including special tokens; longer texts are cut off.",
-        "integer", low=3, group="Model", essential=True,
-    ),
-    Flag("batch_size", 32, f"{NO_EFFECT}.", "integer"),
-    Flag("use_one_hot_embeddings", False, f"{NO_EFFECT}.", "bool"),
-    Flag("use_tpu", False, f"{NO_EFFECT}.", "bool", group="Devices"),
-    Flag("master", None, f"{NO_EFFECT}.", group="Devices"),
-    Flag("num_tpu_cores", 8, f"{NO_EFFECT}.", "integer"),
-)
+        low=3, essential=True,
+    )
+    batch_size: int = option(32, f"{NO_EFFECT}.", group="")
+    use_one_hot_embeddings: bool = option(False, f"{NO_EFFECT}.", group="")
+    use_tpu: bool = option(False, f"{NO_EFFECT}.", group="Devices")
+    master: str | None = option(None, f"{NO_EFFECT}.", group="Devices")
+    num_tpu_cores: int = option(8, f"{NO_EFFECT}.", group="")
+    rows_per_part: int = 256  # features of every token are many numbers
+
+
+FLAGS = flags_of(ExtractFeaturesSettings)
 
 
 def main(settings):
     """Writes the features of all rows."""
-    from bert_tf.cli.batch_prediction import run_batch_prediction
     from bert_tf.inference.extract_features import FeatureMaker
 
     if bool(settings.model) == bool(settings.init_checkpoint):

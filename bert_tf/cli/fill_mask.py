@@ -8,36 +8,45 @@ Texts are arguments, or lines of --input_file or of standard input. With
 predictions.
 """
 
+import dataclasses
+from typing import ClassVar
+
 from absl import logging
 
 from bert_tf.export.settings import ExportFormSettings
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = (
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class FillMaskSettings(TokenizerSettings, ExportFormSettings):
+    """Which model predicts masked tokens, and how."""
+
+    GROUP: ClassVar[str] = "Model"
+
+    model: str | None = option(
+        None,
         "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
         "prefix of a TF1 checkpoint.",
-        required=True, group="Model", essential=True,
-    ),
-    *flags_of(TokenizerSettings),
-    Flag(
-        "input_file", None,
+        required=True, essential=True,
+    )
+    input_file: str | None = option(
+        None,
         "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",
         group="Data", essential=True,
-    ),
-    Flag("top_k", 5, "Number of predicted tokens per [MASK].", "integer", low=1, group="Prediction"),
-    Flag("json", False, "Print JSON, one object per line for each [MASK].", "bool", group="Output", essential=True),
-    Flag(
-        "export_dir", None,
+    )
+    top_k: int = option(5, "Number of predicted tokens per [MASK].", low=1, group="Prediction")
+    json: bool = option(False, "Print JSON, one object per line for each [MASK].", group="Output", essential=True)
+    export_dir: str | None = option(
+        None,
         "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
         "version.",
         group="Export", essential=True,
-    ),
-    *flags_of(ExportFormSettings),
-)  # fmt: skip
+    )
+
+
+FLAGS = flags_of(FillMaskSettings)
 TAKES_TEXTS = True
 
 

@@ -8,7 +8,9 @@ Writes label_errors.tsv (most suspicious first), near_duplicates.tsv and
 label_errors.html to --output_dir. Run the same command again to resume.
 """
 
+import dataclasses
 import os
+from typing import ClassVar
 
 from absl import logging
 
@@ -16,7 +18,7 @@ from bert_tf.cli.commands import load_command
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils import logged_runs, subprocesses
 from bert_tf.utils.names import LAYERS
-from bert_tf.utils.settings import Flag, Settings, command_line, options_of, with_attributes
+from bert_tf.utils.settings import Settings, command_line, flags_of, option, options_of, with_attributes
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
 _ABOUT_FILE = (
@@ -36,22 +38,33 @@ _OF_CLASSIFIER = (*_ABOUT_FILE, *_ABOUT_MODELS)
 _OVERWRITE = "Delete an earlier search in --output_dir and start over. Otherwise, an interrupted search resumes."
 
 _CLASSIFIER_FLAGS = load_command("run_classifier").FLAGS
-FLAGS = (
-    Flag(
-        "folds", 5,
+
+
+@dataclasses.dataclass(frozen=True)
+class FindLabelErrorsSettings:
+    """How the examples are judged."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    folds: int = option(
+        5,
         "Number of folds of the file; each is predicted by a model that was trained on the others.",
-        "integer", low=2, group="Data", essential=True,
-    ),
-    Flag(
-        "features", "last",
+        low=2, essential=True,
+    )
+    features: str = option(
+        "last",
         "Layers of the frozen encoder from which, together with the words, labels are predicted.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True,
-    ),
-    Flag(
-        "fine_tune", False,
+    )
+    fine_tune: bool = option(
+        False,
         "Fine-tune a model for each fold instead: much slower, but better if the model gets good at the task.",
-        "bool", group="What to do", essential=True,
-    ),
+        group="What to do", essential=True,
+    )
+
+
+FLAGS = (
+    *flags_of(FindLabelErrorsSettings),
     *with_attributes(
         (flag for flag in _CLASSIFIER_FLAGS if flag.name in _OF_CLASSIFIER), "overwrite_output_dir", help=_OVERWRITE
     ),

@@ -11,89 +11,81 @@ the file. With --queries_file and --qrels_file, the queries and their positives
 come from relevance judgments, such as BEIR's.
 """
 
+import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.inference.settings import ApproximateSettings, PromptSettings
+from bert_tf.inference.settings import ApproximateSettings, MiningOptions, PromptSettings
 from bert_tf.tasks.embedding.options import EmbeddingOptions
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, option, option_as
 
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
-FLAGS = (
-    Flag(
-        "index_dir", None,
+
+
+@dataclasses.dataclass(frozen=True)
+class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings):
+    """From what hard negatives are mined."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    index_dir: str | None = option(
+        None,
         "Index of the candidate texts, made with `bert-tf embed --index_dir`.",
-        required=True, group="Data",
-    ),
-    Flag(
-        "model", None,
+        required=True,
+    )
+    model: str | None = option(
+        None,
         "Model that the index was created with. Default: the path stored in the index.",
         group="Model", essential=True,
-    ),
-    Flag(
-        "input_file", None,
+    )
+    input_file: str | None = option(
+        None,
         "Queries and matching texts: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and negatives "
         "per row, as for run_reranker. Negatives in the file are ignored. Positives that the index has in another "
         "form, such as with a title, are not recognized and may become negatives.",
-        group="Data", essential=True,
-    ),
-    Flag(
-        "queries_file", None,
+        essential=True,
+    )
+    queries_file: str | None = option(
+        None,
         "Queries, with --qrels_file and instead of --input_file: a .tsv file without a header, with the columns id and "
         "text, or a .jsonl or .parquet file with id (or _id) and text.",
-        group="Data",
-    ),
-    Flag(
-        "qrels_file", None,
+    )
+    qrels_file: str | None = option(
+        None,
         "Relevance judgments in TREC or BEIR format for --queries_file. The positives of a query are its relevant "
         "documents; their ids must be those in the index (`bert-tf embed --id_column`).",
-        group="Data",
-    ),
-    *(flag for flag in flags_of(EmbeddingOptions) if flag.name in _COLUMNS),
-    Flag(
-        "text_column", ["text_a", "text_b"],
+    )
+    text_column: Sequence[str] = option(
+        ["text_a", "text_b"],
         "Columns of the query and of a matching text, by name or by number from 0.",
-        "list", group="Data", essential=True,
-    ),
-    Flag(
-        "output_file", None,
+        essential=True,
+    )
+    output_file: str | None = option(
+        None,
         "Training file to write (.jsonl), with query, positives and negatives per line.",
         required=True, group="Output", essential=True,
-    ),
-    Flag("overwrite", False, "Replace --output_file if it exists.", "bool", group="Output"),
-    *flags_of(ApproximateSettings),
-    *flags_of(PromptSettings),
-    Flag(
-        "rerank", None,
+    )
+    overwrite: bool = option(False, "Replace --output_file if it exists.", group="Output")
+    rerank: str | None = option(
+        None,
         "Exported or trained reranker, or CrossEncoder directory, that scores the positives and the texts found. Its "
         "logits are written to the file as scores, for run_embedder --loss=margin_mse.",
         group="Prediction",
-    ),
-    Flag("num_negatives", 5, "Maximum number of negatives per query.", "integer", low=1, group="Data"),
-    Flag(
-        "relative_margin", 0.05,
-        "Fraction by which a negative must score lower than the query's lowest-scoring positive, to exclude unlabeled "
-        "positives; 0 only excludes texts that score higher. Scores are cosine similarities, or those that --rerank "
-        "serves: probabilities or logits.",
-        "float", low=0, group="Data",
-    ),
-    Flag(
-        "range_min", 0,
-        "Number of highest-scoring texts to skip, after --relative_margin.",
-        "integer", low=0, group="Data",
-    ),
-    Flag(
-        "range_max", 100,
-        "Number of most similar texts to choose from, not counting positives.",
-        "integer", low=1, group="Data",
-    ),
-)  # fmt: skip
+    )
+    header: bool = option_as(EmbeddingOptions, "header")
+    separator: str | None = option_as(EmbeddingOptions, "separator")
+    encoding: str | None = option_as(EmbeddingOptions, "encoding")
+
+
+FLAGS = flags_of(MineNegativesSettings)
 
 
 def main(settings):
     """Writes the training file."""
-    from bert_tf.inference.hard_negatives import MiningOptions, mine_negatives, write_mined
+    from bert_tf.inference.hard_negatives import mine_negatives, write_mined
     from bert_tf.inference.reranker import Reranker
     from bert_tf.inference.search import SearchIndex
     from bert_tf.utils.settings import options_of

@@ -10,57 +10,68 @@ is a program that runs with your permissions: check a model from an untrusted
 source with `bert-tf verify MODEL --inspect` first.
 """
 
+import dataclasses
 import logging as standard_logging
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.cli.batch_prediction import BATCH_PREDICTION, run_batch_prediction
-from bert_tf.utils.settings import Flag, with_attributes
+from bert_tf.cli.batch_prediction import BatchPredictionSettings, run_batch_prediction
+from bert_tf.utils.settings import flags_of, option, option_as
 
-FLAGS = (
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class PredictSettings(BatchPredictionSettings):
+    """Which model predicts, and what is written."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    model: str | None = option(
+        None,
         "Exported or trained model. Exported: a directory of numbered versions, the newest of which is used, or the "
         "directory of one version. Trained: the --output_dir of a fine-tuning command, or a Hugging Face or "
         "sentence-transformers directory.",
         required=True, group="Model", essential=True,
-    ),
-    *with_attributes(
-        BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. A column "
-        "with an input's name feeds that input, and the others feed the other inputs in the order in which `ask` takes "
-        "them; INPUT=COLUMN for each is explicit. Default: the columns with the inputs' names.",
-    ),
-    Flag(
-        "id_column", None,
+    )
+    id_column: str | None = option(
+        None,
         "Column of the rows' ids, by name or by number from 0; it keeps its name and type. Default: a new column id "
         "that numbers the rows from 0.",
-        group="Data",
-    ),
-    Flag(
-        "keep_columns", [],
+    )
+    keep_columns: Sequence[str] = option(
+        [],
         "Columns of the table to copy to the output, by name or by number from 0. *: all columns that no other flag "
         "names; in .jsonl files, the keys of line 1.",
-        "list", group="Data",
-    ),
-    Flag(
-        "on_null", "null",
+    )
+    on_null: str = option(
+        "null",
         "What to do with rows whose text is null or empty. null: write null predictions; skip: leave the rows out; "
         "error: stop before predicting.",
-        choices=("null", "skip", "error"), group="Data",
-    ),
-    Flag(
-        "probabilities", None,
+        choices=("null", "skip", "error"),
+    )
+    probabilities: str | None = option(
+        None,
         "How to write the probabilities of the labels. all: in one column; columns: in a column probability_LABEL per "
         "label; none: only that of the predicted label. Default: all, or none with --top_k.",
         choices=("all", "columns", "none"), group="Prediction",
-    ),
-    Flag(
-        "top_k", None, "Number of most probable labels to write, as top_labels and top_probabilities.",
-        "integer", low=1, group="Prediction",
-    ),
-    Flag("signature", "serving_default", "Signature of the model to run.", group="Model"),
-    Flag("batch_size", 64, "Number of texts that the model processes at a time.", "integer", low=1, group="Prediction"),
-)  # fmt: skip
+    )
+    top_k: int | None = option(
+        None,
+        "Number of most probable labels to write, as top_labels and top_probabilities.",
+        low=1, group="Prediction",
+    )
+    signature: str = option("serving_default", "Signature of the model to run.", group="Model")
+    batch_size: int = option(64, "Number of texts that the model processes at a time.", low=1, group="Prediction")
+    text_column: Sequence[str] | None = option_as(
+        BatchPredictionSettings, "text_column", None,
+        help="Columns of a table, by name or by number from 0. A column with an input's name feeds that input, and the "
+        "others feed the other inputs in the order in which `ask` takes them; INPUT=COLUMN for each is explicit. "
+        "Default: the columns with the inputs' names.",
+    )
+
+
+FLAGS = flags_of(PredictSettings)
 
 
 def main(settings):

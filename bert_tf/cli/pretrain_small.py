@@ -8,61 +8,12 @@ the result with run_classifier or another command. Run the same command again to
 resume.
 """
 
-from bert_tf.pretraining.settings import CorpusSettings
+from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.runs import pretraining_recipes
-from bert_tf.runs.pretraining_recipes import SMALL_VOCABULARY
-from bert_tf.utils import names
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, options_of
 from bert_tf.utils.subprocesses import resumable
 
-_TEXT = tuple(flag for flag in flags_of(CorpusSettings) if flag.name != "drop_junk_lines")
-
-FLAGS = (
-    *_TEXT,
-    Flag(
-        "output_dir", "small",
-        "Directory for the encoder, from which an interrupted run also resumes.",
-        group="Output", essential=True,
-    ),
-    Flag(
-        "minutes", 45.0,
-        "Time budget in minutes, everything included.",
-        "float", low=0, group="Training", essential=True,
-    ),
-    Flag(
-        "teacher", None,
-        "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
-        "it.",
-        group="Distillation",
-    ),
-    Flag("vocab_file", None, "Vocabulary file. Default: a vocabulary is trained.", group="Model"),
-    Flag(
-        "vocab_size", SMALL_VOCABULARY,
-        "Number of tokens of the vocabulary that is trained.",
-        "integer", low=1, group="Vocabulary",
-    ),
-    Flag(
-        "do_lower_case", None,
-        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
-        "otherwise true.",
-        "bool", group="Model",
-    ),
-    Flag(
-        "eval_file", None,
-        "Held-out text, evaluated at each checkpoint and at the end: files, glob patterns or directories.",
-        "list", group="Data", essential=True,
-    ),
-    Flag(
-        "precision", "auto",
-        "Data type of the computation. auto: mixed_bfloat16 if the CPU multiplies in it, otherwise float32.",
-        choices=("auto", *names.PRECISIONS), group="Devices", essential=True,
-    ),
-    Flag(
-        "seed", 0,
-        "Random seed for new weights, example order and masks.",
-        "integer", low=0, group="Training", essential=True,
-    ),
-)
+FLAGS = flags_of(QuickOptions)
 _READING = ("input_format", "text_column", "document_start", "language")
 
 
@@ -72,8 +23,6 @@ def make_options(settings):
     Raises:
         ValueError: flags contradict each other.
     """
-    from bert_tf.pretraining.quick.inputs import QuickOptions
-
     if settings.teacher and settings.vocab_file:
         raise ValueError(
             "`teacher` and `vocab_file` cannot be combined, because the student has the teacher's vocabulary; got "
@@ -85,7 +34,7 @@ def make_options(settings):
             f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}. Remove one."
         )
     given = {name: value for name, value in settings.given_values().items() if name in _READING}
-    return QuickOptions(**settings.to_dict(), text_flags=given)
+    return options_of(QuickOptions, settings, text_flags=given)
 
 
 def main(settings):

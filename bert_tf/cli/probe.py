@@ -12,94 +12,84 @@ Trains a linear probe, and a control task with random labels, on each layer.
 and probe.html, or heads.json and heads.html, to --output_dir.
 """
 
+import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.data.dialect import Dialect
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, option
 
 _FILE = "tagged words, as run_tagger reads them, or with --unit=text labeled texts, as run_classifier reads them"
 
-FLAGS = (
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class ProbeSettings(Dialect):
+    """What is probed, and with which data."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    model: str | None = option(
+        None,
         "Encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
         required=True, group="Model", essential=True,
-    ),
-    Flag(
-        "train_file", None,
+    )
+    train_file: str | None = option(
+        None,
         f"Training data of the probes: {_FILE}. With --heads: texts on which attention heads are measured.",
-        required=True, group="Data", essential=True,
-    ),
-    Flag(
-        "eval_file", None,
+        required=True, essential=True,
+    )
+    eval_file: str | None = option(
+        None,
         "Evaluation data of the probes, in the format of --train_file. Default: a fifth of --train_file, which is "
         "then not trained on.",
-        group="Data", essential=True,
-    ),
-    Flag("output_dir", None, "Directory for the results.", required=True, group="Output", essential=True),
-    Flag("unit", "word", "Unit that has labels: each word, or each text.", choices=("word", "text"), group="Data"),
-    Flag(
-        "text_column", [],
+        essential=True,
+    )
+    output_dir: str | None = option(None, "Directory for the results.", required=True, group="Output", essential=True)
+    unit: str = option("word", "Unit that has labels: each word, or each text.", choices=("word", "text"))
+    text_column: Sequence[str] = option(
+        [],
         "Word column, by number from 0 (default: 0). With --unit=text: text column, by name or by number (default: "
         "text), or two for text pairs.",
-        "list", group="Data", essential=True,
-    ),
-    Flag(
-        "tag_column", -1,
-        "Tag column, by number from 0; a negative number counts from the end.",
-        "integer", group="Data", essential=True,
-    ),
-    Flag(
-        "label_column", "label",
-        "With --unit=text: label column, by name or by number from 0.",
-        group="Data", essential=True,
-    ),
-    Flag(
-        "header", True,
-        "With --unit=text: read column names from line 1 of a .tsv or .csv file.",
-        "bool", group="Data",
-    ),
-    *flags_of(Dialect),
-    Flag(
-        "max_train_examples", 20_000,
+        essential=True,
+    )
+    tag_column: int = option(-1, "Tag column, by number from 0; a negative number counts from the end.", essential=True)
+    label_column: str = option("label", "With --unit=text: label column, by name or by number from 0.", essential=True)
+    header: bool = option(True, "With --unit=text: read column names from line 1 of a .tsv or .csv file.")
+    max_train_examples: int = option(
+        20_000,
         "Maximum number of words, or texts, to train on, sampled with --seed.",
-        "integer", low=1, group="Data",
-    ),
-    Flag(
-        "max_eval_examples", 10_000,
+        low=1,
+    )
+    max_eval_examples: int = option(
+        10_000,
         "Maximum number of words, or texts, to evaluate on, sampled with --seed.",
-        "integer", low=1, group="Data",
-    ),
-    Flag(
-        "max_seq_length", 128,
+        low=1,
+    )
+    max_seq_length: int = option(
+        128,
         "Maximum sequence length in tokens, including special tokens; longer texts are cut off.",
-        "integer", low=3, group="Model", essential=True,
-    ),
-    Flag(
-        "num_train_epochs", None,
+        low=3, group="Model", essential=True,
+    )
+    num_train_epochs: int | None = option(
+        None,
         "Epochs of training the probes. Default: 5, or more if these are less than 3,000 steps of 64 examples.",
-        "integer", low=1, group="Training", essential=True,
-    ),
-    Flag(
-        "seed", 0,
-        "Random seed of all sampling: examples, the control task's labels, the order of training.",
-        "integer", group="Data",
-    ),
-    Flag(
-        "heads", False,
+        low=1, group="Training", essential=True,
+    )
+    seed: int = option(0, "Random seed of all sampling: examples, the control task's labels, the order of training.")
+    heads: bool = option(
+        False,
         "Measure what each attention head attends to instead; labels are not read.",
-        "bool", group="What to do",
-    ),
-    Flag(
-        "max_texts", 500,
-        "With --heads: maximum number of texts to measure on, sampled with --seed.",
-        "integer", low=1, group="Data",
-    ),
-)
+        group="What to do",
+    )
+    max_texts: int = option(500, "With --heads: maximum number of texts to measure on, sampled with --seed.", low=1)
+
+
+FLAGS = flags_of(ProbeSettings)
 _OF_TEXTS = ("label_column", "header", "separator")
 _OF_WORDS = ("tag_column",)
 _OF_PROBES = ("eval_file", "max_train_examples", "max_eval_examples", "num_train_epochs", "tag_column", "label_column",

@@ -10,75 +10,90 @@ of its own. Writes results.tsv, results.json and report.html to --output_dir.
 Run the same command again to resume.
 """
 
+import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.names import number_of
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
-FLAGS = (
-    Flag(
-        "glue_dir", None,
+
+@dataclasses.dataclass(frozen=True)
+class RunGlueSettings:
+    """Which runs are made, and with what they are compared."""
+
+    GROUP: ClassVar[str] = "Training"
+
+    glue_dir: str | None = option(
+        None,
         "Directory with GLUE's directories, such as CoLA and RTE. Without it, and without --tables, nothing is "
         "trained: the report is made from the runs in --output_dir.",
         group="Data",
-    ),
-    Flag(
-        "tables", None,
+    )
+    tables: str | None = option(
+        None,
         "JSON file with datasets of your own, in addition to GLUE's tasks or alone: an object from each dataset's "
         "name to its train_file and eval_file.",
         group="Data",
-    ),
-    Flag("output_dir", None, "Directory for the runs and the report.", required=True, group="Output", essential=True),
-    Flag(
-        "tasks", None,
+    )
+    output_dir: str | None = option(
+        None,
+        "Directory for the runs and the report.",
+        required=True, group="Output", essential=True,
+    )
+    tasks: Sequence[str] | None = option(
+        None,
         "GLUE tasks to run. Default: all whose training examples are in --glue_dir.",
-        "list", group="Data",
-    ),
-    Flag("init_checkpoint", None, "Model that every run starts from.", group="Model", essential=True),
-    Flag("seeds", ["1"], "Random seeds; every setting is run with each of them.", "list", group="Training"),
-    Flag(
-        "grid", "single",
+        group="Data",
+    )
+    init_checkpoint: str | None = option(None, "Model that every run starts from.", group="Model", essential=True)
+    seeds: Sequence[str] = option(["1"], "Random seeds; every setting is run with each of them.")
+    grid: str = option(
+        "single",
         "Defaults of --train_batch_size, --learning_rate and --num_train_epochs. single: one value each; paper: the "
         "values that the BERT paper tried.",
-        choices=("single", "paper"), group="Training",
-    ),
-    Flag(
-        "train_batch_size", None,
+        choices=("single", "paper"),
+    )
+    train_batch_size: Sequence[str] | None = option(
+        None,
         "Batch sizes to try. Default: 32, or 16,32 with --grid=paper.",
-        "list", group="Training", essential=True,
-    ),
-    Flag(
-        "learning_rate", None,
+        essential=True,
+    )
+    learning_rate: Sequence[str] | None = option(
+        None,
         "Learning rates to try. Default: 5e-5, or 5e-5,3e-5,2e-5 with --grid=paper.",
-        "list", group="Training", essential=True,
-    ),
-    Flag(
-        "num_train_epochs", None,
+        essential=True,
+    )
+    num_train_epochs: Sequence[str] | None = option(
+        None,
         "Numbers of epochs to try. Default: 3, or 2,3,4 with --grid=paper.",
-        "list", group="Training", essential=True,
-    ),
-    Flag(
-        "keep_models", "best",
+        essential=True,
+    )
+    keep_models: str = option(
+        "best",
         "Models to keep on disk. best: that of each task's best run; all: those of all runs.",
         choices=("best", "all"), group="Output",
-    ),
-    Flag(
-        "do_predict", False,
+    )
+    do_predict: bool = option(
+        False,
         "Predict for the test file with each task's best run, and write submission.zip for GLUE's leaderboard.",
-        "bool", group="What to do", essential=True,
-    ),
-    Flag(
-        "compare", None,
+        group="What to do", essential=True,
+    )
+    compare: str | None = option(
+        None,
         "Another --output_dir, or the directory of one run, to compare with: each task's best run with a paired "
         "bootstrap, and the seeds of its best setting with a permutation test.",
         group="What to do",
-    ),
-)
+    )
+
+
+FLAGS = flags_of(RunGlueSettings)
 TAKES_TEXTS = True  # the flags after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 

@@ -9,33 +9,43 @@ Prints one JSON object to standard output, and messages about the files to
 standard error.
 """
 
-from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Flag
+import dataclasses
+from typing import ClassVar
 
-FLAGS = (
-    Flag(
-        "data_file", None,
+from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import flags_of, option
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreSquadSettings:
+    """Which answers are scored."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    data_file: str | None = option(
+        None,
         "Questions with their true answers: a file in SQuAD format, 1.1 or 2.0.",
-        required=True, group="Data",
-    ),
-    Flag(
-        "predictions_file", None,
+        required=True,
+    )
+    predictions_file: str | None = option(
+        None,
         "Predictions to evaluate: predictions.json, an object from question ids to texts.",
-        required=True, group="Data",
-    ),
-    Flag(
-        "null_odds_file", None,
+        required=True,
+    )
+    null_odds_file: str | None = option(
+        None,
         "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, which are higher the more likely it "
         "is that there is no answer; adds the best thresholds.",
-        group="Data",
-    ),
-    Flag(
-        "null_score_diff_threshold", 1.0,
+    )
+    null_score_diff_threshold: float = option(
+        1.0,
         "With --null_odds_file: threshold above which odds count as no answer (the official script's "
         "--na-prob-thresh).",
-        "float", group="Evaluation",
-    ),
-)
+        group="Evaluation",
+    )
+
+
+FLAGS = flags_of(ScoreSquadSettings)
 
 
 def main(settings):

@@ -9,32 +9,42 @@ A causal model, pretrained with --objective=left_to_right, gives
 log-likelihoods and perplexity.
 """
 
+import dataclasses
+from typing import ClassVar
+
 from absl import logging
 
-from bert_tf.cli.batch_prediction import BATCH_PREDICTION
+from bert_tf.cli.batch_prediction import BatchPredictionSettings
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import Flag, flags_of, with_attributes, with_default
+from bert_tf.utils.settings import flags_of, option, option_as
 
-_ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens is read 20 times
 
-FLAGS = (
-    Flag(
-        "model", None,
+@dataclasses.dataclass(frozen=True)
+class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings):
+    """Which texts are scored, and by which model."""
+
+    GROUP: ClassVar[str] = "Model"
+
+    model: str | None = option(
+        None,
         "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
         "prefix of a TF1 checkpoint.",
-        required=True, group="Model", essential=True,
-    ),
-    *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
-    Flag("pieces", False, "Also report the log-probability of each token.", "bool", group="Prediction"),
-    Flag(
-        "json", False,
+        required=True, essential=True,
+    )
+    pieces: bool = option(False, "Also report the log-probability of each token.", group="Prediction")
+    json: bool = option(
+        False,
         "Print JSON for texts that are arguments, one object per line.",
-        "bool", group="Output", essential=True,
-    ),
-    *flags_of(TokenizerSettings),
-)
+        group="Output", essential=True,
+    )
+    input_file: str | None = option_as(BatchPredictionSettings, "input_file", required=False)
+    output_file: str | None = option_as(BatchPredictionSettings, "output_file", required=False)
+    rows_per_part: int = 256  # a text of 20 tokens is read 20 times
+
+
+FLAGS = flags_of(ScoreTextSettings)
 TAKES_TEXTS = True
 
 
@@ -47,7 +57,8 @@ def main(settings, texts):
             "Pass texts as arguments, or both `input_file` and `output_file`; got "
             f"{' and '.join(received) or 'neither'}."
         )
-    idle, beside = ({flag.name for flag in BATCH_PREDICTION}, "arguments") if texts else ({"json"}, "--output_file")
+    of_files = {flag.name for flag in flags_of(BatchPredictionSettings)}
+    idle, beside = (of_files, "arguments") if texts else ({"json"}, "--output_file")
     for name in sorted(idle & settings.given):
         logging.warning("--%s has no effect with %s.", name, beside)
     if texts:

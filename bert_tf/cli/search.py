@@ -11,71 +11,77 @@ computes MRR, nDCG and recall instead. With --export_file, writes the index as a
 Parquet file.
 """
 
+import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.inference.settings import ApproximateSettings, PromptSettings
 from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import json_text, printable_json
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = (
-    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True, group="Data"),
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings(ApproximateSettings, PromptSettings):
+    """How an index is searched, or what else is done with it."""
+
+    GROUP: ClassVar[str] = "Prediction"
+
+    index_dir: str | None = option(None, "Index made with `bert-tf embed --index_dir`.", required=True, group="Data")
+    model: str | None = option(
+        None,
         "Model that the index was created with. Default: the path stored in the index.",
         group="Model", essential=True,
-    ),
-    Flag(
-        "top_k", 10,
+    )
+    top_k: int = option(
+        10,
         "Number of texts to return per query. With --qrels_file: 10 or more; recall is also computed at this number.",
-        "integer", low=1, group="Prediction",
-    ),
-    Flag(
-        "queries_file", None,
+        low=1,
+    )
+    queries_file: str | None = option(
+        None,
         "Queries, with --qrels_file and instead of arguments: a .tsv file without a header, with the columns id and "
         "text, or a .jsonl or .parquet file with id (or _id) and text.",
         group="Data",
-    ),
-    Flag(
-        "qrels_file", None,
+    )
+    qrels_file: str | None = option(
+        None,
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
         group="Data",
-    ),
-    *flags_of(ApproximateSettings),
-    *flags_of(PromptSettings),
-    Flag(
-        "rerank", None,
+    )
+    rerank: str | None = option(
+        None,
         "Exported or trained reranker, or CrossEncoder directory, that orders the texts found.",
-        group="Prediction",
-    ),
-    Flag(
-        "rerank_top_k", 50,
+    )
+    rerank_top_k: int = option(
+        50,
         "With --rerank: number of texts per query that the index returns and the reranker scores, of which --top_k are "
         "kept. Must be at least --top_k; the default is raised to --top_k if that is larger.",
-        "integer", low=1, group="Prediction",
-    ),
-    Flag(
-        "rerank_weight", 1.0,
+        low=1,
+    )
+    rerank_weight: float = option(
+        1.0,
         "With --rerank: weight of the reranker's scores. If below 1, cosine similarities have the rest of the weight; "
         "both are standardized for each query.",
-        "float", low=0.0, high=1.0, group="Prediction",
-    ),
-    Flag(
-        "reader", None,
+        low=0.0, high=1.0,
+    )
+    reader: str | None = option(
+        None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
-        group="Prediction",
-    ),
-    Flag(
-        "export_file", None,
+    )
+    export_file: str | None = option(
+        None,
         "Instead of searching, write all documents and their embeddings to this Parquet file, for use in a vector "
         "database.",
         group="Output",
-    ),
-    Flag("json", False, "Print JSON, one object per line for each query.", "bool", group="Output", essential=True),
-)
+    )
+    json: bool = option(False, "Print JSON, one object per line for each query.", group="Output", essential=True)
+
+
+FLAGS = flags_of(SearchSettings)
 TAKES_TEXTS = True
 
 

@@ -8,41 +8,51 @@ Identical texts never end up in different files, and each file has about the
 same label distribution.
 """
 
+import dataclasses
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils.names import percent
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import flags_of, option, option_as
 
-# As the classifier has them.
-_COLUMNS = ("header", "separator", "encoding", "text_column", "label_column", "problem_type", "label_separator")
-FLAGS = (
-    Flag(
-        "input_file", None,
+
+@dataclasses.dataclass(frozen=True)
+class SplitSettings:
+    """How a dataset is divided."""
+
+    GROUP: ClassVar[str] = "Data"
+
+    input_file: str | None = option(
+        None,
         "Dataset to split: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
-        required=True, group="Data", essential=True,
-    ),
-    Flag(
-        "output_dir", None,
+        required=True, essential=True,
+    )
+    output_dir: str | None = option(
+        None,
         "Directory for the files train, eval and test, each with the extension of the input.",
         required=True, group="Output", essential=True,
-    ),
-    Flag("eval_share", 0.1, "Share of the rows in the eval file.", "float", group="Data"),
-    Flag(
-        "test_share", 0.0,
-        "Share of the rows in the test file, kept for a final test; 0 writes no such file.",
-        "float", group="Data",
-    ),
-    Flag(
-        "group_column", None,
+    )
+    eval_share: float = option(0.1, "Share of the rows in the eval file.")
+    test_share: float = option(0.0, "Share of the rows in the test file, kept for a final test; 0 writes no such file.")
+    group_column: str | None = option(
+        None,
         "Column, by name or by number from 0, whose equal values stay together, such as a user.",
-        group="Data",
-    ),
-    Flag("seed", 0, "Random seed of the split.", "integer", low=0, group="Data"),
-    *(flag for flag in flags_of(ClassificationOptions) if flag.name in _COLUMNS),
-)
+    )
+    seed: int = option(0, "Random seed of the split.", low=0)
+    header: bool = option_as(ClassificationOptions, "header")
+    separator: str | None = option_as(ClassificationOptions, "separator")
+    encoding: str | None = option_as(ClassificationOptions, "encoding")
+    text_column: Sequence[str] = option_as(ClassificationOptions, "text_column")
+    label_column: str = option_as(ClassificationOptions, "label_column")
+    problem_type: str = option_as(ClassificationOptions, "problem_type")
+    label_separator: str = option_as(ClassificationOptions, "label_separator")
+
+
+FLAGS = flags_of(SplitSettings)
 
 _SHOWN = 20  # labels in the table
 

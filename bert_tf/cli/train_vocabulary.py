@@ -6,40 +6,49 @@
 Writes vocab.txt, with one token per line, and vocab.txt.report.txt.
 """
 
+import dataclasses
 import os
+from typing import ClassVar
 
 from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings
-from bert_tf.utils.settings import Flag, flags_of, options_of
+from bert_tf.utils.settings import flags_of, option, options_of
 
-FLAGS = (
-    *flags_of(CorpusSettings),
-    Flag(
-        "output_file", "vocab.txt",
+
+@dataclasses.dataclass(frozen=True)
+class TrainVocabularySettings(CorpusSettings):
+    """What a vocabulary is trained on, and how."""
+
+    GROUP: ClassVar[str] = "Vocabulary"
+
+    output_file: str = option(
+        "vocab.txt",
         "Output file of the vocabulary; a report is written next to it.",
         group="Output", essential=True,
-    ),
-    Flag("vocab_size", 30522, "Number of tokens, including special tokens.", "integer", low=1, group="Vocabulary"),
-    Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool", group="Model"),
-    Flag(
-        "unused_pieces", 0,
+    )
+    vocab_size: int = option(30522, "Number of tokens, including special tokens.", low=1)
+    do_lower_case: bool = option(True, "Lowercase the text and strip accents.", group="Model")
+    unused_pieces: int = option(
+        0,
         "Number of entries to reserve, [unused0] and so on; Google's vocabularies have 99 to 994.",
-        "integer", low=0, group="Vocabulary",
-    ),
-    Flag("min_count", 2, "Minimum number of times that a token must occur.", "integer", low=1, group="Vocabulary"),
-    Flag(
-        "max_words", 500_000,
+        low=0,
+    )
+    min_count: int = option(2, "Minimum number of times that a token must occur.", low=1)
+    max_words: int = option(
+        500_000,
         "Maximum number of distinct words to learn from, the most frequent ones; memory and time grow with it, by "
         "some 4 kB and 0.1 ms per word and iteration.",
-        "integer", low=1, group="Vocabulary",
-    ),
-    Flag(
-        "max_characters", 1000,
+        low=1,
+    )
+    max_characters: int = option(
+        1000,
         "Maximum number of characters that become tokens; rarer ones become [UNK]. Chinese needs about 8000.",
-        "integer", low=1, group="Vocabulary",
-    ),
-)
+        low=1,
+    )
+
+
+FLAGS = flags_of(TrainVocabularySettings)
 
 
 def main(settings):

@@ -10,7 +10,9 @@ Writes trials.tsv and report.html to --output_dir. Run the same command again to
 resume.
 """
 
+import dataclasses
 import os
+from typing import ClassVar
 
 from absl import logging
 
@@ -19,45 +21,49 @@ from bert_tf.utils.files import find_files
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import LOG_FILE, check_passed_flags
 from bert_tf.utils.manifest import check_manifest, contents
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
-FLAGS = (
-    Flag(
-        "search", None,
+
+@dataclasses.dataclass(frozen=True)
+class TuneSettings:
+    """Which trials are made, and what is kept of them."""
+
+    GROUP: ClassVar[str] = "What to do"
+
+    search: str | None = option(
+        None,
         "Flags to vary, with their values: name=value,value;name=value,value. Instead of values, a number may have a "
         "range, low..high.",
-        required=True, group="What to do",
-    ),
-    Flag(
-        "tuning_metric", None,
+        required=True,
+    )
+    tuning_metric: str | None = option(
+        None,
         "Metric by which a trial is better, as eval_results.txt names it, with or without eval_: accuracy, f1, loss, "
         "...",
-        required=True, group="What to do",
-    ),
-    Flag("output_dir", None, "Directory for the trials and the report.", required=True, group="Output", essential=True),
-    Flag(
-        "trials", None,
-        "Number of random trials. Default: every combination of the values, once.",
-        "integer", low=1, group="What to do",
-    ),
-    Flag(
-        "search_seed", 0,
-        "Random seed of the trials' values; a trial's own seed is a flag after `--`.",
-        "integer", low=0, group="What to do",
-    ),
-    Flag(
-        "stages", 1,
+        required=True,
+    )
+    output_dir: str | None = option(
+        None,
+        "Directory for the trials and the report.",
+        required=True, group="Output", essential=True,
+    )
+    trials: int | None = option(None, "Number of random trials. Default: every combination of the values, once.", low=1)
+    search_seed: int = option(0, "Random seed of the trials' values; a trial's own seed is a flag after `--`.", low=0)
+    stages: int = option(
+        1,
         "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
         "stage for twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
-        "integer", low=1, group="What to do",
-    ),
-    Flag(
-        "keep_models", "best",
+        low=1,
+    )
+    keep_models: str = option(
+        "best",
         "Models to keep on disk. best: that of the best trial; all: those of all trials.",
         choices=("best", "all"), group="Output",
-    ),
-)
+    )
+
+
+FLAGS = flags_of(TuneSettings)
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 

@@ -9,37 +9,46 @@ Takes one text, or a text pair. The page is a single file that opens offline in
 any browser.
 """
 
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
+
 from absl import logging
 
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = (
-    Flag(
-        "model", None,
+
+@dataclasses.dataclass(frozen=True)
+class SeeSettings:
+    """What the page shows."""
+
+    GROUP: ClassVar[str] = "Prediction"
+
+    model: str | None = option(
+        None,
         "Model to show: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
         required=True, group="Model", essential=True,
-    ),
-    Flag("output", None, "Output file of the HTML page.", required=True, group="Output"),
-    Flag(
-        "views", [],
+    )
+    output: str | None = option(None, "Output file of the HTML page.", required=True, group="Output")
+    views: Sequence[str] = option(
+        [],
         "Views of the page. Default: all that the model supports.",
-        "list", choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution"),
-        group="Prediction",
-    ),
-    Flag(
-        "layers", [],
+        choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution"),
+    )
+    layers: Sequence[str] = option(
+        [],
         "Layers whose attention is shown: numbers from 0, -1 being the last. Default: all.",
-        "list", group="Prediction",
-    ),
-    Flag(
-        "target", None,
+    )
+    target: str | None = option(
+        None,
         "Target of the attribution view: a label; for a tagger the index of a word from 0, or an index and a tag, "
         "3:B-PER; for an answer its text, or its characters, 10:14. Default: the model's prediction.",
-        group="Prediction",
-    ),
-    Flag("top_k", 5, "Number of tokens per position in the view masked_words.", "integer", low=1, group="Prediction"),
-)
+    )
+    top_k: int = option(5, "Number of tokens per position in the view masked_words.", low=1)
+
+
+FLAGS = flags_of(SeeSettings)
 TAKES_TEXTS = True
 
 

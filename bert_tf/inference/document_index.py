@@ -32,7 +32,8 @@ from bert_tf.inference.index_segments import (
     unpack_segment,
     write_segment,
 )
-from bert_tf.inference.sentence_encoder import EncodeOptions, identity_of
+from bert_tf.inference.sentence_encoder import identity_of
+from bert_tf.inference.settings import EncodeOptions
 from bert_tf.inference.vector_types import as_vectors
 from bert_tf.utils.array_files import save_array
 from bert_tf.utils.files import check_free, is_temporary, path_text, whole_directory, write_text

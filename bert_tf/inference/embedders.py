@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from bert_tf.data.columns import NAME, join_texts
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.index_segments import EMBEDDINGS, document_columns
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
+from bert_tf.inference.sentence_encoder import SentenceEncoder, identity_of, with_prompt
+from bert_tf.inference.settings import EncodeOptions
 from bert_tf.inference.vector_types import check_vector_dtype, quantize_vectors
 
 

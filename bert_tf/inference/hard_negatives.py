@@ -1,6 +1,5 @@
 """Hard negatives: texts that a search ranks high for a query although they do not match it, to train on."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,40 +13,12 @@ from bert_tf.evaluation.cosine_similarity import cosines
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.retrieval import read_judged_queries
 from bert_tf.inference.search import Hit, SearchIndex
+from bert_tf.inference.settings import DEFAULT_MINING, MiningOptions
 from bert_tf.tasks.embedding.data import group_texts, is_list_file
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
 _MOST_HITS = 100_000  # texts found at a time for all queries searched together, which take memory
-
-
-@dataclasses.dataclass(frozen=True)
-class MiningOptions:
-    """Which of the texts that a search finds become negatives.
-
-    Attributes:
-        num_negatives: maximum number per query.
-        relative_margin: share by which a negative's score must be below that of the positive, the lowest if there are
-            several. It excludes texts that are probably unlabeled positives (Moreira et al. 2024).
-        range_min: number of the first remaining texts to skip.
-        range_max: number of the first different texts, without positives, to choose from.
-
-    Raises:
-        ValueError: there are not as many texts to choose from.
-    """
-
-    num_negatives: int = 5
-    relative_margin: float = 0.05
-    range_min: int = 0
-    range_max: int = 100
-
-    def __post_init__(self):
-        if self.range_min + self.num_negatives > self.range_max:
-            raise ValueError(
-                "`range_max` must be at least the sum of `range_min` and `num_negatives`. Received "
-                f"`range_max={self.range_max}`, `range_min={self.range_min}` and `num_negatives={self.num_negatives}`; "
-                "raise `range_max`."
-            )
 
 
 class MinedQuery(NamedTuple):
@@ -120,7 +91,7 @@ def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex
 def mine_negatives(
     index: SearchIndex,
     positives: Mapping[str, Sequence[str]],
-    options: MiningOptions = MiningOptions(),
+    options: MiningOptions = DEFAULT_MINING,
     prompt: str | None = None,
     prompt_name: str | None = None,
     reranker: Reranker | None = None,

@@ -14,7 +14,8 @@ from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.document_index import DocumentIndex, make_index
 from bert_tf.inference.embedders import Indexer
 from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, with_prompt
+from bert_tf.inference.sentence_encoder import SentenceEncoder, identity_of, with_prompt
+from bert_tf.inference.settings import EncodeOptions
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
 from bert_tf.utils.files import brief, path_text
 from bert_tf.utils.text_inputs import text_list

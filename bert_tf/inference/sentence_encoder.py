@@ -15,6 +15,7 @@ from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.readers import hash_weights
 from bert_tf.checkpoints.weight_files import OPENERS, check_finite
+from bert_tf.inference.settings import DEFAULT_ENCODING, EncodeOptions
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
@@ -33,35 +34,6 @@ from bert_tf.utils.token_counts import TokenCountLog
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
 _WEIGHT, _BIAS, _RESIDUAL = "linear.weight", "linear.bias", "residual.weight"  # of a Dense module
-
-
-@dataclasses.dataclass(frozen=True)
-class EncodeOptions:
-    """Options that override the model's own settings; None: the model's setting.
-
-    Attributes:
-        layers: one of `names.LAYERS`.
-        pooling: one of `names.POOLINGS`, or several, whose vectors are concatenated.
-        normalize: scale each embedding to length 1.
-        prompt: text put before every text; "": none.
-        prompt_name: the name of a prompt in the model directory.
-        max_seq_length: longest sequence in tokens.
-        do_lower_case: as in `bert_tf.load`.
-        dim: number of leading dimensions to keep, before the vector is normalized, if it is.
-    """
-
-    layers: str | None = None
-    pooling: str | Sequence[str] | None = None
-    normalize: bool | None = None
-    prompt: str | None = None
-    prompt_name: str | None = None
-    max_seq_length: int | None = None
-    do_lower_case: bool | None = None
-    dim: int | None = None
-
-    def __post_init__(self):
-        if self.dim is not None and self.dim < 1:
-            raise ValueError(f"`dim` must be 1 or more. Received: {self.dim}.")
 
 
 class SentenceEncoder:
@@ -135,7 +107,7 @@ class SentenceEncoder:
         return [text.lower() for text in texts] if self._lower else texts
 
 
-def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingConfig:
+def recipe_of(path: str, options: EncodeOptions = DEFAULT_ENCODING) -> PoolingConfig:
     """Returns how a model computes embeddings, from its directory and the options.
 
     Raises:

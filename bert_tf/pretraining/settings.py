@@ -1,11 +1,11 @@
 """Settings of corpora and of masks. Imports no TensorFlow, so that `--help` is quick."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from bert_tf.utils import names
-from bert_tf.utils.settings import option
+from bert_tf.utils.settings import option, option_as
 from bert_tf.utils.text_options import TextOptions
 
 
@@ -53,3 +53,98 @@ class MaskingSettings:
         "Share of the masked tokens that is replaced with a random token; the rest stays unchanged.",
         low=0, high=1,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class ExampleSettings:
+    """How examples are made of a text; names and defaults follow google-research/bert's flags where it has them."""
+
+    GROUP: ClassVar[str] = "Pretraining objective and masking"
+
+    max_seq_length: int = option(
+        128,
+        "Length of a sequence in tokens, including [CLS] and [SEP].",
+        low=5, group="Model", essential=True,
+    )
+    max_predictions_per_seq: int = option_as(MaskingSettings, "max_predictions_per_seq")
+    masked_lm_prob: float = option_as(MaskingSettings, "masked_lm_prob")
+    short_seq_prob: float = option(0.1, "Probability that an example aims at a shorter, random length.", low=0, high=1)
+    dupe_factor: int = option(
+        10,
+        "Number of passes over the text, each with different examples and masks.",
+        low=1, essential=True,
+    )
+    random_seed: int = option(12345, "Random seed of everything that is sampled.", low=0, group="Training")
+    masking: str = option_as(MaskingSettings, "masking")
+    phrase_file: str | None = option_as(MaskingSettings, "phrase_file")
+    mask_token_prob: float = option_as(MaskingSettings, "mask_token_prob")
+    random_token_prob: float = option_as(MaskingSettings, "random_token_prob")
+    sentence_objective: str = option(
+        "nsp",
+        "Second segment of an example. nsp: a random text in half of the examples (BERT); sop: swapped with the "
+        "first in half of them (ALBERT); none: no second segment (RoBERTa).",
+        choices=names.SENTENCE_OBJECTIVES, essential=True,
+    )
+    packing: bool = option(False, "Pack several short examples into one sequence.", essential=True)
+    max_sentences_per_seq: int = option(8, "With --packing: maximum number of examples per sequence.", low=1)
+    dynamic_masking: bool = option(
+        False,
+        "Write records without masks; training masks them differently in each epoch.",
+        essential=True,
+    )
+
+
+SMALL_VOCABULARY = 30_000  # tokens: with fewer, many of the words that a task turns on are cut
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuickOptions:
+    """Options of quick pretraining: text, vocabulary or teacher, and the time limit.
+
+    Attributes:
+        text_flags: flags for reading text, passed to the programs that read it.
+    """
+
+    GROUP: ClassVar[str] = "Training"
+
+    input_file: Sequence[str] | None = option_as(CorpusSettings, "input_file")
+    eval_file: Sequence[str] | None = option(
+        None,
+        "Held-out text, evaluated at each checkpoint and at the end: files, glob patterns or directories.",
+        group="Data", essential=True,
+    )
+    teacher: str | None = option(
+        None,
+        "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
+        "it.",
+        group="Distillation",
+    )
+    vocab_file: str | None = option(None, "Vocabulary file. Default: a vocabulary is trained.", group="Model")
+    vocab_size: int = option(
+        SMALL_VOCABULARY,
+        "Number of tokens of the vocabulary that is trained.",
+        low=1, group="Vocabulary",
+    )
+    do_lower_case: bool | None = option(
+        None,
+        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
+        "otherwise true.",
+        group="Model",
+    )
+    input_format: str | None = option_as(CorpusSettings, "input_format")
+    text_column: str = option_as(CorpusSettings, "text_column")
+    document_start: str | None = option_as(CorpusSettings, "document_start")
+    language: str = option_as(CorpusSettings, "language")
+    precision: str = option(
+        "auto",
+        "Data type of the computation. auto: mixed_bfloat16 if the CPU multiplies in it, otherwise float32.",
+        choices=("auto", *names.PRECISIONS), group="Devices", essential=True,
+    )
+    seed: int = option(0, "Random seed for new weights, example order and masks.", low=0, essential=True)
+    output_dir: str = option(
+        "small",
+        "Directory for the encoder, from which an interrupted run also resumes.",
+        group="Output", essential=True,
+    )
+    minutes: float = option(45.0, "Time budget in minutes, everything included.", low=0, essential=True)
+    text_flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)

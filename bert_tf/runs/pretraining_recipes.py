@@ -78,7 +78,6 @@ SMALL = {
         "average_weights": 0.1,
     },
 }
-SMALL_VOCABULARY = 30_000  # tokens: with fewer, many of the words that a task turns on are cut
 
 # The same with --teacher: a student that begins as four of the teacher's layers.
 SMALL_TAUGHT = {

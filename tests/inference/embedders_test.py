@@ -9,7 +9,8 @@ import pytest
 from bert_tf.data.trec_files import read_texts_by_id
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.embedders import Embedder, Indexer
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
+from bert_tf.inference.sentence_encoder import SentenceEncoder
+from bert_tf.inference.settings import EncodeOptions
 from tests import tiny
 
 

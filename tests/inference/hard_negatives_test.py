@@ -9,7 +9,6 @@ import pytest
 from bert_tf.data.ranking_files import read_ranking_file
 from bert_tf.inference import hard_negatives
 from bert_tf.inference.hard_negatives import (
-    MiningOptions,
     check_recognized,
     mine_negatives,
     read_judged_positives,
@@ -18,6 +17,7 @@ from bert_tf.inference.hard_negatives import (
 )
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import Hit, SearchIndex
+from bert_tf.inference.settings import MiningOptions
 from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from tests import tiny

@@ -3,7 +3,8 @@
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.document_index import make_index
 from bert_tf.inference.embedders import Indexer
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
+from bert_tf.inference.sentence_encoder import SentenceEncoder
+from bert_tf.inference.settings import EncodeOptions
 from tests import tiny
 
 TEXTS = ["good film", "", "a warm story of people — 音楽", "good film", "it is dull , cold and empty ."]

@@ -12,7 +12,8 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.cli import embed
-from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, make_finish, with_prompt
+from bert_tf.inference.sentence_encoder import SentenceEncoder, identity_of, make_finish, with_prompt
+from bert_tf.inference.settings import EncodeOptions
 from bert_tf.models.sentence_transformers_files import Dense
 from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.tasks.embedding.task import EmbeddingTask

@@ -14,6 +14,7 @@ import numpy as np
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.masking import Masking, check_phrases
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
+from bert_tf.pretraining.settings import ExampleSettings
 from bert_tf.utils.text_options import TextOptions
 
 # === Options ===
@@ -21,41 +22,13 @@ from bert_tf.utils.text_options import TextOptions
 
 
 @dataclasses.dataclass(frozen=True)
-class CorpusOptions:
-    """Options for creating examples; names and defaults follow google-research/bert's flags where it has them.
+class CorpusOptions(ExampleSettings):
+    """Options for creating examples.
 
     Attributes:
-        max_seq_length: length of a row in tokens, including special tokens.
-        max_predictions_per_seq: maximum number of masked tokens per row.
-        masked_lm_prob: fraction of an example's tokens to mask.
-        short_seq_prob: probability of a random shorter target length.
-        dupe_factor: number of passes over the corpus, each with different examples and masks.
-        random_seed: seed of all random choices.
-        masking: one of `names.MASKINGS`.
-        phrase_file: list of phrases for the masking "phrase", one per line.
-        mask_token_prob: fraction of the masked tokens replaced with [MASK].
-        random_token_prob: fraction replaced with a random token; the rest is unchanged.
-        sentence_objective: "nsp", "sop" or "none".
-        packing: whether to pack several short examples into a row.
-        max_sentences_per_seq: with packing, the maximum number of examples per row.
-        dynamic_masking: whether to leave the masking to the reader of the records.
         text: how text files are read.
     """
 
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 10
-    random_seed: int = 12345
-    masking: str = "token"
-    phrase_file: str | None = None
-    mask_token_prob: float = 0.8
-    random_token_prob: float = 0.1
-    sentence_objective: str = "nsp"
-    packing: bool = False
-    max_sentences_per_seq: int = 8
-    dynamic_masking: bool = False
     text: TextOptions = TextOptions()
 
     def __post_init__(self):

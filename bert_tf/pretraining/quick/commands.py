@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe, spread_layers
 from bert_tf.pretraining.record_files import number_of_rows
+from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, vocabulary_in
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path

@@ -4,10 +4,10 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.quick.plan import SizeRecipe
+from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 from bert_tf.utils import text_files
 from bert_tf.utils.files import content_of
@@ -16,42 +16,6 @@ from bert_tf.utils.names import MASK, number_of
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
 # Options that do not change the result; with more minutes, a run that had too few can be resumed.
 _INDIFFERENT = ("output_dir", "minutes", "text_flags")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class QuickOptions:
-    """Options of quick pretraining: text, vocabulary or teacher, and the time limit.
-
-    Attributes:
-        input_file: text files, globs or directories.
-        eval_file: held-out text to evaluate on.
-        teacher: directory of a model whose layers initialize the encoder.
-        vocab_file: the vocabulary. If None, the teacher's; without a teacher, one of `vocab_size` tokens is learned.
-        vocab_size: size of a learned vocabulary.
-        do_lower_case: whether to lowercase text. If None, as the vocabulary specifies.
-        input_format, text_column, document_start, language: how to read text.
-        precision: precision of the layers, or "auto" for a fast one on this processor.
-        seed: seed of all random choices.
-        output_dir: directory for the encoder.
-        minutes: time limit for the whole run.
-        text_flags: flags for reading text, passed to the programs that read it.
-    """
-
-    input_file: list[str]
-    eval_file: list[str] | None = None
-    teacher: str | None = None
-    vocab_file: str | None = None
-    vocab_size: int
-    do_lower_case: bool | None = None
-    input_format: str | None = None
-    text_column: str = "text"
-    document_start: str | None = None
-    language: str = "en"
-    precision: str = "auto"
-    seed: int = 0
-    output_dir: str
-    minutes: float
-    text_flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def check_inputs(options: QuickOptions, recipe: SizeRecipe):
