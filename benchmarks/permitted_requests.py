@@ -31,7 +31,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import grpc
 import numpy as np
 
-from bert_tf.cli.serving_flags import SERVE
+from bert_tf.cli.serve import FLAGS
 from bert_tf.serving.limits import Limits
 from bert_tf.utils.proxies import exempt_local
 from tests.serving.server_process import running
@@ -46,7 +46,7 @@ _POSITIONS = 512
 _WORDS = 30_000
 _ROW = "." * (_POSITIONS - 2)  # a token for every byte, as many as a row takes
 _LIMITS = Limits()
-_DEFAULTS = {flag.name: flag.default for flag in SERVE}
+_DEFAULTS = {flag.name: flag.default for flag in FLAGS}
 _STEP = 0.75  # from a size that is refused to the next
 _CHANNEL = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1),
             ("grpc.use_local_subchannel_pool", 1))  # fmt: skip

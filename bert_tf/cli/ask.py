@@ -18,13 +18,38 @@ A reranker takes a query and its documents in the same way.
 Does not require TensorFlow.
 """
 
+import dataclasses
 import re
 import sys
+from collections.abc import Sequence
+from typing import ClassVar
 
-from bert_tf.cli.serving_flags import ASK, tls_of
+from bert_tf.cli.tls import tls_of
+from bert_tf.serving.client.settings import ConnectionSettings
 from bert_tf.utils.json_files import printable_json
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = ASK
+
+@dataclasses.dataclass(frozen=True)
+class AskSettings(ConnectionSettings):
+    """Which server is asked, and what the texts of an example are."""
+
+    GROUP: ClassVar[str] = "Server and requests"
+
+    inputs: Sequence[str] = option(
+        [],
+        "Names of the texts of an example, such as question,context: arguments come in this order, and lines are "
+        "tab-separated. Default: as the model reports them.",
+    )
+    pair: bool = option(False, "Same as --inputs=text_a,text_b, for a model that compares two texts.")
+    choices: bool = option(
+        False,
+        "Same as --inputs=context,choices, for a multiple-choice model. All arguments, or all texts of a line, are "
+        "then one example: the context and its choices.",
+    )
+
+
+FLAGS = flags_of(AskSettings)
 TAKES_TEXTS = True
 
 

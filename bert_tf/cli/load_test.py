@@ -8,15 +8,61 @@ Does not require TensorFlow.
 """
 
 import asyncio
+import dataclasses
 import functools
 import os
+from collections.abc import Sequence
+from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.cli.serving_flags import LOAD_TEST, tls_of
+from bert_tf.cli.tls import tls_of
+from bert_tf.serving.client.settings import ConnectionSettings
 from bert_tf.utils.files import write_text
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = LOAD_TEST
+
+@dataclasses.dataclass(frozen=True)
+class LoadTestSettings(ConnectionSettings):
+    """Which server is tested, with what, and for how long."""
+
+    GROUP: ClassVar[str] = "Server and requests"
+
+    input_file: str | None = option(
+        None,
+        "File of texts, one example per line, with tabs between the texts if the model takes several; may be gzipped "
+        "(.gz).",
+        required=True, group="Data", essential=True,
+    )
+    inputs: Sequence[str] = option(
+        [],
+        "Names of the texts of a line, in their order. Default: the customary order, if it is known.",
+    )
+    signature: str = option("", "Signature to request. Default: serving_default.")
+    rest: bool = option(False, "Send requests over REST; --server is then the REST host and port.")
+    callers: int | None = option(
+        None,
+        "Number of concurrent clients, each of which sends its next request as soon as it has a response. Default: "
+        "8, unless --rate is given.",
+        low=1,
+    )
+    rate: Sequence[str] = option(
+        [],
+        "Requests per second on average, at random times that no response delays; several request rates are tested "
+        "in turn.",
+    )
+    seconds: float = option(10.0, "Seconds that each measurement lasts.", low=0.1)
+    warm_up_seconds: float = option(2.0, "Seconds of requests before anything is measured.", low=0)
+    batch_size: int = option(1, "Number of examples per request.", low=1)
+    seed: int = option(0, "Random seed for the order of the examples and for the times of --rate.", low=0)
+    output_dir: str | None = option(
+        None,
+        "Directory for load_test.json and load_test.html. Default: the results are only printed.",
+        group="Output", essential=True,
+    )
+
+
+FLAGS = flags_of(LoadTestSettings)
 _CALLERS = 8
 
 

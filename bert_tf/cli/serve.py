@@ -15,27 +15,89 @@ import logging as standard_logging
 import os
 import sys
 import time
+from typing import ClassVar
 
 from absl import logging
 
 import bert_tf
-from bert_tf.cli.serving_flags import (
-    BATCHING,
-    IN_PLATFORM_CONFIG,
-    LIMITS,
-    MODEL_SERVER,
-    MODELS,
-    SEARCH,
+from bert_tf.inference.settings import SearchRouteSettings
+from bert_tf.serving.server.settings import (
     SERVE,
-    WITHOUT_EFFECT,
+    BundleSettings,
+    GrpcSettings,
+    HostSettings,
+    IgnoredSettings,
+    LoadSettings,
+    ModelConfigSettings,
+    RequestBatchingSettings,
+    RequestLimitSettings,
+    RestSettings,
+    SessionSettings,
+    VersionSettings,
 )
-from bert_tf.utils.settings import NO_EFFECT
+from bert_tf.utils.settings import NO_EFFECT, flags_of, option, options_of
 from bert_tf.utils.signals import StopRequest
 
-# === Model server ===
-# Flags that `serve` shares with tensorflow_model_server.
+
+@dataclasses.dataclass(frozen=True)
+class ServeSettings(
+    HostSettings, GrpcSettings, RestSettings, LoadSettings, RequestLimitSettings,
+    VersionSettings, ModelConfigSettings, BundleSettings, SessionSettings,
+    RequestBatchingSettings, SearchRouteSettings, IgnoredSettings,
+):
+    """What is served, where and how."""
+
+    GROUP: ClassVar[str] = "Models to serve"
+
+    model_base_path: str | None = option(
+        None,
+        "Directory of one model, with a numbered subdirectory for each version.",
+        essential=True,
+    )
+    model_name: str = option("default", "Name of the model in requests.")
+    saved_model_tags: str = option(SERVE, "Tags of the graph to load from a SavedModel, separated by commas.")
+    grpc_channel_arguments: str | None = option(
+        None,
+        "Arguments of the gRPC server, key=value pairs separated by commas, such as grpc.max_connection_age_ms=2000.",
+        group="Ports and protocols",
+    )
+    monitoring_config_file: str | None = option(
+        None,
+        "Text file with a MonitoringConfig, which enables a Prometheus page on the REST port and sets its path.",
+        group="Ports and protocols", essential=True,
+    )
+    ssl_config_file: str | None = option(
+        None,
+        "Text file with an SSLConfig, which encrypts both ports.",
+        group="Ports and protocols", essential=True,
+    )
+    use_alts_credentials: bool = option(
+        False,
+        "Google ALTS, which is not supported: the flag is rejected.",
+        group="Ports and protocols",
+    )
+    version: bool = option(False, "Print the versions of bert_tf and TensorFlow, and exit.", group="What to do")
 
 
+FLAGS = flags_of(ServeSettings)
+
+# Flags that --platform_config_file replaces, as in tensorflow_model_server.
+_IN_PLATFORM_CONFIG = (
+    "enable_batching",
+    "batching_parameters_file",
+    "enable_per_model_batching_parameters",
+    "enable_model_warmup",
+    "mixed_precision",
+    "num_request_iterations_for_warmup",
+    "num_tflite_pools",
+    "per_process_gpu_memory_fraction",
+    "prefer_tflite_model",
+    "saved_model_tags",
+    "tensorflow_inter_op_parallelism",
+    "tensorflow_intra_op_parallelism",
+    "tensorflow_session_config_file",
+    "tensorflow_session_parallelism",
+)
 _THREADS = ("intra", "inter")
 _ONE_KIND = tuple(f"tensorflow_{kind}_op_parallelism" for kind in _THREADS)
 
@@ -63,7 +125,7 @@ def warn_without_effect(settings):
             f"`thread_pool_factory_config_file` is not supported; got {settings.thread_pool_factory_config_file}. Set "
             "the number of threads with `tensorflow_session_parallelism`."
         )
-    for flag in WITHOUT_EFFECT:
+    for flag in flags_of(IgnoredSettings):
         if getattr(settings, flag.name) != flag.default:
             reason = flag.help.removeprefix(f"{NO_EFFECT}: ")
             logging.warning("--%s has no effect here: %s", flag.name, reason)
@@ -80,7 +142,7 @@ def warn_without_effect(settings):
         logging.warning("--model_config_reload_base_paths has no effect here: the config cannot be reloaded.")
     if settings.model_config_file and (given := _given(settings, ("model_base_path", "model_name"))):
         logging.warning("%s has no effect here: --model_config_file lists the models.", given)
-    if settings.platform_config_file and (given := _given(settings, IN_PLATFORM_CONFIG)):
+    if settings.platform_config_file and (given := _given(settings, _IN_PLATFORM_CONFIG)):
         logging.warning("%s has no effect here: --platform_config_file replaces it.", given)
     elif settings.tensorflow_session_parallelism and (given := _given(settings, _ONE_KIND)):
         logging.warning("--tensorflow_session_parallelism has no effect here: %s replaces it.", given)
@@ -124,20 +186,17 @@ def bundle_and_batching(settings) -> dict:
 def _bundle(settings):
     from bert_tf.serving.server.session_bundle import Bundle, read_tags, session_config
 
-    return Bundle(
-        read_tags(settings.saved_model_tags),
-        session_config(
+    return options_of(
+        Bundle, settings,
+        tags=read_tags(settings.saved_model_tags),
+        session_config=session_config(
             settings.tensorflow_session_config_file,
             threads(settings),
             settings.per_process_gpu_memory_fraction,
             settings.mixed_precision or "",
         ),
-        settings.enable_model_warmup,
-        max(1, settings.num_request_iterations_for_warmup),
-        settings.enable_per_model_batching_parameters,
-        settings.prefer_tflite_model,
-        settings.num_tflite_pools,
-    )
+        num_request_iterations=max(1, settings.num_request_iterations_for_warmup),
+    )  # fmt: skip
 
 
 def _batching(settings):
@@ -157,12 +216,6 @@ def _batching(settings):
 def _given(settings, names):
     """Returns those of the flags that the user gave, "" for none; one that is empty asks for nothing."""
     return ", ".join(f"--{name}" for name in names if settings.where_given(name))
-
-
-# === Serve ===
-
-
-FLAGS = SERVE + SEARCH + LIMITS + MODELS + BATCHING + MODEL_SERVER
 
 
 def main(settings):
@@ -202,7 +255,7 @@ def start_server(settings):
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
     base_path = None if settings.model_config_file else settings.model_base_path or None
     routes = _routes(settings)
-    server = serve(base_path, settings.model_name, **_options(settings), **_models(settings), routes=routes)
+    server = serve(base_path, settings.model_name, **vars(_options(settings, routes)))
     rest = f"{'https' if settings.ssl_config_file else 'http'}://{join_address(settings.host, server.rest_port)}"
     model = f"/{settings.model_name}" if base_path else ""
     socket = f"unix:{settings.grpc_socket_path}"
@@ -224,7 +277,7 @@ def _routes(settings):
         ValueError: there is no index or model to search with, or flags of a search are given without an index.
     """
     if not settings.search_index:
-        names = ("search_model", "search_reranker", "search_rerank_weight", "search_reader", "search_approximate")
+        names = [flag.name for flag in flags_of(SearchRouteSettings) if flag.name != "search_index"]
         if given := _given(settings, names):
             raise ValueError(f"{given} requires --search_index, the index that is searched.")
         return {}
@@ -237,56 +290,30 @@ def _routes(settings):
     return {PATH: SearchService(settings.search_index, *models, *more)}
 
 
-def _options(settings):
-    """Returns the fields of `ServerOptions` that flags set."""
-    from bert_tf.serving.limits import Limits
-    from bert_tf.serving.server import metrics
-    from bert_tf.serving.server.grpc_channel import read_arguments
-    from bert_tf.serving.server.server_tls import read_tls
-
-    monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file
-    return {
-        "port": settings.port or (None if settings.grpc_socket_path else 0),
-        "grpc_socket_path": settings.grpc_socket_path or None,
-        "grpc_channel_arguments": read_arguments(settings.grpc_channel_arguments or ""),
-        "enable_serialization_as_tensor_content": settings.enable_serialization_as_tensor_content,
-        "rest_api_port": settings.rest_api_port,
-        "host": settings.host,
-        "allowed_hosts": settings.allowed_hosts,
-        "ui": settings.ui,
-        "poll_seconds": settings.file_system_poll_wait_seconds,
-        "grace": settings.grace_seconds,
-        "limits": Limits(**{flag.name: getattr(settings, flag.name) for flag in LIMITS}),
-        "max_concurrent_runs": settings.max_concurrent_runs,
-        "max_pending_tokens": settings.max_pending_tokens,
-        "grpc_max_threads": settings.grpc_max_threads,
-        "rest_api_num_threads": settings.rest_api_num_threads,
-        "rest_api_timeout_ms": settings.rest_api_timeout_in_ms,
-        "rest_api_enable_cors_support": settings.rest_api_enable_cors_support,
-        "health": settings.enable_grpc_healthcheck_service,
-        "reflection": settings.enable_grpc_reflection,
-        "enable_profiler": settings.enable_profiler,
-        "metrics_path": metrics.read_path(monitoring) if monitoring else None,
-        "tls": read_tls(ssl) if ssl else None,
-    }
-
-
-def _models(settings):
-    """Returns the fields of `ServerOptions` that say what is served, how it is run and in which batches.
+def _options(settings, routes):
+    """Returns the `ServerOptions` that the flags say, with the REST routes besides the models'.
 
     Raises:
         ValueError: a file cannot be read or used.
     """
-    return {
-        "model_config_file": settings.model_config_file or None,
-        "model_config_poll_seconds": settings.model_config_file_poll_wait_seconds,
-        "enable_model_config_reload": settings.where_given("enable_model_config_reload"),
-        "model_config_reload_base_paths": tuple(settings.model_config_reload_base_paths or ()),
-        "allow_version_labels_for_unavailable_models": settings.allow_version_labels_for_unavailable_models,
-        "max_num_load_retries": settings.max_num_load_retries,
-        "load_retry_interval_micros": settings.load_retry_interval_micros,
-        "keep_previous_version": settings.keep_previous_version,
-        "num_load_threads": settings.num_load_threads,
-        "num_unload_threads": settings.num_unload_threads,
+    from bert_tf.serving.limits import Limits
+    from bert_tf.serving.server import metrics
+    from bert_tf.serving.server.grpc_channel import read_arguments
+    from bert_tf.serving.server.options import ServerOptions
+    from bert_tf.serving.server.server_tls import read_tls
+
+    monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file
+    return options_of(
+        ServerOptions, settings,
+        port=settings.port or (None if settings.grpc_socket_path else 0),
+        grpc_socket_path=settings.grpc_socket_path or None,
+        grpc_channel_arguments=read_arguments(settings.grpc_channel_arguments or ""),
+        limits=options_of(Limits, settings),
+        metrics_path=metrics.read_path(monitoring) if monitoring else None,
+        tls=read_tls(ssl) if ssl else None,
+        routes=routes,
+        model_config_file=settings.model_config_file or None,
+        enable_model_config_reload=settings.where_given("enable_model_config_reload"),
+        model_config_reload_base_paths=tuple(settings.model_config_reload_base_paths or ()),
         **bundle_and_batching(settings),
-    }
+    )  # fmt: skip

@@ -12,12 +12,43 @@ signature is missing, an output differs, or an inspected model does more than
 compute.
 """
 
+import dataclasses
 import logging
 import os
+from typing import ClassVar
 
-from bert_tf.cli.serving_flags import VERIFY, tls_of
+from bert_tf.cli.tls import tls_of
+from bert_tf.serving.client.settings import TlsSettings
+from bert_tf.utils.settings import flags_of, option
 
-FLAGS = VERIFY
+
+@dataclasses.dataclass(frozen=True)
+class VerifySettings(TlsSettings):
+    """Where an export is verified, and how closely."""
+
+    GROUP: ClassVar[str] = "Server and requests"
+
+    inspect: bool = option(
+        False,
+        "List what the model's graph would do, without loading it: operations, files, signatures. Exits with status "
+        "1 if it does more than compute.",
+        group="What to do",
+    )
+    server: str | None = option(
+        None,
+        "gRPC address, host:port, of a server that serves the model. Default: the model is loaded here.",
+    )
+    model_name: str = option("default", "Name of the model on the server.")
+    timeout: float = option(60.0, "Seconds that the server has for a request.", low=0)
+    tolerance: float | None = option(
+        None,
+        "Allowed difference of a number, relative if the number is over 1. Default: 1e-4, or 0.02 if the weights are "
+        "bfloat16, 0.005 if float16, 0.1 if int8.",
+        low=0, group="Evaluation",
+    )
+
+
+FLAGS = flags_of(VerifySettings)
 TAKES_TEXTS = True
 _OF_SERVER = {flag.name for flag in FLAGS} - {"inspect", "server", "tolerance"}
 

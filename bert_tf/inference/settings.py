@@ -115,3 +115,35 @@ class MiningOptions:
 
 
 DEFAULT_MINING = MiningOptions()
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchRouteSettings:
+    """The index that a server searches, and the models that it does so with."""
+
+    GROUP: ClassVar[str] = "Ports and protocols"
+
+    search_index: str | None = option(
+        None,
+        "Index made with `bert-tf embed --index_dir`, which POST /v1/search of the REST port searches. Changes of the "
+        "index count from the next request on.",
+        essential=True,
+    )
+    search_model: str | None = option(None, "Model that the index was made with. Default: its path at that time.")
+    search_approximate: bool = option(
+        False,
+        "Search large indexes by a graph, as with --approximate of `bert-tf search`.",
+    )
+    search_reranker: str | None = option(
+        None,
+        "Exported or trained reranker, or CrossEncoder directory, that orders texts found.",
+    )
+    search_rerank_weight: float = option(
+        1.0,
+        "Weight of the reranker's scores, as with --rerank_weight of `bert-tf search`.",
+        low=0.0, high=1.0,
+    )
+    search_reader: str | None = option(
+        None,
+        "Exported or trained question-answering model that answers the queries from the texts found.",
+    )

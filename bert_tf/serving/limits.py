@@ -5,31 +5,20 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bert_tf.serving.errors import invalid
-
-_MIB = 2**20
+from bert_tf.serving.server.settings import RequestLimitSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class Limits(RequestLimitSettings):
     """Limits of a request: five settings, each a flag of `bert-tf serve`, and derived ones.
 
     The derived limits are proportional to the bytes of a request, so one number is enough to allow larger ones.
 
     Attributes:
-        max_message_bytes: of a gRPC message.
-        max_body_bytes: of a REST body, both compressed and decompressed.
-        max_batch_size: texts, examples or instances of a request, on any axis.
-        max_request_tokens: of a request; texts count one token per four bytes, as far as the model reads them.
-        max_output_elements: of one output tensor; one with more is not sent.
         max_nesting: of lists and objects in JSON: Python parses them recursively, and TensorFlow copies strings of at
             most 32 axes.
     """
 
-    max_message_bytes: int = 64 * _MIB
-    max_body_bytes: int = 64 * _MIB
-    max_batch_size: int = 4096
-    max_request_tokens: int = 3 * 2**16
-    max_output_elements: int = 2**24
     max_nesting: ClassVar[int] = 32
 
     @property

@@ -11,8 +11,9 @@ from absl import logging
 
 import bert_tf
 from bert_tf.cli import command_runner, serve
-from bert_tf.cli.serving_flags import WITHOUT_EFFECT
 from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.settings import IgnoredSettings
+from bert_tf.utils.settings import flags_of
 from tests.conftest import ROOT
 from tests.serving import halves
 from tests.serving.server_process import wait_for
@@ -101,7 +102,7 @@ def test_a_process_of_such_a_unit(base_path, tmp_path):
         process.kill()
 
 
-@pytest.mark.parametrize("flag", WITHOUT_EFFECT, ids=lambda flag: flag.name)
+@pytest.mark.parametrize("flag", flags_of(IgnoredSettings), ids=lambda flag: flag.name)
 def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
     value = str(not flag.default).lower() if flag.kind == "bool" else flag.default + 2
     serve.warn_without_effect(_settings(f"--{flag.name}={value}"))
@@ -198,8 +199,8 @@ def test_a_socket_in_place_of_a_port(base_path, tmp_path):
 
 def test_whether_the_config_can_be_reloaded_is_said_by_its_flag_or_left_to_the_config_file(log):
     def options(*words):
-        found = serve._models(_settings(*words))
-        return found["enable_model_config_reload"], found["model_config_reload_base_paths"]
+        found = serve._options(_settings(*words), {})
+        return found.enable_model_config_reload, found.model_config_reload_base_paths
 
     assert options() == (None, ())
     assert options("--enable_model_config_reload") == (True, ())

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from bert_tf.cli.serve import FLAGS
-from bert_tf.cli.serving_flags import LIMITS
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.server.settings import RequestLimitSettings
+from bert_tf.utils.settings import flags_of
 from tests.conftest import ROOT
 
 _ROW = re.compile(r"^\| `--(\w+)` \| ([\d,.]+)(?: (\w+))? \| (.+) \|$", re.MULTILINE)
@@ -32,7 +33,7 @@ def _value(number, unit):
 
 def limits():
     """{name: default} of every flag of `serve` that bounds something."""
-    bounds = {flag.name for flag in LIMITS} | _BOUND_TOO
+    bounds = {flag.name for flag in flags_of(RequestLimitSettings)} | _BOUND_TOO
     return {flag.name: flag.default for flag in FLAGS if flag.name in bounds or "max" in flag.name.split("_")}
 
 

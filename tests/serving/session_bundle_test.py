@@ -175,7 +175,7 @@ def test_a_platform_config_gives_bundle_and_batching(tmp_path):
     assert config.intra_op_parallelism_threads == 2
     assert config.graph_options.rewrite_options.auto_mixed_precision_onednn_bfloat16 == _ON
     assert dataclasses.replace(bundle, session_config=b"") == Bundle(
-        frozenset({"serve", "special"}), num_request_iterations=4, enable_per_model_batching_parameters=True
+        num_request_iterations=4, enable_per_model_batching_parameters=True, tags=frozenset({"serve", "special"})
     )
     assert batching == BatchingLimits(max_batch_size=7, batch_timeout_micros=9, max_batch_tokens=99)
 

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 
 from bert_tf.serving.addresses import check_target
+from bert_tf.serving.client.settings import TlsFiles
 from bert_tf.utils.proxies import is_direct
 
 _PUSHBACK = "grpc-retry-pushback-ms"  # gRPC's name for it
@@ -71,7 +72,7 @@ class Retry:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tls:
+class Tls(TlsFiles):
     """TLS settings of a connection; all files are PEM.
 
     Attributes:

@@ -4,6 +4,7 @@ import dataclasses
 
 from absl import logging
 
+from bert_tf.serving.server.settings import RequestBatchingSettings
 from bert_tf.serving.server.text_configs import read_message
 
 _OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads", "thread_pool_name")
@@ -23,7 +24,7 @@ class BatchingLimits:
     """
 
     max_batch_size: int = 64
-    max_batch_tokens: int = 512
+    max_batch_tokens: int = RequestBatchingSettings.max_batch_tokens
     batch_timeout_micros: int = 0
     max_enqueued_batches: int = 2
     num_batch_threads: int = 2

@@ -7,10 +7,10 @@ from google.protobuf import any_pb2, wrappers_pb2
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
 from bert_tf.serving.server.batching_limits import BatchingLimits, read_batching
+from bert_tf.serving.server.settings import MOST_TFLITE_POOLS, SERVE, BundleSettings
 from bert_tf.serving.server.text_configs import BATCHING, read_message
 from bert_tf.utils.protobuf_classes import message_classes
 
-SERVE = "serve"
 _PLATFORM = "tensorflow"
 _BFLOAT16 = "bfloat16"
 
@@ -41,33 +41,21 @@ _BUNDLE_CLASSES = message_classes(
 
 
 @dataclasses.dataclass(frozen=True)
-class Bundle:
+class Bundle(BundleSettings):
     """Settings for loading and running the versions of all models.
 
     Attributes:
+        num_request_iterations: how often each warm-up request is run.
         tags: tags of the meta graph to load; all must match.
         session_config: a ConfigProto, serialized.
-        enable_model_warmup: whether a version's graphs are prepared, and its warm-up requests run, before it serves.
-        num_request_iterations: how often each warm-up request is run.
-        enable_per_model_batching_parameters: whether batching of a version depends on a file in its own directory, and
-            a version without such a file is not batched.
-        prefer_tflite_model: whether a version with a model.tflite is served from it, with LiteRT.
-        num_tflite_pools: number of interpreters of such a model, each of which processes one request at a time; 0: one.
-        check_method_names: whether a signature can only be called with its own method.
     """
 
+    num_request_iterations: int = 1
     tags: frozenset[str] = frozenset({SERVE})
     session_config: bytes = b""
-    enable_model_warmup: bool = True
-    num_request_iterations: int = 1
-    enable_per_model_batching_parameters: bool = False
-    prefer_tflite_model: bool = False
-    num_tflite_pools: int = 0
-    check_method_names: bool = False
 
 
 DEFAULT = Bundle()
-MOST_TFLITE_POOLS = 64
 
 
 def read_tags(text: str) -> frozenset[str]:
