@@ -41,7 +41,11 @@ class AskSettings(ConnectionSettings):
         "Names of the texts of an example, such as question,context: arguments come in this order, and lines are "
         "tab-separated. Default: as the model reports them.",
     )
-    pair: bool = option(False, "Same as --inputs=text_a,text_b, for a model that compares two texts.")
+    pair: bool = option(
+        False,
+        "Same as --inputs=text_a,text_b, for a model that compares two texts.",
+        excludes=("choices",),
+    )
     choices: bool = option(
         False,
         "Same as --inputs=context,choices, for a multiple-choice model. All arguments, or all texts of a line, are "
@@ -90,8 +94,6 @@ def _input_names(settings, meanings):
         ValueError: they contradict one another, or a name is missing or there twice.
     """
     names, short = tuple(settings.inputs), [flag for flag in meanings if settings.get(flag)]
-    if len(short) > 1:
-        raise ValueError(f"--{short[0]} and --{short[1]} cannot be combined. Remove one.")
     if short and "inputs" in settings.given and names != meanings[short[0]]:
         raise ValueError(
             f"--{short[0]} means --inputs={','.join(meanings[short[0]])} and cannot be combined with "

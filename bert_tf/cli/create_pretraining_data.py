@@ -17,7 +17,7 @@ from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings, ExampleSettings
 from bert_tf.utils.beam_settings import BeamSettings
-from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
+from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS, number_of
 from bert_tf.utils.settings import flags_of, option, options_of
 
 # Google's flags come first.
@@ -45,7 +45,11 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
         "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary says, otherwise true.",
         group="Model",
     )
-    do_whole_word_mask: bool = option(False, "Same as --masking=whole_word.")
+    do_whole_word_mask: bool = option(
+        False,
+        "Same as --masking=whole_word.",
+        excludes=tuple(f"masking={unit}" for unit in MASKINGS if unit != "whole_word"),
+    )
     num_shards: int | None = option(
         None,
         "Number of files to write instead of one: NAME-00000-of-00008 and so on.",
@@ -196,8 +200,6 @@ def _options(settings):
     from bert_tf.pretraining.corpus.examples import CorpusOptions
     from bert_tf.utils.text_options import TextOptions
 
-    if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
-        raise ValueError(f"--do_whole_word_mask cannot be combined with --masking={settings.masking}. Remove one.")
     return options_of(
         CorpusOptions,
         settings,

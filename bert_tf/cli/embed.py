@@ -42,6 +42,7 @@ class EmbedSettings(EncodeOptions, BatchPredictionSettings):
         False,
         "With --index_dir: add the texts to the existing index, and replace those whose id is already in it.",
         group="Output", essential=True,
+        excludes=(*(flag.name for flag in flags_of(EncodeOptions)), "vector_dtype"),  # the index has its own
     )
     id_column: str | None = option(
         None,
@@ -114,8 +115,6 @@ def _index(settings):
         make_index(settings.index_dir, indexer, write_rows)
         logging.info("Wrote the index %s.", settings.index_dir)
         return
-    if given := [name for name in (*vars(options), "vector_dtype") if name in settings.given]:
-        raise ValueError(f"`{given[0]}` cannot be combined with `update`: the index has its own settings. Remove it.")
     if settings.id_column is None:
         raise ValueError("`update` requires `id_column`, which identifies the texts to replace.")
     index = SearchIndex(settings.index_dir, settings.model)

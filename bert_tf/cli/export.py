@@ -39,6 +39,7 @@ class ExportCommandSettings(ExportSettings):
         "Export a preprocessor and an encoder that can be trained further, for TF Hub's API, into two subdirectories "
         "of --export_dir; --model may then be any checkpoint.",
         group="What to do",
+        excludes=tuple(flag.name for flag in flags_of(ExportSettings)),  # its encoder is float32 and takes no texts
     )
     default_seq_length: int | None = option(
         None,
@@ -67,12 +68,6 @@ def main(settings):
 
 
 def _export_hub(settings):
-    for name in ("export_dtype", "export_for", "export_threads", "export_explanations", "calibration_file"):
-        if name in settings.given:
-            raise ValueError(
-                f"--{name} cannot be combined with --hub, whose encoder has float32 variables and takes no texts; got "
-                f"{settings.get(name)!r}. Remove one."
-            )
     from bert_tf.export.hub.export import export_hub
 
     for path in export_hub(settings.model, settings.export_dir, settings.default_seq_length):

@@ -42,7 +42,7 @@ class FillMaskSettings(TokenizerSettings, ExportFormSettings):
         None,
         "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
         "version.",
-        group="Export", essential=True,
+        group="Export", essential=True, excludes=("input_file",),
     )
 
 
@@ -57,8 +57,8 @@ def main(settings, texts):
     from bert_tf.runs.export_step import make_export_options
 
     exports = settings.export_dir is not None
-    if exports and (texts or settings.input_file):
-        raise ValueError("--export_dir cannot be combined with texts or --input_file. Predict in a separate run.")
+    if exports and texts:
+        raise ValueError("--export_dir cannot be combined with texts. Predict in a separate run.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
     form = make_export_options(settings) if exports else DEFAULT
     if exports:

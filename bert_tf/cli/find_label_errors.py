@@ -54,7 +54,7 @@ class FindLabelErrorsSettings:
     features: str = option(
         "last",
         "Layers of the frozen encoder from which, together with the words, labels are predicted.",
-        choices=LAYERS, group="Layers, adapters and loss", essential=True,
+        choices=LAYERS, group="Layers, adapters and loss", essential=True, excludes=("fine_tune",),
     )
     fine_tune: bool = option(
         False,
@@ -104,8 +104,6 @@ def _check(settings):
         raise ValueError(
             "--distribution_strategy=multi_worker is not supported here. Choose a strategy for a single machine."
         )
-    if settings.fine_tune and "features" in settings.given:
-        raise ValueError("--features and --fine_tune cannot be combined. Remove one.")
     if not settings.fine_tune and (given := [name for name in _ABOUT_RUNS if name in settings.given]):
         raise ValueError(f"--{given[0]} requires --fine_tune. Add --fine_tune or remove --{given[0]}.")
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.cli.tls import tls_of
-from bert_tf.serving.client.settings import ConnectionSettings
+from bert_tf.serving.client.settings import ConnectionSettings, TlsSettings
 from bert_tf.utils.files import write_text
 from bert_tf.utils.settings import flags_of, option
 
@@ -39,12 +39,16 @@ class LoadTestSettings(ConnectionSettings):
         "Names of the texts of a line, in their order. Default: the customary order, if it is known.",
     )
     signature: str = option("", "Signature to request. Default: serving_default.")
-    rest: bool = option(False, "Send requests over REST; --server is then the REST host and port.")
+    rest: bool = option(
+        False,
+        "Send requests over REST; --server is then the REST host and port.",
+        excludes=tuple(flag.name for flag in flags_of(TlsSettings)),
+    )
     callers: int | None = option(
         None,
         "Number of concurrent clients, each of which sends its next request as soon as it has a response. Default: "
         "8, unless --rate is given.",
-        low=1,
+        low=1, excludes=("rate",),
     )
     rate: Sequence[str] = option(
         [],
@@ -112,8 +116,6 @@ async def _ask(settings, rates, batches):
 
 
 def _read_rates(settings):
-    if settings.rate and settings.callers:
-        raise ValueError("--callers and --rate cannot be combined. Remove one.")
     try:
         rates = [float(rate) for rate in settings.rate]
     except ValueError:
@@ -159,8 +161,6 @@ def _asked_names(settings):
     from bert_tf.serving.client.load_calls import inputs_over_rest
 
     if settings.rest:
-        if tls_of(settings):
-            raise ValueError("`tls` and `rest` cannot be combined. Remove `rest` to use gRPC.")
         return inputs_over_rest(settings.server, settings.model_name, settings.signature, settings.timeout)
     with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
         return client.text_inputs(settings.signature)

@@ -18,21 +18,7 @@ _READING = ("input_format", "text_column", "document_start", "language")
 
 
 def make_options(settings):
-    """Returns the `QuickOptions` that the flags describe.
-
-    Raises:
-        ValueError: flags contradict each other.
-    """
-    if settings.teacher and settings.vocab_file:
-        raise ValueError(
-            "`teacher` and `vocab_file` cannot be combined, because the student has the teacher's vocabulary; got "
-            f"{settings.teacher} and {settings.vocab_file}. Remove one."
-        )
-    if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
-        raise ValueError(
-            "`vocab_size` cannot be combined with `vocab_file` or `teacher`, which have a vocabulary; got "
-            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}. Remove one."
-        )
+    """Returns the `QuickOptions` that the flags describe."""
     given = {name: value for name, value in settings.given_values().items() if name in _READING}
     return options_of(QuickOptions, settings, text_flags=given)
 

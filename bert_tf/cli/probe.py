@@ -85,6 +85,10 @@ class ProbeSettings(Dialect):
         False,
         "Measure what each attention head attends to instead; labels are not read.",
         group="What to do",
+        excludes=(
+            "eval_file", "max_train_examples", "max_eval_examples", "num_train_epochs", "tag_column", "label_column",
+            "max_seq_length",
+        ),
     )
     max_texts: int = option(500, "With --heads: maximum number of texts to measure on, sampled with --seed.", low=1)
 
@@ -92,8 +96,6 @@ class ProbeSettings(Dialect):
 FLAGS = flags_of(ProbeSettings)
 _OF_TEXTS = ("label_column", "header", "separator")
 _OF_WORDS = ("tag_column",)
-_OF_PROBES = ("eval_file", "max_train_examples", "max_eval_examples", "num_train_epochs", "tag_column", "label_column",
-              "max_seq_length")  # fmt: skip
 _HELD_OUT = 0.2  # of the only file
 
 
@@ -121,11 +123,8 @@ def _check(settings):
         if name in settings.given:
             other = "text" if by_words else "word"
             raise ValueError(f"--{name} requires --unit={other}. Add --unit={other} or remove --{name}.")
-    for name in _OF_PROBES if settings.heads else ("max_texts",):
-        if name in settings.given:
-            if settings.heads:
-                raise ValueError(f"--{name} and --heads cannot be combined. Remove one.")
-            raise ValueError(f"--{name} requires --heads. Add --heads or remove --{name}.")
+    if "max_texts" in settings.given and not settings.heads:
+        raise ValueError("--max_texts requires --heads. Add --heads or remove --max_texts.")
     columns = settings.text_column
     if by_words and not (len(columns) < 2 and all(each.lstrip("-").isdecimal() for each in columns)):
         raise ValueError(

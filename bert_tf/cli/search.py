@@ -50,7 +50,7 @@ class SearchSettings(ApproximateSettings, PromptSettings):
         None,
         "Relevance judgments in TREC or BEIR format, to evaluate the search for --queries_file. Document ids must be "
         "those in the index (`bert-tf embed --id_column`).",
-        group="Data",
+        group="Data", excludes=("reader",),  # judgments are about documents, not answers
     )
     rerank: str | None = option(
         None,
@@ -77,6 +77,10 @@ class SearchSettings(ApproximateSettings, PromptSettings):
         "Instead of searching, write all documents and their embeddings to this Parquet file, for use in a vector "
         "database.",
         group="Output",
+        excludes=(
+            "top_k", "queries_file", "qrels_file", "rerank", "rerank_top_k", "rerank_weight", "reader", "json",
+            *(flag.name for kind in (ApproximateSettings, PromptSettings) for flag in flags_of(kind)),
+        ),
     )
     json: bool = option(False, "Print JSON, one object per line for each query.", group="Output", essential=True)
 
@@ -150,10 +154,9 @@ def _export(settings, texts):
     """Writes the Parquet file."""
     from bert_tf.inference.search import SearchIndex
 
-    path, taken = settings.export_file, ("export_file", "index_dir", "model")
-    if given := [*texts, *(each.name for each in FLAGS if each.name in settings.given and each.name not in taken)]:
-        raise ValueError(f"`export_file` cannot be combined with queries and their flags. Received: {given[0]}; "
-                         "remove it.")  # fmt: skip
+    path = settings.export_file
+    if texts:
+        raise ValueError(f"`export_file` cannot be combined with queries. Received: {texts[0]}; remove it.")
     if not path.lower().endswith(".parquet"):
         raise ValueError(f"`export_file` must end in .parquet. Received: {path}.")
     index = SearchIndex(settings.index_dir, settings.model)
@@ -182,8 +185,6 @@ def _check_evaluation(settings, texts):
     check_judgment_files(settings.queries_file, settings.qrels_file)
     if texts:
         raise ValueError(f"`queries_file` cannot be combined with queries as arguments. Received: {texts}; remove one.")
-    if settings.reader:
-        raise ValueError("`qrels_file` cannot be combined with `reader`: it judges documents, not answers. Remove one.")
     if settings.top_k < CUT:
         raise ValueError(
             f"`top_k` must be {CUT} or more with `qrels_file`, for nDCG@{CUT}. Received: {settings.top_k}."

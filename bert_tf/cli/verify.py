@@ -33,6 +33,7 @@ class VerifySettings(TlsSettings):
         "List what the model's graph would do, without loading it: operations, files, signatures. Exits with status "
         "1 if it does more than compute.",
         group="What to do",
+        excludes=("server", "model_name", "timeout", "tolerance", *(flag.name for flag in flags_of(TlsSettings))),
     )
     server: str | None = option(
         None,
@@ -81,21 +82,11 @@ def main(settings, paths):
 
 
 def _check_flags(settings):
-    given = settings.given - {"inspect"}
-    if settings.inspect and given:
+    if not settings.server and (needless := sorted(settings.given & _OF_SERVER)):
         raise ValueError(
-            f"{_flags(given)} cannot be combined with --inspect, which only reads a graph. Remove either --inspect or "
-            "the others."
+            f"Without --server, the model is loaded here, and {', '.join(f'--{name}' for name in needless)} would have "
+            "no effect. Add --server, or remove the others."
         )
-    if not settings.server and (needless := given & _OF_SERVER):
-        raise ValueError(
-            f"Without --server, the model is loaded here, and {_flags(needless)} would have no effect. Add --server, "
-            "or remove the others."
-        )
-
-
-def _flags(names):
-    return ", ".join(f"--{name}" for name in sorted(names))
 
 
 def _check_one(paths):

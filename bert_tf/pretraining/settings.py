@@ -117,13 +117,13 @@ class QuickOptions:
         None,
         "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
         "it.",
-        group="Distillation",
+        group="Distillation", excludes=("vocab_file",),  # the student has the teacher's vocabulary
     )
     vocab_file: str | None = option(None, "Vocabulary file. Default: a vocabulary is trained.", group="Model")
     vocab_size: int = option(
         SMALL_VOCABULARY,
         "Number of tokens of the vocabulary that is trained.",
-        low=1, group="Vocabulary",
+        low=1, group="Vocabulary", excludes=("vocab_file", "teacher"),
     )
     do_lower_case: bool | None = option(
         None,

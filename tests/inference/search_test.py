@@ -280,7 +280,7 @@ def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
         (["embed", "--index_dir=INDEX"], "is an index; add to it with --update, or choose another directory."),
         (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which identifies the texts"),
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
-         "--pooling cannot be combined with --update: the index has its own settings. Remove it."),
+         "--update and --pooling cannot be combined. Remove one."),
         (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
         (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique. Received 'b'"),
         (["embed", "--index_dir=HOME/new", "--text_column="], "--text_column must name a column; got none. Name one,"),

@@ -92,4 +92,4 @@ def test_the_command_writes_them(model, tmp_path):
     with pytest.raises(ValueError, match="`vector_dtype` must be one of"):
         SearchIndex.create(tmp_path / "other", model, vector_dtype="int4")
     ended = run_here("embed", [*words, f"--index_dir={tmp_path}/index", "--update", "--id_column=0"])
-    assert ended["status"] == 1 and "--vector_dtype cannot be combined with --update" in ended["log"]
+    assert ended["status"] == 1 and "--update and --vector_dtype cannot be combined" in ended["log"]

@@ -216,9 +216,6 @@ def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, 
     [
         (["--hub", "--default_seq_length=33"], "--default_seq_length must be from 3 (the special tokens of a pair) to"),
         (["--hub", "--export_dir=USED"], "--export_dir must not exist yet"),
-        (["--hub", "--export_dtype=bfloat16"], "--export_dtype cannot be combined with --hub"),
-        (["--hub", "--export_explanations=attention"], "--export_explanations cannot be combined with --hub"),
-        (["--hub", "--export_for=cpu"], "--export_for cannot be combined with --hub"),
         (["--default_seq_length=8"], "--default_seq_length requires --hub"),
     ],
 )

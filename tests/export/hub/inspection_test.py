@@ -235,13 +235,7 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     assert done.returncode == 1 and "WriteFile" in done.stdout and not target.exists()
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["--inspect", "--server=localhost:1", "--timeout=1"], "--server, --timeout cannot be combined with --inspect"),
-        (["--model_name=films", "--tls"], "is loaded here, and --model_name, --tls would have no effect. Add --server"),
-    ],
-)
-def test_verify_refuses_flags_without_effect(words, message):
-    with pytest.raises(ValueError, match=message):
-        verify.main(command_runner.parse_flags("verify", verify.FLAGS, words), ["models/reviews"])
+def test_verify_refuses_flags_without_effect():
+    settings = command_runner.parse_flags("verify", verify.FLAGS, ["--model_name=films", "--tls"])
+    with pytest.raises(ValueError, match="is loaded here, and --model_name, --tls would have no effect. Add --server"):
+        verify.main(settings, ["models/reviews"])

@@ -143,7 +143,7 @@ def test_probe_writes_results_and_pages(tmp_path):
         "other column": "missing column 3 (--tag_column). Found 3 columns",
         "other unit": "--label_column requires --unit=text",
         "a name": "--text_column must be a single number for words; got word",
-        "heads of labels": "--eval_file and --heads cannot be combined. Remove one",
+        "heads of labels": "--heads and --eval_file cannot be combined. Remove one",
     }.items():
         assert done[name]["status"] == 1 and message in done[name]["log"], (name, done[name]["log"][-600:])
 

@@ -66,7 +66,7 @@ BAD = {
     "masking flags that contradict each other": (
         {"a": GOOD},
         ("--do_whole_word_mask", "--masking=span"),
-        "--do_whole_word_mask cannot be combined with --masking",
+        "--do_whole_word_mask and --masking=span cannot be combined",
     ),
     "shares that are more than all": (
         {"a": GOOD},

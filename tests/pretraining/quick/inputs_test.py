@@ -37,9 +37,6 @@ def folder(tmp_path):
         ({"teacher": "mute"}, r"`teacher` must be a model directory with vocab\.txt"),
         ({"teacher": "nowhere"}, r"`teacher` must be a model directory with vocab\.txt"),
         ({"teacher": "shallow"}, "`teacher` must have more than the 2 layers of its student. .* has 2"),
-        ({"teacher": "teacher", "vocab_file": "maskless.txt"}, "`teacher` and `vocab_file` cannot be combined"),
-        ({"teacher": "teacher", "vocab_size": 100}, "`vocab_size` cannot be combined with"),
-        ({"vocab_file": "teacher/vocab.txt", "vocab_size": 100}, "`vocab_size` cannot be combined with"),
     ],
     ids=str,
 )
