@@ -2,7 +2,7 @@
 
 A command is a module of this package with
 
-    FLAGS           a tuple of `settings.Flag`
+    FLAGS           a tuple of `settings.Flag`, made by `flags_of` from its settings class
     main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words without dashes
 
 and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, a sentence and a blank.

@@ -10,7 +10,6 @@ from bert_tf.models.lora import Lora
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.options import TeacherOptions
 from bert_tf.tasks.retraining import rows_by_label
-from bert_tf.training.layer_rates import ALL
 from bert_tf.utils.names import word_for
 from bert_tf.utils.settings import Settings, options_of
 
@@ -47,11 +46,6 @@ def with_adapters(model: ModelDescription, settings: Settings) -> ModelDescripti
         raise ValueError(
             f"`lora_rank={settings.lora_rank}` requires `init_checkpoint`: without it, the frozen weights would be "
             "random."
-        )
-    if settings.reinit_layers or settings.freeze_layers == ALL:
-        name, value = ("reinit_layers", settings.reinit_layers) if settings.reinit_layers else ("freeze_layers", ALL)
-        raise ValueError(
-            f"`lora_rank` cannot be combined with `{name}={value}`, with which adapters have no use. Remove one."
         )
     lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
     return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))

@@ -16,7 +16,7 @@ from bert_tf.pretraining.phases import Phases, check_sentences
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.pretraining.start_weights import start_weights
 from bert_tf.runs.pretraining_memory import largest_step
-from bert_tf.runs.pretraining_options import check_start, choose_masks, make_masking, make_objective, plan_records
+from bert_tf.runs.pretraining_options import choose_masks, make_masking, make_objective, plan_records
 from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.save_formats import check_formats
 from bert_tf.runs.start_model import describe_model, with_vocabulary_of
@@ -125,7 +125,6 @@ class Pretraining:
                 *(settings.num_warmup_steps, plan.num_train_steps),
             )
         run = make_run_config(settings, plan.num_train_steps, settings.num_warmup_steps, use_xla, self._identity())
-        check_start(settings)
         guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
         fixed = settings.use_xla != "false"  # what is made for one shape, models/layers.py compiles with XLA
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)

@@ -116,17 +116,6 @@ def plan_records(settings: Settings) -> Phases:
     return Phases((Phase(records, batch_size, steps),))
 
 
-def check_start(settings: Settings):
-    """Raises ValueError where a model that is not new would begin with other embeddings than its own."""
-    for name in ("start_embeddings", "start_positions"):
-        value = getattr(settings, name)
-        if value != "random" and settings.init_checkpoint:
-            raise ValueError(
-                f"`{name}={value}` cannot be combined with `init_checkpoint`, whose embeddings are trained already. "
-                "Remove one."
-            )
-
-
 def complete(settings: Settings) -> Settings:
     """Returns the settings with what the recipe, the objective and a trained run say where the user did not.
 

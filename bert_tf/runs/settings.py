@@ -40,7 +40,7 @@ class LoraSettings:
         0,
         "Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA "
         "off.",
-        low=0, essential=True,
+        low=0, essential=True, excludes=("reinit_layers", "freeze_layers=all"),  # with which adapters have no use
     )
     lora_alpha: float | None = option(
         None,
@@ -118,7 +118,10 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     GROUP: ClassVar[str] = "Training"
 
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
-    init_checkpoint: str | None = option_as(RunOptions, "init_checkpoint")
+    init_checkpoint: str | None = option_as(
+        RunOptions, "init_checkpoint",
+        excludes=("start_embeddings=neighbours", "start_positions=sinusoidal"),  # its embeddings are trained already
+    )
     do_train: bool = option_as(RunOptions, "do_train")
     do_eval: bool = option_as(RunOptions, "do_eval")
     max_seq_length: int = option_as(RunOptions, "max_seq_length")

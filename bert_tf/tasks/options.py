@@ -140,9 +140,8 @@ class RecurrentOptions(RunOptions):
         None,
         "Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right "
         "encoder. Default: no BiLSTM.",
-        low=1, requires=("do_train",),
+        low=1, requires=("do_train",), excludes=("lora_rank",),  # the format of adapters has no BiLSTM
     )
-    lora_rank: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,12 +34,10 @@ _LOST = 2.0  # the test ends early if the mean of the last losses exceeds the lo
 _LAST = 5  # losses
 
 
-def check_range_test(do_train: bool, unfreeze_epochs: float, steps: int):
+def check_range_test(do_train: bool, steps: int):
     """Raises ValueError if a range test cannot be used for the run."""
     reasons = {
         "requires `do_train`; remove it": not do_train,
-        "cannot be combined with `unfreeze_epochs`, because layers that are unfrozen later cannot be tested; pass a "
-        "number": unfreeze_epochs,
         f"requires at least {NUM_STEPS} steps, the length of its range test; this run has {steps}. Pass a number, such "
         "as `learning_rate=5e-5`": steps < NUM_STEPS,
     }

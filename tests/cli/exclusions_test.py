@@ -50,10 +50,11 @@ def test_two_flags_that_exclude_each_other_are_refused(command, given, pair):
         _check(command, {name: value})
 
 
-@pytest.mark.parametrize("command", PROGRAMS)
+@pytest.mark.parametrize("command", sorted({*PROGRAMS} - {"find_label_errors"}))  # it takes some flags of another
 def test_what_a_flag_excludes_is_a_flag_too(command):
     flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{command}").FLAGS}
     for flag in flags.values():
         for name, _, value in (excluded.partition("=") for excluded in flag.excludes):
             assert name in flags and name != flag.name
-            assert not value or value in flags[name].choices or value in flags[name].words
+            values = (*flags[name].choices, *flags[name].words)
+            assert not value or not values or value in values

@@ -1,11 +1,10 @@
 """What run_pretraining makes of its flags: objectives, masks, first weights, and which flags contradict each other."""
 
-import pytest
 
 from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.objectives.registry import Electra
-from bert_tf.runs.pretraining_options import check_start, choose_masks, make_masking, make_objective
+from bert_tf.runs.pretraining_options import choose_masks, make_masking, make_objective
 from bert_tf.utils.settings import Settings
 
 
@@ -22,19 +21,6 @@ def test_the_flags_of_masks_have_the_defaults_of_masks():
     assert make_masking(_settings()) == Masking()
     shares = {"mask_token_prob": 0.7, "random_token_prob": 0.0}
     assert make_masking(_settings(**shares, max_predictions_per_seq=5)) == Masking(max_predictions=5, **shares)
-
-
-def _start(embeddings="neighbours", init_checkpoint=None, positions="random"):
-    given = {"start_embeddings": embeddings, "start_positions": positions}
-    return _settings(**given, init_checkpoint=init_checkpoint)
-
-
-def test_a_checkpoint_has_its_own_embeddings():
-    check_start(_start("random", "somewhere"))
-    with pytest.raises(ValueError, match="`start_positions=sinusoidal` cannot be combined with `init_checkpoint`"):
-        check_start(_start("random", "somewhere", "sinusoidal"))
-    with pytest.raises(ValueError, match="`start_embeddings=neighbours` cannot be combined with `init_checkpoint`"):
-        check_start(_start(init_checkpoint="somewhere"))
 
 
 def test_flags_of_masks_have_no_effect_where_nothing_is_masked(caplog):

@@ -5,12 +5,15 @@ import pytest
 from bert_tf.runs.settings import PretrainingSettings, fine_tuning_settings
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.utils.settings import Settings, check_combinations, flags_of
 
-CLASSIFIER, TAGGER, SQUAD = (task_flags(kind) for kind in (ClassificationTask, TaggingTask, QuestionAnsweringTask))
+CLASSIFIER, TAGGER, SQUAD, EMBEDDER = (
+    task_flags(kind) for kind in (ClassificationTask, TaggingTask, QuestionAnsweringTask, EmbeddingTask)
+)
 PRETRAINING = flags_of(PretrainingSettings)
 
 
@@ -50,6 +53,34 @@ def test_a_setting_without_what_it_requires_is_refused(flags, given, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("flags", "given", "pair"),
+    [
+        (CLASSIFIER, {"unfreeze_epochs": 1.0, "learning_rate": "auto"}, "`unfreeze_epochs` and `learning_rate=auto`"),
+        (CLASSIFIER, {"lora_rank": 2, "reinit_layers": 1}, "`lora_rank` and `reinit_layers`"),
+        (CLASSIFIER, {"lora_rank": 2, "freeze_layers": "all"}, "`lora_rank` and `freeze_layers=all`"),
+        (CLASSIFIER, {"lstm_units": 4, "lora_rank": 2}, "`lstm_units` and `lora_rank`"),
+        (CLASSIFIER, {"task_name": "mrpc", "train_file": "a"}, "`task_name` and `train_file`"),
+        (CLASSIFIER, {"task_name": "mrpc", "test_file": "a", "do_eval": True}, "`task_name` and `test_file`"),
+        (CLASSIFIER, {"task_name": "mrpc", "separator": ";"}, "`task_name` and `separator`"),
+        (CLASSIFIER, {"task_name": "mrpc", "drop_empty": True}, "`task_name` and `drop_empty`"),
+        (CLASSIFIER, {"label_columns": ["a"], "label_column": "label"}, "`label_columns` and `label_column`"),
+        (EMBEDDER, {"task_name": "sts-b", "eval_file": "a"}, "`task_name` and `eval_file`"),
+        (EMBEDDER, {"task_name": "sts-b", "encoding": "cp1252"}, "`task_name` and `encoding`"),
+        *((TAGGER, {"features": "last", name: value}, f"`features` and `{name}`")
+          for name, value in (("lora_rank", 2), ("freeze_layers", "1"), ("layerwise_lr_decay", 0.9),
+                              ("unfreeze_epochs", 1.0), ("reinit_layers", 1), ("gradient_checkpointing", True))),
+        (PRETRAINING, {"init_checkpoint": "a", "start_embeddings": "neighbours"},
+         "`init_checkpoint` and `start_embeddings=neighbours`"),
+        (PRETRAINING, {"init_checkpoint": "a", "start_positions": "sinusoidal"},
+         "`init_checkpoint` and `start_positions=sinusoidal`"),
+    ],
+)  # fmt: skip
+def test_settings_that_exclude_each_other_are_refused(flags, given, pair):
+    with pytest.raises(ValueError, match=f"{pair} cannot be combined. Remove one."):
+        _check(flags, do_train=True, **given)
+
+
 def test_what_is_off_or_complete_is_not_refused():
     _check(CLASSIFIER)
     _check(CLASSIFIER, early_stopping=0, overwrite_output_dir=False, metric_for_best_model=None, freeze_layers="0")
@@ -61,10 +92,11 @@ def test_what_is_off_or_complete_is_not_refused():
 
 
 @pytest.mark.parametrize("flags", [*(task_flags(kind) for kind in TASKS), PRETRAINING])
-def test_what_is_required_is_a_setting_too(flags):
+def test_what_is_required_or_excluded_is_a_setting_too(flags):
     table = {flag.name: flag for flag in flags}
-    for name, _, value in (required.partition("=") for flag in flags for required in flag.requires):
-        assert name in table and (not value or value in table[name].choices)
+    for name, _, value in (other.partition("=") for flag in flags for other in (*flag.requires, *flag.excludes)):
+        values = (*table[name].choices, *table[name].words)
+        assert not value or not values or value in values
 
 
 def test_the_settings_of_a_task_are_its_options_and_those_of_all_tasks():

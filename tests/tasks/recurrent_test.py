@@ -7,7 +7,6 @@ from bert_tf.checkpoints import heads
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from bert_tf.tasks.options import RecurrentOptions
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
 from tests import tiny
@@ -59,10 +58,3 @@ def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
 def test_where_there_is_none_nothing_is_said_of_it():
     for task in (ClassificationTask(CONFIG, 3), MultipleChoiceTask(CONFIG), QuestionAnsweringTask(CONFIG)):
         assert "lstm_units" not in {**task.to_dict(), **task.identity()} and task.head != recurrent.RECURRENT_HEAD
-
-
-def test_with_adapters_it_is_refused():
-    assert recurrent.read_lstm_units(RecurrentOptions(lstm_units=4)) == 4
-    assert recurrent.read_lstm_units(RecurrentOptions()) is None
-    with pytest.raises(ValueError, match=r"`lora_rank` cannot be combined.* `lstm_units=4` and `lora_rank=2`"):
-        recurrent.read_lstm_units(RecurrentOptions(lstm_units=4, lora_rank=2))

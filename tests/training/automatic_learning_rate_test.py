@@ -114,17 +114,16 @@ def test_a_test_ends_where_the_loss_is_lost():
 
 
 @pytest.mark.parametrize(
-    ("do_train", "unfreeze_epochs", "steps", "message"),
+    ("do_train", "steps", "message"),
     [
-        (False, 0.0, 0, "requires `do_train`"),
-        (True, 0.5, 500, "cannot be combined with `unfreeze_epochs`"),
-        (True, 0.0, 79, r"requires at least 80 steps.* this run has 79\. Pass a number"),
-        (True, 0.0, 80, None),
+        (False, 0, "requires `do_train`"),
+        (True, 79, r"requires at least 80 steps.* this run has 79\. Pass a number"),
+        (True, 80, None),
     ],
 )
-def test_a_range_test_that_would_say_nothing_is_refused(do_train, unfreeze_epochs, steps, message):
+def test_a_range_test_that_would_say_nothing_is_refused(do_train, steps, message):
     if message is None:
-        check_range_test(do_train, unfreeze_epochs, steps)
+        check_range_test(do_train, steps)
         return
     with pytest.raises(ValueError, match=f"`learning_rate=auto` {message}"):
-        check_range_test(do_train, unfreeze_epochs, steps)
+        check_range_test(do_train, steps)

@@ -181,15 +181,6 @@ def make_source(
         if language:
             raise ValueError(f"`xnli_language` requires `task_name`. Received `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
-    of_tables = {"label_columns": ("`label_columns`", ()), "drop_empty": ("`drop_empty`", False)}
-    of_tables["dialect"] = ("`separator` or `encoding`", DEFAULT_DIALECT)
-    for key, (name, usual) in of_tables.items():
-        if columns.get(key, usual) != usual:
-            raise ValueError(f"`task_name` cannot be combined with {name}, which are for your own files. Remove one.")
-    if given := [path for path in files.values() if path]:
-        raise ValueError(
-            f"`task_name` and files cannot be combined. Received `task_name={task_name}` and {given}; remove one."
-        )
     if not data_dir:
         raise ValueError(f"`task_name` requires `data_dir`. Received `task_name={task_name}` alone.")
     task = glue.find_glue_task(task_name)
@@ -232,9 +223,6 @@ class ClassificationData(TaskData):
 
 def _problem_of_columns(options, problem):
     """Returns the problem of `label_columns`, after checking that no other option contradicts it."""
-    for name in ("label_column", "label_separator"):
-        if getattr(options, f"given_{name}") is not None:
-            raise ValueError(f"`label_columns` and `{name}` cannot be combined. Remove one.")
     if len(set(options.label_columns)) < len(options.label_columns):
         raise ValueError(f"`label_columns` must name each column once. Received: {','.join(options.label_columns)}.")
     if problem is not None and not PROBLEMS[problem].has_several_labels:

@@ -31,6 +31,10 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
         None,
         "Task whose official files are in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli or ax of "
         "GLUE, or xnli.",
+        excludes=(
+            "train_file", "eval_file", "predict_file", "test_file", "separator", "encoding", "label_columns",
+            "drop_empty",
+        ),
     )
     data_dir: str | None = option(
         None,
@@ -54,6 +58,7 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
         None,
         "Columns named after the labels, instead of --label_column. Each cell is 1 or true if the example has the "
         "label; 0, false or empty if not.",
+        excludes=("label_column", "label_separator"),
     )
     drop_empty: bool = DROP_EMPTY
     fit_temperature: bool = option(
@@ -81,7 +86,6 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
     )
     max_windows: int = option(32, "Maximum number of windows per text; the rest is cut off.", low=1)
     given_problem_type: str | None = None
-    given_label_column: str | None = None
     given_label_separator: str | None = None
     given_long_text: str | None = None
     given_doc_stride: int | None = None

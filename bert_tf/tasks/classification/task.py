@@ -35,7 +35,7 @@ from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.tasks.classification.outputs import PROBLEMS, MultiLabel, check_options, declared_problem_type, problem_of
 from bert_tf.tasks.classification.writers import leaderboard, write_class_predictions, write_leaderboard
 from bert_tf.tasks.losses import class_weights, sum_losses
-from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 
 
@@ -198,7 +198,7 @@ class ClassificationTask(Abstaining):
             thresholds=before.task.problem.fitted_thresholds if before else None,
             abstention=before.task.abstention if before else None,
             windows=windows_of(options),
-            lstm_units=read_lstm_units(options),
+            lstm_units=options.lstm_units,
             **of_run,
         )
 

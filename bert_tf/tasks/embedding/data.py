@@ -201,20 +201,9 @@ def _check_scores(options, scores):
 
 
 def _check_task(options):
-    files = [path for path in options.files.values() if path]
-    if options.task_name and files:
-        raise ValueError(
-            f"`task_name` and files cannot be combined. Received `task_name={options.task_name}` and {files}; remove "
-            "one."
-        )
     if bool(options.task_name) != bool(options.data_dir):
         given = "task_name" if options.task_name else "data_dir"
         raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
-    of_files = [name for name in ("separator", "encoding", "drop_empty") if getattr(options, name)]
-    if options.task_name and of_files:
-        raise ValueError(
-            f"`task_name` cannot be combined with `{of_files[0]}`, which is for your own files. Remove one."
-        )
 
 
 def _check_columns(options, kind):

@@ -35,6 +35,7 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     task_name: str | None = option(
         None,
         "GLUE task to use instead of files, whose pairs have scores: sts-b, from --data_dir.",
+        excludes=("train_file", "eval_file", "predict_file", "test_file", "separator", "encoding", "drop_empty"),
     )
     data_dir: str | None = option(None, "Directory of --task_name.")
     text_column: Sequence[str] = option(

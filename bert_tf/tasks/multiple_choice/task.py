@@ -31,7 +31,7 @@ from bert_tf.tasks.base import TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.multiple_choice.options import MultipleChoiceOptions
-from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
@@ -306,7 +306,7 @@ class MultipleChoiceTask(Abstaining):
             check_kept("fit_abstention", options.fit_abstention, options.output_dir)
             return cls(model.config, **before.task.to_dict(), **of_run)
         of_run |= {"abstention": before.task.abstention if before else None}  # kept by a finished run
-        return cls(model.config, **of_run, lstm_units=read_lstm_units(options))
+        return cls(model.config, **of_run, lstm_units=options.lstm_units)
 
     def to_dict(self):
         return lstm_option(self.lstm_units) | self.abstention_as_option()

@@ -28,7 +28,7 @@ from bert_tf.tasks.question_answering.data import (
     write_squad_rows,
 )
 from bert_tf.tasks.question_answering.options import SquadOptions
-from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import at_least_one, pad_sequences
 from bert_tf.tokenization.question_windows import encode_questions
 
@@ -184,7 +184,7 @@ class QuestionAnsweringTask(FineTuningTask):
         if options.version_2_with_negative:
             default = before and before.task.null_score_diff_threshold
             threshold = next((t for t in (options.null_score_diff_threshold, default) if t is not None), 0.0)
-        units = read_lstm_units(options)
+        units = options.lstm_units
         if threshold is not None and model.config.is_decoder and not units:
             logging.warning(
                 "The no-answer score is that of [CLS], which in a causal (left-to-right) model sees neither question "

@@ -33,6 +33,9 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         "Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is "
         "fine-tuned.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, requires=("do_train",),
+        excludes=(  # which train the encoder
+            "lora_rank", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers", "gradient_checkpointing",
+        ),
     )
     tag_scheme: str = option(
         "auto",
@@ -58,7 +61,3 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         "next. Default: half of --max_seq_length.",
         low=1,
     )
-    freeze_layers: str = "0"
-    layerwise_lr_decay: float = 1.0
-    unfreeze_epochs: float = 0.0
-    reinit_layers: int = 0

@@ -18,7 +18,7 @@ from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.foreign_models import names_class
 from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_losses
-from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option, read_lstm_units
+from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.tagging.alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
 from bert_tf.tasks.tagging.columns import read_columns
@@ -37,33 +37,15 @@ from bert_tf.tasks.tagging.words import TaggedWords, encode_sentences, encode_wo
 from bert_tf.utils.files import with_suffix
 
 # === Frozen ===
-# Options that cannot be combined with a frozen encoder.
 
 
 def check_frozen(options: TaggingOptions):
-    """Raises ValueError for training options of a frozen encoder, or if its weights would be random."""
-    if options.features is None:
-        return
-    given = f"`features={options.features}`"
-    if not options.init_checkpoint:
+    """Raises ValueError if the weights of a frozen encoder would be random."""
+    if options.features is not None and not options.init_checkpoint:
         raise ValueError(
-            f"`features` requires `init_checkpoint`, because the frozen weights would otherwise be random. "
-            f"Received {given} alone."
+            "`features` requires `init_checkpoint`, because the frozen weights would otherwise be random. Received "
+            f"`features={options.features}` alone."
         )
-    of_encoder = {  # option -> its value, and that where nothing was asked for
-        "lora_rank": (options.lora_rank, 0),
-        "freeze_layers": (options.freeze_layers, "0"),
-        "layerwise_lr_decay": (options.layerwise_lr_decay, 1.0),
-        "unfreeze_epochs": (options.unfreeze_epochs, 0.0),
-        "reinit_layers": (options.reinit_layers, 0),
-        "gradient_checkpointing": (options.gradient_checkpointing, False),
-    }
-    for name, (value, unasked) in of_encoder.items():
-        if value != unasked:
-            raise ValueError(
-                f"`features` and `{name}`, which is for training the encoder, cannot be combined. Received {given} and "
-                f"`{name}={value}`; remove one of them."
-            )
 
 
 # === Task ===
@@ -185,7 +167,7 @@ class TaggingTask(FineTuningTask):
             options.label_smoothing,
             options.gradient_checkpointing,
             options.features,
-            read_lstm_units(options),
+            options.lstm_units,
             train.boundaries,
         )
 

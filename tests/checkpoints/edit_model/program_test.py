@@ -71,7 +71,7 @@ def test_a_run_keeps_its_adapters(place):
     [
         (1, "--lora_rank=2 requires --init_checkpoint: without it"),
         (2, "--lora_alpha requires --lora_rank. Add --lora_rank, or remove --lora_alpha."),
-        (3, "--lora_rank cannot be combined with --reinit_layers=1, with which adapters have no use."),
+        (3, "--lora_rank and --reinit_layers cannot be combined. Remove one."),
         (4, "--lora_targets must be distinct names from ['query', 'key', 'value', 'output']. Received: "),
     ],
 )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bert_tf.data.dialect import Dialect
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import data as classification_data
@@ -28,13 +27,10 @@ def _labelled(*labels):
     [
         (None, "glue", {}, {}, "`data_dir` requires `task_name`. Received `data_dir=glue` alone."),
         ("mrpc", None, {}, {}, "`task_name` requires `data_dir`. Received `task_name=mrpc` alone."),
-        ("mrpc", "glue", {"train": "t.tsv"}, {}, "`task_name` and files cannot be combined."),
         ("nope", "glue", {}, {}, f"`task_name` must be one of {NAMES}. Received: 'nope'"),
         ("sts-b", "glue", {}, {"problem": "single_label"}, "`problem_type` must be regression for `task_name=sts-b`."),
         ("mnli", "glue", {}, {"language": "de"}, "`xnli_language` must be omitted for a task that is English only."),
         ("xnli", "glue", {}, {"language": "xx"}, "`xnli_language` must be one of ar, bg, de, el, en, es, fr, hi, ru, "),
-        ("mrpc", "glue", {}, {"drop_empty": True}, "`task_name` cannot be combined with `drop_empty`"),
-        ("mrpc", "glue", {}, {"dialect": Dialect(";")}, "`task_name` cannot be combined with `separator` or `enc"),
         (None, None, {}, {"language": "de"}, "`xnli_language` requires `task_name`. Received `xnli_language=de`"),
     ],
 )
@@ -125,11 +121,6 @@ def path(tmp_path):
         ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
         ("single_label", {"label_columns": ["label"]}, "`label_columns` requires `problem_type=multi_label`"),
         ("multi_label", {"label_columns": ["a", "a"]}, "`label_columns` must name each column once. Received: a,a"),
-        (
-            "multi_label",
-            {"label_columns": ["a"], "label_column": "b"},
-            "`label_columns` and `label_column` cannot be combined",
-        ),
         ("single_label", {"fit_thresholds": True, "do_eval": True}, "`fit_thresholds` requires `problem_type=multi"),
         ("multi_label", {"fit_thresholds": True}, "`fit_thresholds` requires `do_eval`"),
     ],

@@ -221,9 +221,6 @@ def test_sts_b(tmp_path):
         ({"loss": "triplet", "highest_score": 5.0}, r"`highest_score` requires .* \(cosine, contrastive\), or"),
         ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`. Received 1"),
         ({"data_dir": "x"}, "Received `data_dir` alone"),
-        ({"task_name": "sts-b", "data_dir": "x"}, "files cannot be combined. Received `task_name=sts-b` and"),
-        ({"task_name": "sts-b", "data_dir": "x", "train_file": None, "separator": ";"},
-         "`task_name` cannot be combined with `separator`, which is for your own files"),
         ({"train_file": None}, "`do_train` requires texts. Pass `train_file`"),
     ],
 )  # fmt: skip
