@@ -34,7 +34,8 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         "fine-tuned.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, requires=("do_train",),
         excludes=(  # which train the encoder
-            "lora_rank", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers", "gradient_checkpointing",
+            "lora_rank", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
+            "gradient_checkpointing",
         ),
     )
     tag_scheme: str = option(
