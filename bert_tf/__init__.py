@@ -33,7 +33,7 @@ _HOMES = {
     "save": "bert_tf.export.conversion.convert",
     "visualize": "bert_tf.interpret.page",
 }
-_MODULES = {"inspect": "bert_tf.interpret", "sklearn": "bert_tf.inference.sklearn"}
+_MODULES = {"inspect": "bert_tf.interpret", "sklearn": "bert_tf.sklearn"}
 
 keras_names.announce()
 

@@ -23,7 +23,7 @@ BERT_TF = ROOT / "bert_tf"
 # The packages in the order in which data flows: each may import those before it, and itself.
 PACKAGES = (
     "utils", "serving", "models", "tokenization", "checkpoints", "data", "evaluation", "tasks", "pretraining",
-    "training", "interpret", "export", "inference", "runs", "experiments", "cli",
+    "training", "interpret", "export", "inference", "runs", "sklearn", "experiments", "cli",
 )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ class Home(NamedTuple):
 
 
 # What `bert_tf` gives as a module of its own: public name -> where it is.
-_MODULES = {"bert_tf.inspect": "bert_tf.interpret", "bert_tf.sklearn": "bert_tf.inference.sklearn"}
+_MODULES = {"bert_tf.inspect": "bert_tf.interpret"}
 
 
 @functools.cache

@@ -104,9 +104,9 @@ def test_names_on_other_pages_are_there_and_on_the_page():
          "bert_tf.serving.client.base_client.BaseClient.ask"),
         ("bert_tf.checkpoints.loading.Bert.features", "bert_tf/checkpoints/loading.py",
          "bert_tf.checkpoints.loading.Bert.features"),
-        ("bert_tf.sklearn", "bert_tf/inference/sklearn/__init__.py", "bert_tf.sklearn"),
-        ("bert_tf.sklearn.BertEmbedder", "bert_tf/inference/sklearn/embedder.py",
-         "bert_tf.inference.sklearn.embedder.BertEmbedder"),
+        ("bert_tf.sklearn", "bert_tf/sklearn/__init__.py", "bert_tf.sklearn"),
+        ("bert_tf.sklearn.BertEmbedder", "bert_tf/sklearn/embedder.py",
+         "bert_tf.sklearn.embedder.BertEmbedder"),
     ],  # fmt: skip
 )
 def test_names_are_found(name, path, full):

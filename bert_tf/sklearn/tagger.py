@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.evaluation.entities import parse_entities, score_entities, tags_of
-from bert_tf.inference.sklearn.estimator import FineTunedEstimator, weigh_classes
-from bert_tf.inference.sklearn.targets import as_tags
-from bert_tf.inference.sklearn.texts import as_sentences
+from bert_tf.sklearn.estimator import FineTunedEstimator, weigh_classes
+from bert_tf.sklearn.targets import as_tags
+from bert_tf.sklearn.texts import as_sentences
 from bert_tf.tasks.tagging.columns import TaggedExamples, unify_tags
 from bert_tf.tasks.tagging.task import TaggingTask, list_tags
 

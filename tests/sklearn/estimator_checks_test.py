@@ -10,7 +10,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bert_tf.inference.sklearn import BertClassifier, BertEmbedder, BertRegressor, BertTagger
+from bert_tf.sklearn import BertClassifier, BertEmbedder, BertRegressor, BertTagger
 from tests import tiny
 
 _SIGNS, _STEPS = "abcd", "efghijklmnopqrstuvw"

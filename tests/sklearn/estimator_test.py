@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from bert_tf.inference.sklearn import BertClassifier, BertRegressor, BertTagger
-from bert_tf.inference.sklearn.estimator import FineTunedEstimator
+from bert_tf.sklearn import BertClassifier, BertRegressor, BertTagger
+from bert_tf.sklearn.estimator import FineTunedEstimator
 from tests import tiny
 
 TEXTS, LABELS = map(list, zip(*tiny.texts(40, names=("bad", "good")), strict=True))

@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import bert_tf
-from bert_tf.inference.sklearn import BertRegressor
+from bert_tf.sklearn import BertRegressor
 from tests import scripts, tiny
 from tests.fake_pandas import Series
 

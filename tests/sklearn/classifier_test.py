@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
 
 import bert_tf
 from bert_tf.cli.commands import load_command
-from bert_tf.inference.sklearn import BertClassifier, fitted_model
-from bert_tf.inference.sklearn.estimator import BOUNDS
+from bert_tf.sklearn import BertClassifier, fitted_model
+from bert_tf.sklearn.estimator import BOUNDS
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.trainer import Trainer
 from tests import scripts, tiny

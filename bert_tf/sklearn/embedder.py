@@ -15,9 +15,9 @@ from bert_tf.checkpoints.loading import load
 from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sentence_encoder import count_unpooled, prompt_of, recipe_of
 from bert_tf.inference.settings import EncodeOptions
-from bert_tf.inference.sklearn.fitted_model import precision_of
-from bert_tf.inference.sklearn.texts import as_texts, with_string_input
 from bert_tf.models.pooling import Layers, Pooling
+from bert_tf.sklearn.fitted_model import precision_of
+from bert_tf.sklearn.texts import as_texts, with_string_input
 from bert_tf.utils.files import path_text
 
 

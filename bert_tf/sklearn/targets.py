@@ -7,7 +7,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 
 from bert_tf.evaluation.entities import split_tag
-from bert_tf.inference.sklearn.texts import column_names
+from bert_tf.sklearn.texts import column_names
 from bert_tf.utils.text_inputs import present_list
 
 

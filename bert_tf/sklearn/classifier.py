@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bert_tf.inference.sklearn.estimator import FineTunedEstimator, labeled_texts, weigh_classes
-from bert_tf.inference.sklearn.targets import as_label_sets, as_labels, has_label_sets
-from bert_tf.inference.sklearn.texts import column_names
+from bert_tf.sklearn.estimator import FineTunedEstimator, labeled_texts, weigh_classes
+from bert_tf.sklearn.targets import as_label_sets, as_labels, has_label_sets
+from bert_tf.sklearn.texts import column_names
 from bert_tf.tasks.classification.data import targets as targets_of
 from bert_tf.tasks.classification.task import ClassificationTask
 

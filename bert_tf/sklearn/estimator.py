@@ -20,10 +20,10 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
 from bert_tf.export.precision import dtype_policy
-from bert_tf.inference.sklearn.fitted_model import FittedModel, precision_of, seed_of_weights
-from bert_tf.inference.sklearn.sample_weights import as_weights, select
-from bert_tf.inference.sklearn.texts import as_texts, column_names, with_string_input
 from bert_tf.models.config import EncoderConfig
+from bert_tf.sklearn.fitted_model import FittedModel, precision_of, seed_of_weights
+from bert_tf.sklearn.sample_weights import as_weights, select
+from bert_tf.sklearn.texts import as_texts, column_names, with_string_input
 from bert_tf.tasks.base import Examples, FineTuningTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.retraining import rows_by_label

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
 import bert_tf
-from bert_tf.inference.sklearn import fitted_model
+from bert_tf.sklearn import fitted_model
 from tests import tiny
 from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import write

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import Tf1File
-from bert_tf.inference.sklearn import BertTagger
+from bert_tf.sklearn import BertTagger
 from tests import scripts, tiny
 from tests.fake_pandas import DataFrame, Series
 

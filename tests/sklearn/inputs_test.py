@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from bert_tf.inference.sklearn.targets import as_label_sets, as_labels, has_label_sets
-from bert_tf.inference.sklearn.texts import as_sentences, as_texts
+from bert_tf.sklearn.targets import as_label_sets, as_labels, has_label_sets
+from bert_tf.sklearn.texts import as_sentences, as_texts
 from tests.fake_pandas import DataFrame, Series
 
 MATRIX = np.array([[0, 1], [1, 1], [0, 0]])

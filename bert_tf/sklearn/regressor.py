@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from bert_tf.inference.sklearn.estimator import FineTunedEstimator, labeled_texts
-from bert_tf.inference.sklearn.targets import as_values
+from bert_tf.sklearn.estimator import FineTunedEstimator, labeled_texts
+from bert_tf.sklearn.targets import as_values
 from bert_tf.tasks.classification.task import ClassificationTask
 
 

@@ -1,8 +1,0 @@
-"""scikit-learn estimators for texts: `BertEmbedder` (frozen encoder) and fine-tuned classifier, regressor, tagger."""
-
-from bert_tf.inference.sklearn.classifier import BertClassifier
-from bert_tf.inference.sklearn.embedder import BertEmbedder
-from bert_tf.inference.sklearn.regressor import BertRegressor
-from bert_tf.inference.sklearn.tagger import BertTagger
-
-__all__ = ["BertClassifier", "BertEmbedder", "BertRegressor", "BertTagger"]
