@@ -16,16 +16,20 @@ from bert_tf.utils.token_counts import TokenCounts
 class DataChecks:
     """Findings in the examples of one run, logged as soon as they are made.
 
+    Args:
+        samples: split -> what is checked of its examples, as `lint_samples` returns it.
+        settings: of the run.
+
     Attributes:
-        samples: split -> what is checked of its examples.
+        samples: likewise.
         findings: so far.
     """
 
-    def __init__(self, kind: type[FineTuningTask], data: TaskData, options: RunOptions, settings: Settings):
+    def __init__(self, samples: dict[str, CheckedExamples], settings: Settings):
         self._settings = settings
-        self.samples = lint_samples(kind, data, options)
+        self.samples = samples
         self.findings = []
-        self._add(check_samples(self.samples))
+        self._add(check_samples(samples))
 
     def look_at_rows(self, rows: dict, counts: dict[str, TokenCounts]):
         """Checks how many examples were truncated, and how many tokens are unknown.
@@ -49,7 +53,7 @@ class DataChecks:
         self.findings += findings
 
 
-def lint_samples(kind, data, options) -> dict[str, CheckedExamples]:
+def lint_samples(kind: type[FineTuningTask], data: TaskData, options: RunOptions) -> dict[str, CheckedExamples]:
     """Returns {split: what is checked of its examples}, without the splits that cannot be checked."""
     samples = {split: kind.checked_examples(examples, data, options) for split, examples in data.examples.items()}
     return {split: sample for split, sample in samples.items() if sample is not None}

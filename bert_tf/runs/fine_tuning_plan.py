@@ -53,6 +53,19 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
     return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
 
 
+def with_fewest_checkpoints(config: RunConfig, num_examples: int, metric_for_best_model: str | None) -> RunConfig:
+    """Returns the configuration of a run that saves only what `metric_for_best_model` compares: the end of every epoch.
+
+    Args:
+        config: of the run.
+        num_examples: the number of encoded training examples.
+        metric_for_best_model: the metric; None: only the last step is saved.
+    """
+    epoch = max(1, num_examples // config.train_batch_size)
+    steps = epoch if metric_for_best_model else config.num_train_steps
+    return dataclasses.replace(config, save_checkpoints_steps=steps, keep_checkpoints=1)
+
+
 def make_identity(task, model, label_rows):
     """Returns what determines the result, as JSON values: of the task, the model's files and the head's kept rows."""
     vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"

@@ -66,7 +66,9 @@ def _describe_unknown(function, name, known):
 
 def _read(flag, value):
     """Returns the value that the command line would give."""
-    if value is None or isinstance(value, str) and value in flag.words:
+    if isinstance(value, str) and value in flag.words:
+        return value
+    if value is None and (flag.default is None or flag.kind in ("string", "list")):
         return value
     if flag.kind == "list":
         return _read_list(flag, value)

@@ -25,11 +25,22 @@ def run_in_process(verbose: bool, wording: Callable[[str], str] = str) -> Iterat
     Raises:
         KeyboardInterrupt: Ctrl-C stopped the run, after it saved a checkpoint.
     """
+    with unchanged_process(), _messages(verbose, wording):
+        yield
+
+
+@contextlib.contextmanager
+def unchanged_process() -> Iterator[None]:
+    """Context in which a run changes neither the precision nor the random states of the process for good.
+
+    Raises:
+        KeyboardInterrupt: as `run_in_process`.
+    """
     import keras
 
     python, numpy = random.getstate(), np.random.get_state()
     try:
-        with dtype_policy(keras.config.dtype_policy().name), _messages(verbose, wording):
+        with dtype_policy(keras.config.dtype_policy().name):
             yield
     except Stopped as stopped:
         if stopped.signal != signal.SIGINT:

@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bert_tf.sklearn.estimator import FineTunedEstimator, labeled_texts, weigh_classes
+from bert_tf.sklearn.estimator import FineTunedEstimator, labeled_texts, texts_data
 from bert_tf.sklearn.targets import as_label_sets, as_labels, has_label_sets
 from bert_tf.sklearn.texts import column_names
-from bert_tf.tasks.classification.data import targets as targets_of
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.options import LabelOptions
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
@@ -36,7 +36,9 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
     """
 
     class_weights: str | dict | None = None
-    label_smoothing: float = 0.0
+    label_smoothing: float = LabelOptions.label_smoothing
+
+    _kind = ClassificationTask
 
     def predict_proba(self, X: Sequence) -> np.ndarray:
         """Returns the probability of each class for n texts or pairs, float64 [n, L], in the order of `classes_`.
@@ -129,15 +131,6 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
             kind = f"a matrix with {len(self.classes_)} columns" if self.multilabel_ else "one label per text"
             raise ValueError(f"`y` must be {kind}, as in `fit`. Received an array of shape {np.shape(targets)}.")
 
-    def _make_task(self, config, examples, weights):
-        labels, problem = list(map(str, self.classes_)), "multi_label" if self.multilabel_ else "single_label"
-        label_ids = targets_of(examples, labels, problem)["label_ids"]
-        return ClassificationTask(
-            config,
-            len(labels),
-            problem,
-            labels,
-            class_weights=weigh_classes(self.class_weights, labels, label_ids, weights),
-            label_smoothing=self.label_smoothing,
-            lstm_units=self.lstm_units,
-        )
+    def _task_data(self, examples, weights):
+        problem = "multi_label" if self.multilabel_ else "single_label"
+        return texts_data(examples, problem, list(map(str, self.classes_)), weights)

@@ -16,9 +16,10 @@ from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sentence_encoder import count_unpooled, prompt_of, recipe_of
 from bert_tf.inference.settings import EncodeOptions
 from bert_tf.models.pooling import Layers, Pooling
-from bert_tf.sklearn.fitted_model import precision_of
 from bert_tf.sklearn.texts import as_texts, with_string_input
+from bert_tf.training.devices import fastest_precision
 from bert_tf.utils.files import path_text
+from bert_tf.utils.names import AUTO, PRECISIONS
 
 
 @dataclasses.dataclass
@@ -100,7 +101,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         as_texts(X)
         options = {name: getattr(self, name) for name in ("layers", "pooling", "normalize", "max_seq_length")}
         prompts = EncodeOptions(prompt=self.prompt, prompt_name=self.prompt_name)
-        self.encoder_ = FrozenEncoder(path_text(self.model, "model"), options, precision_of(self.precision), prompts)
+        self.encoder_ = FrozenEncoder(path_text(self.model, "model"), options, _find_precision(self.precision), prompts)
         self._n_features_out = self.encoder_.extract.width
         return self
 
@@ -117,3 +118,10 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def __sklearn_tags__(self):
         return with_string_input(super().__sklearn_tags__())
+
+
+def _find_precision(name):
+    """Returns the one of `names.PRECISIONS` that a parameter means: "auto" is the fastest of this machine."""
+    if name not in (*PRECISIONS, AUTO):
+        raise ValueError(f"`precision` must be one of {', '.join((*PRECISIONS, AUTO))}. Got {name!r}.")
+    return fastest_precision()[0] if name == AUTO else name

@@ -3,64 +3,35 @@
 import abc
 import dataclasses
 import os
-import signal
-import sys
 import tempfile
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import tensorflow as tf
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
-from bert_tf.export.precision import dtype_policy
-from bert_tf.models.config import EncoderConfig
-from bert_tf.sklearn.fitted_model import FittedModel, precision_of, seed_of_weights
+from bert_tf.runs.fine_tuning_plan import batch_settings
+from bert_tf.runs.keywords import read_keywords
+from bert_tf.runs.process import unchanged_process
+from bert_tf.runs.run_task import run_task
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.runs.task_flags import task_flags
+from bert_tf.sklearn.fitted_model import FittedModel
 from bert_tf.sklearn.sample_weights import as_weights, select
 from bert_tf.sklearn.texts import as_texts, column_names, with_string_input
-from bert_tf.tasks.base import Examples, FineTuningTask
-from bert_tf.tasks.losses import class_weights
-from bert_tf.tasks.retraining import rows_by_label
-from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.training.devices import uses_xla
-from bert_tf.training.fine_tuning import fine_tuning_config
-from bert_tf.training.interruption import Stopped
-from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.settings import FineTuningConfig
-from bert_tf.training.step import StepConfig
-from bert_tf.training.trainer import Trainer
+from bert_tf.tasks.base import Examples, FineTuningTask, TaskData
+from bert_tf.tasks.classification.data import ClassificationData, Source
+from bert_tf.tasks.options import RecurrentOptions, RunOptions, SelectionOptions
 from bert_tf.utils.files import path_text
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import USE_XLA
-from bert_tf.utils.token_counts import TokenCountLog
+from bert_tf.utils.settings import Settings
 
 _Fitted = TypeVar("_Fitted", bound="FineTunedEstimator")
-
-# Parameter -> its lowest and highest value, both allowed; None: no bound.
-BOUNDS = {
-    "learning_rate": (0, None),
-    "num_train_epochs": (0, None),
-    "train_batch_size": (1, None),
-    "max_seq_length": (3, None),
-    "warmup_proportion": (0, 1),
-    "label_smoothing": (0, 1),
-    "layerwise_lr_decay": (0, 1),
-    "unfreeze_epochs": (0, None),
-    "reinit_layers": (0, None),
-    "gradient_accumulation_steps": (1, None),
-    "lstm_units": (1, None),
-    "early_stopping": (0, None),
-    "seed": (0, None),
-    "predict_batch_size": (1, None),
-}
-_OPTIONAL = ("lstm_units",)  # None: no BiLSTM
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -69,7 +40,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     Args:
         model: the initial weights: a directory, as in `bert_tf.load`.
-        learning_rate: the peak learning rate of Adam.
+        learning_rate: the peak learning rate of Adam; or "auto": chosen with a short range test.
         num_train_epochs: passes over the examples.
         train_batch_size: examples per step.
         max_seq_length: longest sequence in tokens; longer texts are truncated.
@@ -102,25 +73,28 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     model: str | os.PathLike
     _: dataclasses.KW_ONLY
-    learning_rate: float = 5e-5
-    num_train_epochs: float = 3.0
-    train_batch_size: int = 32
-    max_seq_length: int = 128
-    warmup_proportion: float = 0.1
-    freeze_layers: int | str = "0"
-    layerwise_lr_decay: float = 1.0
-    unfreeze_epochs: float = 0.0
-    reinit_layers: int = 0
-    lstm_units: int | None = None
-    gradient_accumulation_steps: int = 1
-    bucket_by_length: bool = True
-    early_stopping: int = 0
-    metric_for_best_model: str | None = None
+    learning_rate: float | str = FineTuningSettings.learning_rate
+    num_train_epochs: float = FineTuningSettings.num_train_epochs
+    train_batch_size: int = FineTuningSettings.train_batch_size
+    max_seq_length: int = RunOptions.max_seq_length
+    warmup_proportion: float = FineTuningSettings.warmup_proportion
+    freeze_layers: int | str = FineTuningSettings.freeze_layers
+    layerwise_lr_decay: float = FineTuningSettings.layerwise_lr_decay
+    unfreeze_epochs: float = FineTuningSettings.unfreeze_epochs
+    reinit_layers: int = FineTuningSettings.reinit_layers
+    lstm_units: int | None = RecurrentOptions.lstm_units
+    gradient_accumulation_steps: int = FineTuningSettings.gradient_accumulation_steps
+    bucket_by_length: bool = FineTuningSettings.bucket_by_length
+    early_stopping: int = SelectionOptions.early_stopping
+    metric_for_best_model: str | None = SelectionOptions.metric_for_best_model
     validation_fraction: float = 0.1
-    precision: str = "float32"
-    use_xla: str = "auto"
-    seed: int = 0
-    predict_batch_size: int = 8
+    precision: str = FineTuningSettings.precision
+    use_xla: str = FineTuningSettings.use_xla
+    seed: int = FineTuningSettings.seed
+    predict_batch_size: int = FineTuningSettings.predict_batch_size
+
+    # The task that it trains.
+    _kind: ClassVar[type[FineTuningTask]]
 
     def fit(
         self: _Fitted, X: Sequence, y: Sequence, sample_weight: Sequence | None = None, eval_set: tuple | None = None
@@ -136,7 +110,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         Raises:
             ValueError: examples, targets and weights do not match, or a setting is invalid for them or the model.
         """
-        self._check_parameters()
+        settings = self._read_settings()
         inputs = self._read_inputs(X, first=True)
         targets = self._read_targets(y, inputs)
         weights = np.ones(len(inputs)) if sample_weight is None else as_weights(sample_weight, inputs)
@@ -147,8 +121,9 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         elif self.early_stopping or self.metric_for_best_model:
             chosen, others = self._split(chosen, targets)
             held_out = self._examples(select(inputs, others), select(targets, others))
-        examples = self._examples(select(inputs, chosen), select(targets, chosen))
-        self.trained_ = self._train(examples, held_out, weights[chosen])
+        examples = {"train": self._examples(select(inputs, chosen), select(targets, chosen))}
+        examples |= {} if held_out is None else {"dev": held_out}
+        self.trained_ = self._train(settings, examples, weights[chosen])
         self.n_steps_ = self.trained_.step
         return self
 
@@ -221,16 +196,12 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         """Returns the examples in the format of the task."""
 
     @abc.abstractmethod
-    def _make_task(self, config: EncoderConfig, examples: Examples, weights: np.ndarray) -> FineTuningTask:
-        """Returns the task for these training examples and their weights."""
+    def _task_data(self, examples: dict[str, Examples], weights: np.ndarray | None) -> TaskData:
+        """Returns the data of a run: {split: examples}, and the weights of those to train on."""
 
     def _strata(self, targets):
         """Returns the groups, [n], whose proportions a split is to keep; None: there are none."""
         return None
-
-    def _sequence_weights(self, encoded, weights):
-        """Returns the weight of each encoded sequence."""
-        return weights
 
     # --- Training ---
 
@@ -261,105 +232,51 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
                 "instead."
             ) from error
 
-    def _train(self, examples, held_out, weights):
-        """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
-        use_xla = uses_xla(self.use_xla, len(examples) * self.num_train_epochs)
-        model = load_description([path_text(self.model, "model")])
-        model.check_length(self.max_seq_length)
-        task = self._make_task(model.config, examples, weights)
-        batching = BatchSettings(self.max_seq_length, self.bucket_by_length, use_xla)
-        counter = TokenCounter(model.tokenizer)
-        encoded = task.encode_examples(counter, examples, self.max_seq_length, True)
-        TokenCountLog(f"{len(examples)} training examples", self.max_seq_length).add(counter.counts().numpy())
-        if (weights != weights[0]).any():
-            self._add_weights(task, encoded, weights, batching)
-        validation = {}
-        if held_out is not None:
-            dev = task.encode_examples(model.tokenizer, held_out, self.max_seq_length, True)
-            validation = {"held_out": batching.scoring(dev, self.predict_batch_size)}
-            validation["metric_for_best_model"] = self.metric_for_best_model or "loss"
-            validation["early_stopping"] = self.early_stopping
-        precision = precision_of(self.precision)
-        with tempfile.TemporaryDirectory() as folder, dtype_policy(precision), seed_of_weights(self.seed):
-            run = self._run_config(folder, task, model, encoded, batching, precision)
-            if validation:
-                epoch = max(1, len(encoded) // self.train_batch_size)
-                run = dataclasses.replace(run, save_checkpoints_steps=epoch)
-            trainer = Trainer(task, run)
-            _fit(trainer, batches=batching.training(encoded, run), **validation)
-        text_inputs = tuple(examples.texts) if isinstance(examples, LabeledTexts) else ("text",)
-        return FittedModel(trainer, model.tokenizer, text_inputs, batching, precision)
-
-    def _run_config(self, folder, task, model, encoded, batching, precision):
-        step = StepConfig(
-            seed=self.seed,
-            accumulation=self.gradient_accumulation_steps,
-            use_xla=batching.use_xla,
-            scale_loss=precision == "mixed_float16",
-        )
-        run = RunConfig(
-            folder,
-            self.train_batch_size,
-            num_train_steps=0,
-            learning_rate=self.learning_rate,
-            init_checkpoint=os.fspath(self.model),
-            save_checkpoints_steps=sys.maxsize,
-            keep_checkpoints=1,
-            step=step,
-            label_rows=rows_by_label(task, model, os.fspath(self.model)),
-        )
-        fields = dataclasses.fields(FineTuningConfig)
-        length = FineTuningConfig(**{field.name: getattr(self, field.name) for field in fields})
-        return fine_tuning_config(run, length, model.config.num_hidden_layers, encoded, batching)
-
-    def _add_weights(self, task, encoded, weights, batching):
-        """Adds `sample_weights`, scaled so that their mean is 1 in the task's loss, which the learning rate is for."""
-        weights = self._sequence_weights(encoded, weights).astype(np.float32)
-        encoded.targets = {**encoded.targets, "sample_weights": weights}
-        whole = weighted = 0.0
-        for batch in batching.scoring(encoded, self.train_batch_size).batches():
-            shares = task.example_weights(batch) * batch["is_real_example"]
-            whole += float(tf.reduce_sum(shares))
-            weighted += float(tf.reduce_sum(shares * batch["sample_weights"]))
-        encoded.targets["sample_weights"] = weights * np.float32(whole / weighted)
-
-    def _check_parameters(self):
-        """Raises ValueError if a parameter is not valid for the command's flag of that name."""
-        for name, (low, high) in BOUNDS.items():
-            value = getattr(self, name, low)
-            if value is None and name in _OPTIONAL:
-                continue
-            if not isinstance(value, Real) or not low <= value <= (float("inf") if high is None else high):
-                end = "" if high is None else f" to {high}"
-                raise ValueError(f"`{name}` must be a number from {low}{end}{'' if end else ' up'}. Got {value!r}.")
+    def _read_settings(self):
+        """Returns the settings of fine-tuning that the parameters say, after checking all of them."""
         fraction = self.validation_fraction
         if not isinstance(fraction, Real) or not 0 < fraction < 1:
             raise ValueError(f"`validation_fraction` must be a number between 0 and 1. Got {fraction!r}.")
-        if self.use_xla not in USE_XLA:
-            raise ValueError(f"`use_xla` must be one of {', '.join(USE_XLA)}. Got {self.use_xla!r}.")
+        flags = [dataclasses.replace(flag, required=False) for flag in task_flags(self._kind)]
+        names = {flag.name for flag in flags}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        given |= {"init_checkpoint": path_text(self.model, "model"), "eval_batch_size": self.predict_batch_size}
+        return read_keywords(type(self).__name__, flags, given)
+
+    def _train(self, settings, examples, weights):
+        """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
+        implied: dict[str, Any] = {"do_train": True}
+        if "dev" in examples:
+            implied["metric_for_best_model"] = self.metric_for_best_model or "loss"
+        data = self._task_data(examples, weights if (weights != weights[0]).any() else None)
+        with tempfile.TemporaryDirectory() as folder, unchanged_process():
+            implied["output_dir"] = os.path.join(folder, "run")
+            settings = Settings(settings.to_dict() | implied, [*settings.given, *implied])
+            run = run_task(self._kind, settings, data=data)
+        batching = batch_settings(run.settings, run.use_xla)
+        return FittedModel(run.trainer, run.model.tokenizer, data.text_inputs, batching, run.settings.precision)
 
     def __sklearn_tags__(self):
         return with_string_input(super().__sklearn_tags__())
-
-
-def _fit(trainer, **arguments):
-    """Trains; Ctrl-C raises KeyboardInterrupt instead of ending the whole program as in a run."""
-    try:
-        trainer.fit(**arguments)
-    except Stopped as stopped:
-        if stopped.signal != signal.SIGINT:
-            raise
-        raise KeyboardInterrupt from stopped
-
-
-def weigh_classes(given: str | dict | None, labels: list[str], label_ids, weights, all_occur: bool = True):
-    """Returns the weights of classes given as None, "balanced" or {class: weight}; see `losses.class_weights`."""
-    if isinstance(given, dict):
-        given = [f"{label}:{weight}" for label, weight in given.items()]
-    return class_weights([given] if isinstance(given, str) else given, labels, label_ids, all_occur, weights)
 
 
 def labeled_texts(texts: list, labels: list | None = None) -> LabeledTexts:
     """Returns n texts, or pairs of texts, and their labels in the format of a task."""
     first, second = map(list, zip(*texts, strict=True)) if isinstance(texts[0], tuple) else (texts, None)
     return LabeledTexts([str(n) for n in range(len(texts))], first, second, labels, "X", list(range(len(texts))))
+
+
+def texts_data(
+    examples: dict[str, LabeledTexts], problem: str, labels: list[str] | None, weights: np.ndarray | None
+) -> ClassificationData:
+    """Returns labeled texts in memory as the data of a classification run.
+
+    Args:
+        examples: {split: examples}.
+        problem: type of the labels, one of `names.PROBLEMS`.
+        labels: in the order of their ids; None for numbers.
+        weights: of the training examples, or None.
+    """
+    text_inputs = tuple(examples["train"].texts)
+    source = Source(problem=problem, text_columns=text_inputs)
+    return ClassificationData(examples, text_inputs, labels, weights, source=source)

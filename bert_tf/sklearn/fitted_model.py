@@ -1,9 +1,7 @@
 """A fine-tuned model in memory: its outputs for examples, saving and pickling."""
 
-import contextlib
 import os
 import pathlib
-import random
 import tempfile
 
 from bert_tf.checkpoints import tf1
@@ -13,45 +11,12 @@ from bert_tf.export.precision import dtype_policy
 from bert_tf.tasks.base import Examples, FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.training.devices import fastest_precision
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
-from bert_tf.utils.names import AUTO, PRECISIONS
 from bert_tf.utils.token_counts import TokenCountLog
-
-# === Process ===
-# Settings that commands make once per process, here for a block: precision, and the seed of new weights.
-
-
-def precision_of(name: str) -> str:
-    """Returns the one of `names.PRECISIONS` that a parameter means: "auto" is the fastest of this machine.
-
-    Raises:
-        ValueError: it is none of these.
-    """
-    if name not in (*PRECISIONS, AUTO):
-        raise ValueError(f"`precision` must be one of {', '.join((*PRECISIONS, AUTO))}. Got {name!r}.")
-    return fastest_precision()[0] if name == AUTO else name
-
-
-@contextlib.contextmanager
-def seed_of_weights(seed: int):
-    """Derives new weights from `seed`, as the commands do; other random numbers are not affected.
-
-    Keras draws the seed of each initializer from Python's generator, so no other seed is needed.
-    """
-    before = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(before)
-
-
-# === Trained ===
 
 
 class FittedModel:

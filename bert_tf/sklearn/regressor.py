@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from bert_tf.sklearn.estimator import FineTunedEstimator, labeled_texts
+from bert_tf.sklearn.estimator import FineTunedEstimator, labeled_texts, texts_data
 from bert_tf.sklearn.targets import as_values
 from bert_tf.tasks.classification.task import ClassificationTask
 
@@ -23,6 +23,8 @@ class BertRegressor(RegressorMixin, FineTunedEstimator):
     All arguments are those of `FineTunedEstimator`.
     """
 
+    _kind = ClassificationTask
+
     def predict(self, X: Sequence) -> np.ndarray:
         """Returns the number for each of n texts or pairs, float64 [n].
 
@@ -38,5 +40,5 @@ class BertRegressor(RegressorMixin, FineTunedEstimator):
     def _examples(self, inputs, targets=None):
         return labeled_texts(inputs, None if targets is None else targets.tolist())
 
-    def _make_task(self, config, examples, weights):
-        return ClassificationTask(config, 1, "regression", lstm_units=self.lstm_units)
+    def _task_data(self, examples, weights):
+        return texts_data(examples, "regression", None, weights)

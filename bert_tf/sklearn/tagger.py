@@ -7,10 +7,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.evaluation.entities import parse_entities, score_entities, tags_of
-from bert_tf.sklearn.estimator import FineTunedEstimator, weigh_classes
+from bert_tf.sklearn.estimator import FineTunedEstimator
 from bert_tf.sklearn.targets import as_tags
 from bert_tf.sklearn.texts import as_sentences
+from bert_tf.tasks.base import TaskData
+from bert_tf.tasks.options import LabelOptions
 from bert_tf.tasks.tagging.columns import TaggedExamples, unify_tags
+from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.tasks.tagging.task import TaggingTask, list_tags
 
 
@@ -44,8 +47,10 @@ class BertTagger(FineTunedEstimator):
     """
 
     class_weights: str | dict | None = None
-    label_smoothing: float = 0.0
-    tag_scheme: str = "auto"
+    label_smoothing: float = LabelOptions.label_smoothing
+    tag_scheme: str = TaggingOptions.tag_scheme
+
+    _kind = TaggingTask
 
     def predict(self, X: Sequence) -> list[list[str]]:
         """Returns the tags of the words of n sentences.
@@ -84,21 +89,7 @@ class BertTagger(FineTunedEstimator):
             unify_tags(examples, self.tag_scheme)
         return examples
 
-    def _sequence_weights(self, encoded, weights):
-        """Returns the weight of each sequence's sentence; one without the first token of a word has no loss."""
-        words, sentences = encoded.origin.words, np.zeros(len(encoded), np.int64)
-        sentences[words.sequences] = words.of_text
-        return weights[sentences]
-
-    def _make_task(self, config, examples, weights):
-        labels, weights = self.classes_.tolist(), np.repeat(weights, list(map(len, examples.tags)))
-        label_ids = np.array([labels.index(tag) for tags in examples.tags for tag in tags])
-        return TaggingTask(
-            config,
-            labels,
-            self.tag_scheme_,
-            doc_stride=max(1, self.max_seq_length // 2),
-            class_weights=weigh_classes(self.class_weights, labels, label_ids, weights, all_occur=False),
-            label_smoothing=self.label_smoothing,
-            lstm_units=self.lstm_units,
-        )
+    def _task_data(self, examples, weights):
+        for each in examples.values():
+            each.scheme = self.tag_scheme_  # a part of the sentences may look like another one
+        return TaskData(examples, labels=self.classes_.tolist(), weights=weights)

@@ -205,10 +205,14 @@ class TaskData:
         examples: split -> its examples; splits are "train", "dev", "test" (without targets) and "final" (with them), or
             "dev_<name>" if there are several of a kind, whose files and metrics have names ending in `_<name>`.
         text_inputs: names of the texts of an example in prediction requests, such as ("text",).
+        labels: the labels in the order of their ids. If None, they are those of the training examples.
+        weights: how much each training example counts in the loss, compared with the others, float [n]. If None, 1.
     """
 
     examples: Mapping[str, Examples]
     text_inputs: tuple[str, ...] = ("text",)
+    labels: Sequence[str] | None = None
+    weights: np.ndarray | None = None
 
 
 class SplitPredictions(NamedTuple):
@@ -399,6 +403,10 @@ class FineTuningTask(TrainableTask, ServableTask):
         self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool
     ) -> EncodedExamples:
         """Encodes examples into model inputs, with targets if requested and available."""
+
+    def sequence_weights(self, encoded: EncodedExamples, weights: np.ndarray) -> np.ndarray:
+        """Returns the weight of each encoded sequence; `weights`, float [n], are those of the examples."""
+        return weights
 
     def example_weights(self, batch: Tensors) -> tf.Tensor:
         """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""

@@ -308,6 +308,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train_batch_size": "x"}, TypeError, "`train_batch_size` must be a positive integer. Received: 'x'."),
         ({"train_batch_size": 0}, ValueError, "`train_batch_size` must be a positive integer. Received: 0."),
         ({"seed": True}, TypeError, "`seed` must be a non-negative integer"),
+        ({"learning_rate": None}, TypeError, "`learning_rate` must be a non-negative number or auto. Received: None."),
         ({"bucket_by_length": 1}, TypeError, "`bucket_by_length` must be True or False. Received: 1."),
         ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1. Received: 2.0."),
         ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid."),

@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
 
 import bert_tf
+from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.cli.commands import load_command
-from bert_tf.sklearn import BertClassifier, fitted_model
-from bert_tf.sklearn.estimator import BOUNDS
+from bert_tf.sklearn import BertClassifier
+from bert_tf.training import devices
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.trainer import Trainer
 from tests import scripts, tiny
@@ -67,12 +68,12 @@ def test_a_page_shows_what_it_does(fitted):
 
 @pytest.mark.slow
 def test_auto_is_the_fastest_precision_of_the_machine(folder, monkeypatch):
-    monkeypatch.setattr(fitted_model, "fastest_precision", lambda: ("mixed_bfloat16", "because"))
+    monkeypatch.setattr(devices, "fastest_precision", lambda *_: ("mixed_bfloat16", "because"))
     options = {**OPTIONS, "num_train_epochs": 1}
     auto, named = (
         BertClassifier(folder, precision=name, **options).fit(TEXTS, LABELS) for name in ("auto", "mixed_bfloat16")
     )
-    monkeypatch.setattr(fitted_model, "fastest_precision", lambda: ("float32", "on another machine"))
+    monkeypatch.setattr(devices, "fastest_precision", lambda *_: ("float32", "on another machine"))
     again = pickle.loads(pickle.dumps(auto))
     expected = named.predict_proba(TEXTS)
     np.testing.assert_array_equal(auto.predict_proba(TEXTS), expected)
@@ -85,6 +86,17 @@ def test_the_same_settings_give_the_same_model(program, folder, fitted, tmp_path
     run(program, train_file=train, predict_file=train, init_checkpoint=folder, output_dir=tmp_path / "out",
         do_train=True, do_predict=True, class_weights="good:2.0", **OPTIONS)  # fmt: skip
     np.testing.assert_array_equal(fitted.predict_proba(TEXTS), np.loadtxt(tmp_path / "out" / "test_results.tsv"))
+
+
+def test_finetune_gives_the_same_model(folder, fitted, tmp_path):
+    rows, settings = [{"text": text, "label": label} for text, label in ROWS], {"class_weights": {"good": 2.0}}
+    run = bert_tf.finetune("classification", rows, init_checkpoint=folder, verbose=False, **settings, **OPTIONS)
+    weights = {variable.path: variable.numpy() for variable in run.model.variables}
+    fitted.save(tmp_path / "saved")
+    saved = open_checkpoint(tmp_path / "saved")
+    assert run.num_steps == fitted.n_steps_ and any(path.startswith("classifier/") for path in weights)
+    for path, values in weights.items():
+        np.testing.assert_array_equal(saved.get(path), values, err_msg=path)
 
 
 def test_what_it_saves_is_what_the_program_leaves(program, fitted, tmp_path):
@@ -131,8 +143,6 @@ def test_its_defaults_are_the_programs():
     own = {name: p.default for name, p in inspect.signature(BertClassifier).parameters.items() if name != "model"}
     assert own.pop("validation_fraction") == 0.1  # there, a file is given
     assert own == {name: flags[name] for name in own}
-    numbers = {f.name: (f.low, f.high) for f in load_command("run_classifier").FLAGS if f.kind in ("integer", "float")}
-    assert {name: numbers[name] for name in own if name in numbers} == BOUNDS
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +226,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({}, [("a", "b"), "c"], [0, 1], "`X` must be all strings, or all pairs of strings. Received str at position 1"),
         ({}, [("a", "b"), ("c", "d", "e")], [0, 1], "all pairs of strings. Received tuple at position 1"),
         ({}, DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), [0], "`X` must have one column .* a, b, c"),
-        ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a number from 0 up. Got -1"),
+        ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a non-negative integer. Received: -1"),
         ({"validation_fraction": 1}, ["a", "b"], [0, 1], "`validation_fraction` must be .* between 0 and 1. Got 1"),
         (
             {"metric_for_best_model": "loss"}, ["a"] * 3, [0, 1, 1],
@@ -226,17 +236,28 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({}, ["a", "b"], [0, 1], "Nothing to train: "),
         ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most 32, .*Received: 64"),
         ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs, .*Received 'z:1'; the labels are '0'"),
-        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a number from 1 up. Got 0"),
-        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Got 2"),
-        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a number from 1 up. Got 0"),
-        ({"seed": "1"}, ["a", "b"], [0, 1], "`seed` must be a number .* Got '1'"),
-        ({"use_xla": True}, ["a", "b"], [0, 1], "`use_xla` must be one of auto, true, false. Got True"),
+        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a positive integer. Received: 0"),
+        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Received: 2"),
+        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a positive integer. Received: 0"),
         ({"precision": "half"}, ["a", "b"], [0, 1], "`precision` must be one of"),
     ],
 )
 def test_bad_texts_labels_and_parameters_are_refused(folder, options, texts, labels, message):
     with pytest.raises(ValueError, match=message):
         BertClassifier(folder, **{"max_seq_length": 16, **options}).fit(texts, labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("seed", "1", "`seed` must be a non-negative integer. Received: '1'"),
+        ("use_xla", True, "`use_xla` must be one of auto, true, false. Received: True"),
+        ("learning_rate", None, "`learning_rate` must be a non-negative number or auto. Received: None"),
+    ],
+)
+def test_parameters_of_other_types_are_refused(folder, name, value, message):
+    with pytest.raises(TypeError, match=message):
+        BertClassifier(folder, **{name: value}).fit(["a", "b"], [0, 1])
 
 
 def test_it_must_be_fitted(folder, tmp_path):

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
 import bert_tf
-from bert_tf.sklearn import fitted_model
+from bert_tf.sklearn import embedder
 from tests import tiny
 from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import write
@@ -55,7 +55,7 @@ def test_lengths_are_one_where_asked(folder):
 
 
 def test_auto_is_the_fastest_precision_of_the_machine(folder, monkeypatch):
-    monkeypatch.setattr(fitted_model, "fastest_precision", lambda: ("mixed_bfloat16", "because"))
+    monkeypatch.setattr(embedder, "fastest_precision", lambda: ("mixed_bfloat16", "because"))
     auto, named = (bert_tf.sklearn.BertEmbedder(folder, precision=name) for name in ("auto", "mixed_bfloat16"))
     np.testing.assert_array_equal(auto.fit_transform(TEXTS[:3]), named.fit_transform(TEXTS[:3]))
     assert auto.get_params()["precision"] == "auto"

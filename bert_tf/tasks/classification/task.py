@@ -174,7 +174,7 @@ class ClassificationTask(Abstaining):
     def create(cls, model, data, options, before, use_xla=False):
         if before is None and not options.do_train:
             _check_problem(model, data.source)
-        labels = data.source.labels(data.examples, model.labels)
+        labels = list(data.labels) if data.labels else data.source.labels(data.examples, model.labels)
         of_run = {
             "metric_names": data.source.metrics,
             "gradient_checkpointing": options.gradient_checkpointing,
@@ -186,7 +186,7 @@ class ClassificationTask(Abstaining):
         weights = None
         if labels and "train" in data.examples:
             label_ids = targets_of(data.examples["train"], labels, data.source.problem)["label_ids"]
-            weights = class_weights(options.class_weights, labels, label_ids)
+            weights = class_weights(options.class_weights, labels, label_ids, example_weights=data.weights)
         return cls(
             model.config,
             len(labels) if labels else 1,

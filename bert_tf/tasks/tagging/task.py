@@ -156,14 +156,15 @@ class TaggingTask(FineTuningTask):
             return cls._of_others(model, stride, options.gradient_checkpointing, boundaries)
         check_frozen(options)
         train = data.examples["train"]
-        labels = list_tags(train.tags)
+        labels = list(data.labels) if data.labels else list_tags(train.tags)
         label_ids = np.array([labels.index(tag) for tags in train.tags for tag in tags])
+        weights = None if data.weights is None else np.repeat(data.weights, list(map(len, train.tags)))
         return cls(
             model.config,
             labels,
             train.scheme,
             stride,
-            class_weights(options.class_weights, labels, label_ids, all_occur=False),
+            class_weights(options.class_weights, labels, label_ids, all_occur=False, example_weights=weights),
             options.label_smoothing,
             options.gradient_checkpointing,
             options.features,
@@ -236,6 +237,12 @@ class TaggingTask(FineTuningTask):
         if examples.entities is not None and examples.tags is not None:
             warn_of_cut_tokens(examples, encoded.origin.continued())
         return encoded
+
+    def sequence_weights(self, encoded, weights):
+        """Returns the weight of each sequence's sentence; one without the first token of a word has no loss."""
+        words, sentences = encoded.origin.words, np.zeros(len(encoded), np.int64)
+        sentences[words.sequences] = words.of_text
+        return weights[sentences]
 
     def example_weights(self, batch):
         """Returns the number of tagged words per sequence, or the sum of their tags' weights."""

@@ -1,0 +1,31 @@
+"""Weights of training examples in the loss."""
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.dataset import EncodedDataset
+from bert_tf.tasks.base import FineTuningTask
+from bert_tf.training.scoring import BatchSettings
+
+
+def weigh_examples(
+    task: FineTuningTask, encoded: EncodedDataset, weights: np.ndarray, batching: BatchSettings, batch_size: int
+):
+    """Adds `sample_weights` to the targets, scaled so that their mean is 1 in the task's loss.
+
+    The learning rate is for a loss of that size.
+
+    Args:
+        task: to be trained.
+        encoded: the training examples.
+        weights: how much each example counts, compared with the others, float [n].
+        batching, batch_size: of the training.
+    """
+    weights = task.sequence_weights(encoded, weights).astype(np.float32)
+    encoded.targets = {**encoded.targets, "sample_weights": weights}
+    whole = weighted = 0.0
+    for batch in batching.scoring(encoded, batch_size).batches():
+        shares = task.example_weights(batch) * batch["is_real_example"]
+        whole += float(tf.reduce_sum(shares))
+        weighted += float(tf.reduce_sum(shares * batch["sample_weights"]))
+    encoded.targets["sample_weights"] = weights * np.float32(whole / weighted)
