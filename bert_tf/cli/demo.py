@@ -6,8 +6,8 @@
 Fine-tunes a pretrained MiniLM on movie reviews, then queries the served model
 with the example sentences, or with yours. Precision and training time are
 chosen for this machine and printed. Everything is stored in --demo_dir and made
-once: files that exist are reused, and interrupted training resumes. Training,
-server and client are started with the ordinary commands.
+once: files that exist are reused, and interrupted training resumes. The call of
+bert_tf.finetune and the commands of server and client are printed.
 """
 
 import dataclasses

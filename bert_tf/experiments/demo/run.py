@@ -1,10 +1,10 @@
-"""The demo's training: run_classifier is started only if its inputs have changed."""
+"""The demo's training, which runs only if its inputs have changed."""
 
 import hashlib
 import json
 import pathlib
 import shutil
-import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,12 +15,9 @@ from bert_tf.experiments.demo.serving import MODEL_NAME
 from bert_tf.utils import resources
 from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.manifest import read_manifest
-from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import display_path, execute_command
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
 STATE = "demo.json"  # in the demo's directory: what was trained, and from which inputs
-PROGRAM = ("-m", "bert_tf", "run_classifier")  # Python's arguments
 
 
 class DemoRun:
@@ -37,38 +34,34 @@ class DemoRun:
         self.weights, self.data, self.output = folder / "weights" / "minilm", folder / "data", folder / "output"
         self.models, self.state = folder / "models" / MODEL_NAME, folder / STATE
 
-    def training_command(self) -> list[str]:
-        """Returns the command that fine-tunes, evaluates and exports."""
-        flags = {
-            "train_file": self.data / "train.tsv",
-            "eval_file": self.data / "test.tsv",
+    def arguments(self) -> dict[str, Any]:
+        """Returns the arguments of `bert_tf.finetune`, which fine-tunes, evaluates and exports."""
+        return {
+            "train": str(self.data / "train.tsv"),
+            "eval": str(self.data / "test.tsv"),
             "text_column": "text",
             "label_column": "label",
-            "init_checkpoint": self.weights,
-            "output_dir": self.output,
-            "export_dir": self.models,
-            "do_train": True,
-            "do_eval": True,
-            "do_export": True,
+            "init_checkpoint": str(self.weights),
+            "output_dir": str(self.output),
+            "export_dir": str(self.models),
             "max_seq_length": 64,
             "precision": self.precision,
             "train_batch_size": 32,
-            "learning_rate": "5e-5",
-            "num_train_epochs": f"{self.epochs:g}",
+            "learning_rate": 5e-5,
+            "num_train_epochs": self.epochs,
             "seed": self.seed,
             "save_checkpoints_steps": 100,  # of about 500: an interruption costs less than a minute
             "keep_checkpoints": 1,
         }
-        return [display_path(sys.executable), *PROGRAM, *command_line(flags)]
 
 
 def train_demo(run: DemoRun) -> bool:
     """Fine-tunes, evaluates and exports; returns False if the stored result has the same inputs.
 
-    An interrupted run with the same inputs is resumed by run_classifier; one with other inputs is removed.
+    An interrupted run with the same inputs is resumed; one with other inputs is removed.
 
     Raises:
-        ValueError: run_classifier failed, or output/ is not the demo's own.
+        ValueError: training failed, or output/ is not the demo's own.
     """
     inputs = json.dumps(_collect_inputs(run), sort_keys=True)
     wanted, state = hashlib.sha256(inputs.encode()).hexdigest(), read_manifest(run.state, "remove it")
@@ -82,9 +75,18 @@ def train_demo(run: DemoRun) -> bool:
         shutil.rmtree(run.output)
     state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}
     _write_state(run.state, state)
-    execute_command(run.training_command())
+    _finetune(run.arguments())
     _write_state(run.state, {**state, "trained": True})
     return True
+
+
+def _finetune(arguments):
+    """Prints the call of `bert_tf.finetune`, makes it, and prints its duration."""
+    lines = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
+    print(f'\n>>> bert_tf.finetune(\n    "classification",\n{lines})\n', flush=True)
+    start = time.monotonic()
+    bert_tf.finetune("classification", **arguments)
+    print(f"({time.monotonic() - start:.0f} s)", flush=True)
 
 
 def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
@@ -105,10 +107,10 @@ def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
 
 
 def _collect_inputs(run):
-    """Returns all that the training result depends on: the command, the files that it reads, and bert_tf's code."""
+    """Returns all that the training result depends on: the arguments, the files that it reads, and bert_tf's code."""
     code = [path for path in _PACKAGE.rglob("*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
     return {
-        "command": run.training_command()[1:],
+        "arguments": run.arguments(),
         "weights": _read_stamp(run.weights),
         "data": _read_stamp(run.data),
         "code": {str(path.relative_to(_PACKAGE)): sha256(path) for path in sorted(code)},

@@ -1,50 +1,50 @@
-"""The demo around stand-ins for run_classifier and for the server, which note how they were called."""
+"""The demo around stand-ins for `bert_tf.finetune` and for the server, which note how they were called."""
 
 import contextlib
 import http.server
 import json
 import os
+import pathlib
 import threading
 import urllib.request
 
 import pytest
 
+import bert_tf
 from bert_tf.cli import demo
 from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import run as demo_run
 from bert_tf.experiments.demo import serving
+from bert_tf.runs.keywords import read_keywords
+from bert_tf.runs.task_flags import task_flags
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils import resources
 from bert_tf.utils.settings import Settings
-
-STAND_IN = """
-import json, os, pathlib, sys
-flags = dict(word.removeprefix("--").partition("=")[::2] for word in sys.argv[1:])
-out = pathlib.Path(flags["output_dir"])
-out.mkdir(parents=True, exist_ok=True)
-with open(pathlib.Path(__file__).with_name("calls"), "a") as calls:
-    calls.write(json.dumps(flags) + "\\n")
-if "do_train" in flags:
-    (out / "model").write_text("half")
-    if os.environ.get("STAND_IN_FAILS"):
-        sys.exit(3)
-    (out / "eval_results.txt").write_text(f"eval_accuracy = {os.environ.get('STAND_IN_ACCURACY', '0.87')}\\n")
-    pathlib.Path(flags["export_dir"], "1").mkdir(parents=True, exist_ok=True)
-"""
 
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
     """Puts the stand-in and small folders in place; gives the function that runs the demo."""
-    script = tmp_path / "stand_in.py"
-    script.write_text(STAND_IN)
-    monkeypatch.setattr(demo_run, "PROGRAM", (str(script),))
+    calls = tmp_path / "calls"
+
+    def finetune(task, **given):
+        with open(calls, "a") as file:
+            file.write(json.dumps({"task": task, **given}) + "\n")
+        out = pathlib.Path(given["output_dir"])
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "model").write_text("half")
+        if os.environ.get("STAND_IN_FAILS"):
+            raise ValueError("a bad row")
+        (out / "eval_results.txt").write_text(f"eval_accuracy = {os.environ.get('STAND_IN_ACCURACY', '0.87')}\n")
+        pathlib.Path(given["export_dir"], "1").mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setitem(vars(bert_tf), "finetune", finetune)  # without importing the real one
     for name, file in (("prepare_weights", "model.safetensors"), ("prepare_text", "train.tsv")):
 
         def prepare(folder, file=file):
             return demo_data.ensure(folder, {}, lambda made: (made / file).write_text("content"))
 
         monkeypatch.setattr(demo_data, name, prepare)
-    calls = tmp_path / "calls"
 
     def ask(models, sentences, log, python):
         assert (models / "1").is_dir()
@@ -66,7 +66,7 @@ def stand_in(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=refusal) if refusal else contextlib.nullcontext():
             demo.main(Settings(values), list(texts))
         lines = calls.read_text().splitlines() if calls.exists() else []
-        return ["train" if "do_train" in json.loads(line) else "ask" for line in lines]
+        return ["train" if "train" in json.loads(line) else "ask" for line in lines]
 
     run.calls, run.output = calls, tmp_path / "demo" / "output"
     return run
@@ -77,11 +77,19 @@ def test_first_run_trains_asks_and_reports(stand_in, capsys):
     said = capsys.readouterr().out
     assert "Held-out accuracy: 0.8700" in said
     assert f"positive   75.0%  {list(demo.SENTENCES)[0]}" in said
-    assert "--train_batch_size=32" in said, "the command is printed so that one can repeat it"
+    assert ">>> bert_tf.finetune(" in said and "train_batch_size=32," in said, "printed so that one can repeat it"
     train, sentences = map(json.loads, stand_in.calls.read_text().splitlines())
-    assert train["eval_file"].endswith("demo/data/test.tsv") and train["label_column"] == "label"
-    assert (train["learning_rate"], train["num_train_epochs"], train["max_seq_length"]) == ("5e-5", "2", "64")
-    assert "do_export" in train and sentences == list(demo.SENTENCES)
+    assert train["task"] == "classification" and train["label_column"] == "label"
+    assert train["eval"].endswith("demo/data/test.tsv") and train["export_dir"].endswith("demo/models/reviews")
+    assert (train["learning_rate"], train["num_train_epochs"], train["max_seq_length"]) == (5e-5, 2, 64)
+    assert sentences == list(demo.SENTENCES)
+
+
+def test_finetune_takes_the_arguments(tmp_path):
+    arguments = demo_run.DemoRun(tmp_path, "float32", 1.5, 1).arguments()
+    settings = {name: value for name, value in arguments.items() if name not in ("train", "eval")}
+    read = read_keywords("finetune", task_flags(ClassificationTask), settings)
+    assert read.given_values() == settings | {"text_column": ["text"]}
 
 
 def trained_with(stand_in):
@@ -93,24 +101,24 @@ def trained_with(stand_in):
 def test_the_machine_decides_how_it_is_trained(stand_in, monkeypatch, capsys):
     monkeypatch.setattr(demo_run, "matrix_speed", lambda: 100.0)
     stand_in()
-    assert trained_with(stand_in) == ("float32", "1")
+    assert trained_with(stand_in) == ("float32", 1)
     assert "Plan: float32, 1 pass over 8,058 sentences, about 3:24 minutes" in capsys.readouterr().out
     monkeypatch.setattr(demo_run, "matrix_speed", lambda: 1000.0)
     monkeypatch.setattr(resources, "best_precision", lambda: "mixed_bfloat16")
     assert stand_in() == ["ask"], "what was begun in one way is not begun again in another"
     assert "Plan" not in capsys.readouterr().out
     stand_in(demo_dir=str(stand_in.output.parent.with_name("another")))
-    assert trained_with(stand_in) == ("mixed_bfloat16", "2")
+    assert trained_with(stand_in) == ("mixed_bfloat16", 2)
 
 
 def test_what_is_given_wins(stand_in, monkeypatch):
     monkeypatch.setattr(demo_run, "matrix_speed", lambda: 100.0)
     stand_in(num_train_epochs=1.5)
-    assert trained_with(stand_in) == ("float32", "1.5")
+    assert trained_with(stand_in) == ("float32", 1.5)
     assert stand_in(precision="mixed_bfloat16") == ["train", "ask"]
-    assert trained_with(stand_in) == ("mixed_bfloat16", "1.5"), "the rest as it was"
+    assert trained_with(stand_in) == ("mixed_bfloat16", 1.5), "the rest as it was"
     assert stand_in(precision="mixed_bfloat16", num_train_epochs=0.5) == ["train", "ask"]
-    assert trained_with(stand_in) == ("mixed_bfloat16", "0.5")
+    assert trained_with(stand_in) == ("mixed_bfloat16", 0.5)
 
 
 def test_second_run_only_asks(stand_in, capsys):
@@ -145,7 +153,7 @@ def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
 
 def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_FAILS", "1")
-    assert stand_in(refusal="failed with status 3") == ["train"]
+    assert stand_in(refusal="a bad row") == ["train"]
     (stand_in.output / "checkpoint").touch()
     monkeypatch.delenv("STAND_IN_FAILS")
     assert stand_in() == ["train", "ask"]
