@@ -96,6 +96,29 @@ def test_imports_go_one_way(package):
         assert not wrong, f"{_name(path)} imports {wrong}, and {package} may not"
 
 
+# Products on top of training and export, each with its directories and modules: (prefix, where it may be imported).
+PRODUCTS = {
+    "bert_tf.serving.server": ("serving",),
+    "bert_tf.inference.search": (),
+    "bert_tf.interpret.page": ("interpret/page",),
+}
+CORE = PACKAGES[: PACKAGES.index("inference")]
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_training_and_export_import_no_server_search_or_page(product):
+    own = tuple(f"{BERT_TF.as_posix()}/{folder}/" for folder in PRODUCTS[product])
+    paths = [path for package in CORE for path in (BERT_TF / package).rglob("*.py")]
+    wrong = [
+        f"{_name(path)} imports {name}"
+        for path in paths
+        if not path.as_posix().startswith(own)
+        for name in _our_imports(path)
+        if name.startswith(product)
+    ]
+    assert len(paths) > 300 and not wrong, wrong
+
+
 def test_the_walk_sees_imports():
     assert "bert_tf.models.encoder" in _our_imports(BERT_TF / "checkpoints" / "loading.py")
     assert "bert_tf.checkpoints.tf1" in _our_imports(BERT_TF / "checkpoints" / "checkpoint_manager.py")

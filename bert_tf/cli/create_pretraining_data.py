@@ -17,6 +17,7 @@ from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings, ExampleSettings
 from bert_tf.utils.beam_settings import BeamSettings
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS, number_of
 from bert_tf.utils.settings import flags_of, option, options_of
 
@@ -98,10 +99,9 @@ def main(settings):
 
 def _run_on_beam(job, settings):
     """Runs the job on --runner. Returns its `Statistics`."""
-    try:
-        from bert_tf.pretraining.corpus.beam import run_pipeline
-    except ModuleNotFoundError as error:
-        raise ValueError(f"--runner requires Apache Beam: {error}. Run pip install 'bert-tf[beam]'.") from error
+    require_packages("--runner", "apache_beam")
+    from bert_tf.pretraining.corpus.beam import run_pipeline
+
     return run_pipeline(job, settings.runner, settings.beam_options)
 
 

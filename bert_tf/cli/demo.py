@@ -20,6 +20,7 @@ from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import serving
 from bert_tf.experiments.demo.run import STATE, DemoRun, make_plan, train_demo
 from bert_tf.utils import names
+from bert_tf.utils.extras import SERVER, require_packages
 from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import display_path
 
@@ -61,6 +62,7 @@ def main(settings, texts):
     Raises:
         ValueError: a step cannot be done, or its result is wrong; the message says which and why.
     """
+    require_packages("`bert-tf demo`", *SERVER)
     folder = pathlib.Path(settings.demo_dir)
     precision = None if settings.precision == "auto" else settings.precision
     plan = make_plan(folder / STATE, {"precision": precision, "epochs": settings.num_train_epochs})

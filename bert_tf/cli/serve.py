@@ -35,6 +35,7 @@ from bert_tf.serving.server.settings import (
     SessionSettings,
     VersionSettings,
 )
+from bert_tf.utils.extras import SERVER, require_packages
 from bert_tf.utils.settings import NO_EFFECT, flags_of, option, options_of
 from bert_tf.utils.signals import StopRequest
 
@@ -223,6 +224,7 @@ def main(settings):
     if settings.version:
         print(version_lines())
         return
+    require_packages("`bert-tf serve`", *SERVER)
     with StopRequest() as request:
         server = start_server(settings)
         request.ready()

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from bert_tf.cli.tls import tls_of
 from bert_tf.serving.client.settings import TlsSettings
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.settings import flags_of, option
 
 
@@ -64,6 +65,7 @@ def main(settings, paths):
     if settings.inspect:
         _inspect(settings, paths)
         return
+    require_packages("`bert-tf verify`", "prometheus_client")  # the server's code runs the model
     from bert_tf.serving.verification import verify
 
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it tells of files that it reads

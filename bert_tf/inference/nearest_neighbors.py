@@ -16,6 +16,7 @@ from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.graph_file import check_graph_file
 from bert_tf.inference.index_segments import Segment
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.files import temporary_path
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
@@ -96,10 +97,7 @@ def _order(scores, k):
 
 def check_usearch():
     """Raises ValueError if USearch is not installed."""
-    try:
-        import usearch.index  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ValueError(f"`approximate` requires USearch: {error}. Run pip install 'bert-tf[usearch]'.") from error
+    require_packages("`approximate`", "usearch.index")
 
 
 class SegmentGraph:

@@ -31,7 +31,7 @@ class ApproximateSettings:
     approximate: bool = option(
         False,
         "Search large indexes with a graph (HNSW), which is faster and may miss some of the nearest texts. The "
-        "first search creates the graph and stores it in the index. Requires pip install 'bert-tf[usearch]'.",
+        "first search creates the graph and stores it in the index. Requires pip install 'bert-tf[search]'.",
     )
 
 

@@ -13,7 +13,6 @@ when. The rates of a line are null where none of its steps was timed, as the fir
 """
 
 import datetime
-import importlib
 import json
 import math
 import os
@@ -25,7 +24,7 @@ from absl import logging
 from bert_tf.training.report_page import build_history_page
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
-from bert_tf.utils.html_report import kept
+from bert_tf.utils.html_report import can_plot, kept
 from bert_tf.utils.package_versions import package_versions
 
 HISTORY_FILE = "history.jsonl"
@@ -104,7 +103,7 @@ class History:
         self._write_all()
         if self._record:
             self._record.write(self._directory, step, origin, first_start(self._lines).get(RETRAINED_FROM))
-        importlib.import_module("matplotlib.figure")  # now, for it takes as long as a page, and steps wait for nothing
+        can_plot()  # matplotlib's import takes as long as a page: now, and not between steps
         self.write_page()
 
     def trained(self, step: int, values: dict):

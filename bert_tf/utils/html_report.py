@@ -15,6 +15,9 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from absl import logging
+
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.names import percent
 
 INK, FILL, ACCENT, PALE = "#222222", "#4c78a8", "#d9822b", "#c9d6e5"  # colours of the page and of what is drawn
@@ -233,7 +236,7 @@ class Page:
         self._add(heading, f"{scrolls}{_columns(columns, rows)}</table></div>")
 
     def figure(self, heading: str | None, draw: Callable, height: float = 2.6, label: str = ""):
-        """Adds a plot. The same data make the same bytes.
+        """Adds a plot, or a line that it is missing where `can_plot` is false. The same data make the same bytes.
 
         Args:
             heading: what it shows; None: nothing stands above it.
@@ -242,6 +245,9 @@ class Page:
             label: what it shows, for those who cannot see it; by default the heading.
         """
         self._figures += 1
+        if not can_plot():
+            self._add(heading, "<p>This plot is missing because matplotlib is not installed.</p>")
+            return
         svg = _svg(draw, height, f"{self._salt}figure {self._figures}")
         label = html.escape(label or heading or "")
         wide = ' class="wide"' if height > _TALL else ""
@@ -286,6 +292,17 @@ class Page:
     def _add(self, heading, content):
         above = f"<{self._level}>{html.escape(heading)}</{self._level}>\n" if heading else ""
         self._parts.append(f"{above}{content}")
+
+
+@functools.cache
+def can_plot() -> bool:
+    """Returns whether matplotlib is installed, and imports it. The first call warns if it is not."""
+    try:
+        require_packages("a plot", "matplotlib.figure")
+    except ValueError as error:
+        logging.warning("Reports are written without plots: %s", error)
+        return False
+    return True
 
 
 def kept(page: str) -> dict[str, str]:

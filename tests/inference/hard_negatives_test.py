@@ -232,7 +232,7 @@ def test_the_file_trains_embedders_and_rerankers(index, tmp_path):
 
 
 def test_the_graph_of_a_large_index_finds_them(index, tmp_path, monkeypatch):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr("bert_tf.inference.nearest_neighbors._LEAST_ROWS", 3)
     files = []
     for words in ([], ["--approximate", "--overwrite"]):

@@ -23,7 +23,7 @@ def clusters(count, width=32, seed=0):
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "binary"])
 def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeypatch):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 1000)
     monkeypatch.setattr(nearest_neighbors, "cores", lambda: 1)  # the graph depends on the order of insertion
     stored, queries = clusters(2000)
@@ -54,7 +54,7 @@ def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeyp
 
 
 def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
     for count in (5, 6):
         index = SearchIndex.create(tmp_path / str(count), model)
@@ -68,7 +68,7 @@ def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
 
 
 def test_graphs_are_checked_before_usearch_maps_them(tmp_path, monkeypatch):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "cores", lambda: 1)
     [stored, _], names = clusters(300, width=8), list(map(str, range(300)))
     write_segment(str(tmp_path / "s"), document_columns(stored, names, names, [{}] * 300, "float32"))
@@ -88,7 +88,7 @@ def test_graphs_are_checked_before_usearch_maps_them(tmp_path, monkeypatch):
 
 
 def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, monkeypatch, caplog):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
 
     def fail(*_):
@@ -105,5 +105,5 @@ def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, mo
 def test_a_graph_needs_its_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "usearch", None)
     monkeypatch.delitem(sys.modules, "usearch.index", raising=False)
-    with pytest.raises(ValueError, match=r"`approximate` requires USearch: .*pip install 'bert-tf\[usearch\]'"):
+    with pytest.raises(ValueError, match=r"`approximate` requires usearch. .*pip install 'bert-tf\[search\]'"):
         SearchIndex(tmp_path, approximate=True)

@@ -75,7 +75,7 @@ def test_hits_are_those_of_the_index_and_follow_its_changes(index, tmp_path):
 
 @pytest.mark.slow
 def test_a_server_with_graphs_finds_the_same(index, monkeypatch):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
     index.add(["c", "d"], ["music and people", "a dull film"])
     index.add(["e", "f", "g"], ["a good film", "it is music", "cold people"])

@@ -155,7 +155,7 @@ def test_an_index_of_shorter_vectors(model, tmp_path):
 def test_an_index_that_is_created_again_is_noticed(approximate, model, tmp_path, monkeypatch):
     """All but the documents is equal: the model, the options, and the names and sizes of the segments."""
     if approximate:
-        pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+        pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
     vectors = np.eye(8, dtype=np.float32)
 
@@ -203,7 +203,7 @@ def results(index, query, *words):
 
 
 def test_the_command_finds_the_same_with_graphs(path, tmp_path, monkeypatch):
-    pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+    pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 3)
     index = shutil.copytree(path, tmp_path / "index")
     exact = results(index, "a film", "--top_k=3")["results"]

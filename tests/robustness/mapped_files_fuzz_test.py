@@ -79,7 +79,7 @@ def _outcome(form, folder, path, content):
 @pytest.mark.parametrize("name", NAMES)
 def test_damaged_and_crafted_files(name, tflite, tmp_path):
     if name.startswith("graph"):
-        pytest.importorskip("usearch", reason="needs bert-tf[usearch]")
+        pytest.importorskip("usearch", reason="needs bert-tf[search]")
     there, here = processes.pipe()
     start = time.monotonic()
     process = processes.start(_fuzz, name, str(tflite), str(tmp_path / "files"), FILES, here)

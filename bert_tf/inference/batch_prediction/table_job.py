@@ -25,6 +25,7 @@ from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows
 from bert_tf.inference.batch_prediction.output_formats import format_of
 from bert_tf.inference.batch_prediction.parquet_format import Parquet
 from bert_tf.utils import shards
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
@@ -128,7 +129,10 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     with part_folder(job.output_file, manifest, job.overwrite) as folder:
         writer = PartWriter(job.maker, output_format, folder.path)
         if runner:
-            _import_beam_writer()(writer, table, count, job.rows_per_part, runner, beam_options)
+            require_packages("`runner`", "apache_beam")
+            from bert_tf.inference.batch_prediction.beam import write_parts
+
+            write_parts(writer, table, count, job.rows_per_part, runner, beam_options)
         else:
             _write_parts(job, writer, table, count)
         join_parts(writer, count, job.rows_per_part, outputs)
@@ -182,14 +186,6 @@ def _check_missing(table, found, output_format, for_index):
     kept = "they are left out" if table.on_null == "skip" else "their predictions are null"
     rows = f"{found.missing:,} of {number_of(found.total, 'row')}"
     logging.warning("%s: %s have no text (%s), %s; %s.", table.path, rows, table.null, where, kept)
-
-
-def _import_beam_writer():
-    try:
-        from bert_tf.inference.batch_prediction.beam import write_parts
-    except ModuleNotFoundError as error:
-        raise ValueError(f"`runner` requires Apache Beam: {error}. Run pip install 'bert-tf[beam]'.") from error
-    return write_parts
 
 
 def _write_parts(job, writer, table, count):

@@ -23,6 +23,7 @@ from bert_tf.serving.client.requests import (
     order_of,
     predict_request,
 )
+from bert_tf.utils.extras import require_packages
 
 _PREDICT = METHODS["Predict"][0]
 _LARGEST = 4 * 2**20  # bytes of a model's description
@@ -64,6 +65,7 @@ async def over_grpc(
 @contextlib.asynccontextmanager
 async def over_rest(server: str, target: ModelTarget, bodies: Sequence[bytes], timeout: float) -> AsyncIterator[Send]:
     """Same as `over_grpc`, for JSON bodies; codes are "HTTP 503", "no connection", "timeout"."""
+    require_packages("`rest`", "aiohttp")
     import aiohttp  # here, because nothing else in the client needs it
 
     check_target(server)
@@ -129,6 +131,7 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
 
 async def _get(server, path, timeout):
     """Returns (status, the first bytes of the response, one more than allowed)."""
+    require_packages("`rest`", "aiohttp")
     import aiohttp
 
     limits = aiohttp.ClientTimeout(total=timeout)

@@ -30,7 +30,7 @@ import pathlib
 
 if importlib.util.find_spec("bert_tf") is None:
     package = max(map(str, pathlib.Path().glob("bert_tf-*.whl")), default="bert-tf")
-    %pip install --quiet {package}"""
+    %pip install --quiet '{package}[all]'"""
 SETUP = """\
 # Download the weights of MiniLM, unless they exist, and put the command `bert-tf` on the PATH.
 import os

@@ -1,0 +1,35 @@
+"""Packages of the extras of bert-tf, without which training, evaluation and export work."""
+
+import importlib
+
+# Module that is imported: (package that pip installs, extra of bert-tf that brings it).
+PACKAGES = {
+    "aiohttp": ("aiohttp", "serve"),
+    "apache_beam": ("apache-beam", "beam"),
+    "grpc_health": ("grpcio-health-checking", "serve"),
+    "grpc_reflection": ("grpcio-reflection", "serve"),
+    "matplotlib.figure": ("matplotlib", "report"),
+    "prometheus_client": ("prometheus-client", "serve"),
+    "usearch.index": ("usearch", "search"),
+}
+SERVER = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "serve")
+
+
+def require_packages(name: str, *modules: str):
+    """Imports modules of extras.
+
+    Args:
+        name: what requires them, for the message, such as "`bert-tf serve`".
+        modules: keys of `PACKAGES`.
+
+    Raises:
+        ValueError: one of them, or a package that it imports, is not installed.
+    """
+    for module in modules:
+        package, extra = PACKAGES[module]
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            is_its_own = (error.name or module).partition(".")[0] == module.partition(".")[0]
+            missing = package if is_its_own else error.name
+            raise ValueError(f"{name} requires {missing}. Install it: pip install 'bert-tf[{extra}]'") from error
