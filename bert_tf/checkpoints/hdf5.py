@@ -4,6 +4,10 @@ libhdf5 trusts its input: 312 of 10,000 damaged weight files crashed the process
 SIGSEGV). So this subset of the format is read here (HDF5 File Format Specification 3.0): superblocks 0 to 3, object
 headers 1 and 2, groups in symbol tables or with their links in the header. Nothing else is followed, above all no link
 to another file.
+
+h5py in a child process would not save this: libhdf5 accepts 11 of the 15 crafted files of our tests (links, arrays in
+other files, compressed or larger than the file), so that the checks would stay, takes 4.5 CPU seconds for one of them,
+and costs each load 0.4 CPU seconds for the child, against 0.03 s here (BERT-base).
 """
 
 import math
