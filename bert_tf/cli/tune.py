@@ -17,6 +17,7 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.cli.command_runner import parse_flags
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.files import find_files
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import LOG_FILE, check_passed_flags
@@ -48,7 +49,13 @@ class TuneSettings:
         "Directory for the trials and the report.",
         required=True, group="Output", essential=True,
     )
-    trials: int | None = option(None, "Number of random trials. Default: every combination of the values, once.", low=1)
+    trials: int | None = option(None, "Number of trials. Default: every combination of the values, once.", low=1)
+    sampler: str | None = option(
+        None,
+        "How the values of --trials are chosen. random: each trial on its own; tpe: by the scores of earlier trials, "
+        "with Optuna's tree-structured Parzen estimator (requires pip install 'bert-tf[tune]'). Default: random.",
+        choices=("random", "tpe"), requires=("trials",),
+    )
     search_seed: int = option(0, "Random seed of the trials' values; a trial's own seed is a flag after `--`.", low=0)
     stages: int = option(
         1,
@@ -70,6 +77,7 @@ WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 _NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
 _FILES = ("train_file", "eval_file", "test_file", "data_dir", "vocab_file")  # whose contents must stay the same
 _NOTE_FILE = "tune.json"
+_BY_SCORES = "tpe"  # the sampler whose trials depend on the scores of earlier ones
 
 
 def main(settings, words):
@@ -97,17 +105,19 @@ def _program(words):
 
 
 def _search(settings, program, table, others):
-    from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving
+    from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered
     from bert_tf.experiments.tuning.tuner import Tuner
 
-    trials, epochs = _plan(settings, program, table, others)
+    axes, points, epochs = _plan(settings, program, table, others)
     out, stages = settings.output_dir, SuccessiveHalving(settings.stages)
     folder = Folder(out, stages, settings.tuning_metric)
     os.makedirs(out, exist_ok=True)
     with alone_in(out, wait=True) as claim:
         made_with = _made_with(settings, program, others)
         check_manifest(os.path.join(out, _NOTE_FILE), made_with, "Name another `output_dir`.")
-        tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
+        sampler = _make_sampler(settings, axes, folder.higher)
+        trials = numbered(points) if sampler is None else sampler.trials()
+        tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim, sampler)
         tuner.run()
         tuner.report()
     logging.info("Report: %s", os.path.join(out, "report.html"))
@@ -115,22 +125,37 @@ def _search(settings, program, table, others):
 
 
 def _plan(settings, program, table, others):
-    """Returns the trials and the epochs of one, once all that can be checked before the first of them is."""
+    """Returns the search space, the combinations and the epochs of a trial, once all that can be checked before is.
+
+    There are no combinations yet if each depends on the scores of earlier trials.
+    """
     from bert_tf.experiments.tuning import trials
     from bert_tf.experiments.tuning.tuner import OURS
 
     axes = trials.parse_axes(settings.search, [flag for flag in table if flag.name not in OURS])
     check_passed_flags(others, {*OURS, *(axis.name for axis in axes)}, "tune")
-    points = (
-        trials.draw_trials(axes, settings.trials, settings.search_seed)
-        if settings.trials
-        else trials.combinations(axes)
-    )
+    if settings.sampler == _BY_SCORES:
+        require_packages(f"`sampler={_BY_SCORES}`", "optuna")
+        points = []
+    elif settings.trials:
+        points = trials.draw_trials(axes, settings.trials, settings.search_seed)
+    else:
+        points = trials.combinations(axes)
     alike = ["--output_dir=.", *others]
     epochs = parse_flags(program, table, alike).num_train_epochs
-    for name, value in dict.fromkeys(pair for point in points for pair in point.items()):
-        parse_flags(program, table, [*alike, f"--{name}={value}"])
-    return trials.numbered(points), epochs
+    for axis in axes:
+        for value in axis.values or map(axis.format, (axis.low, axis.high)):
+            parse_flags(program, table, [*alike, f"--{axis.name}={value}"])
+    return axes, points, epochs
+
+
+def _make_sampler(settings, axes, higher):
+    """Returns what suggests trials by the scores of earlier ones; None if their values do not depend on them."""
+    if settings.sampler != _BY_SCORES:
+        return None
+    from bert_tf.experiments.tuning.samplers import TpeSampler
+
+    return TpeSampler(settings.output_dir, axes, settings.trials, settings.search_seed, higher)
 
 
 def _made_with(settings, program, others):
@@ -142,6 +167,7 @@ def _made_with(settings, program, others):
         "program": program,
         "flags": " ".join(others),
         "search": settings.search,
+        "sampler": settings.sampler or ("random" if settings.trials else "grid"),
         "search_seed": settings.search_seed if settings.trials else None,  # None: every combination
         "stages": settings.stages,
     }

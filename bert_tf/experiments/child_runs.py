@@ -135,10 +135,14 @@ class ChildRuns(abc.ABC):
             done, to_do = (sum(each.work for each in some) for some in (left[:index], left[index:]))
             remaining = f"; {clock((time.monotonic() - begin) / done * to_do)} left{left_in}" if done else ""
             number = len(runs) - len(left) + index + 1
-            logging.info("%s%s", run.title.format(number=number, count=len(runs)), remaining)
-            self._make(run)
-            self.report()
-            self.check_errors()
+            self.make_one(run, number, len(runs), remaining)
+
+    def make_one(self, run: ChildRun, number: int, count: int, remaining: str = ""):
+        """Runs one of `count` runs, and writes the report; the log says which it is, and what `remaining` says."""
+        logging.info("%s%s", run.title.format(number=number, count=count), remaining)
+        self._make(run)
+        self.report()
+        self.check_errors()
 
     def _make(self, run):
         start, logged = time.monotonic(), logged_runs.log_size(run.folder)

@@ -9,6 +9,7 @@ PACKAGES = {
     "grpc_health": ("grpcio-health-checking", "serve"),
     "grpc_reflection": ("grpcio-reflection", "serve"),
     "matplotlib.figure": ("matplotlib", "report"),
+    "optuna": ("optuna", "tune"),
     "prometheus_client": ("prometheus-client", "serve"),
     "usearch.index": ("usearch", "search"),
 }

@@ -58,6 +58,8 @@ def test_a_model_is_trained_evaluated_and_exported(tmp_path):
         ("verify none", "`bert-tf verify` requires prometheus-client. Install it: pip install 'bert-tf[serve]'"),
         ("load_test --server=localhost:1 --model_name=a --rest --input_file=FILE",
          "--rest requires aiohttp. Install it: pip install 'bert-tf[serve]'"),
+        ("tune run_classifier --search=seed=1,2 --tuning_metric=f1 --output_dir=FILE.out --trials=2 --sampler=tpe",
+         "--sampler=tpe requires optuna. Install it: pip install 'bert-tf[tune]'"),
     ],
 )  # fmt: skip
 def test_a_command_names_the_extra_that_it_lacks(tmp_path, words, message):

@@ -52,15 +52,20 @@ class Axis:
         return len(self.values) or (self.high - self.low + 1 if self.whole else math.inf)
 
     def draw(self, rng: random.Random) -> str:
-        """Returns one value as on a command line; numbers from a range have three digits."""
+        """Returns one value as on a command line."""
         if self.values:
             return rng.choice(self.values)
-        if self.whole and not self.is_logarithmic:
-            return str(rng.randint(int(self.low), int(self.high)))
-        if not self.is_logarithmic:
-            return f"{rng.uniform(self.low, self.high):.3g}"
-        number = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
-        return str(round(number)) if self.whole else f"{number:.3g}"
+        if self.is_logarithmic:
+            return self.format(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
+        if self.whole:
+            return self.format(rng.randint(int(self.low), int(self.high)))
+        return self.format(rng.uniform(self.low, self.high))
+
+    def format(self, value: str | float) -> str:
+        """Returns a value as on a command line; numbers from a range have three digits, unless they are whole."""
+        if self.values:
+            return value
+        return str(round(value)) if self.whole else f"{value:.3g}"
 
 
 def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from bert_tf.experiments.child_runs import ChildRun, ChildRuns, training_flags
+from bert_tf.experiments.tuning.samplers import TpeSampler
 from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
 from bert_tf.utils.files import find_files, write_text
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
@@ -209,6 +210,7 @@ class Tuner(ChildRuns):
         trials: the requested trials.
         folder: their directory, and the metric that ranks them.
         keep_all, claim: as in `ChildRuns`.
+        sampler: adds trials to these, each by the scores of the earlier ones; None: these are all.
     """
 
     _noun = "trials"
@@ -222,9 +224,11 @@ class Tuner(ChildRuns):
         folder: Folder,
         keep_all: bool,
         claim: int,
+        sampler: TpeSampler | None = None,
     ):
         super().__init__(program, claim, keep_all)
-        self.others, self.epochs, self.trials, self.folder = others, epochs, trials, folder
+        self.others, self.epochs, self.trials, self.folder = others, epochs, list(trials), folder
+        self.sampler = sampler
 
     def run(self):
         """Runs the unfinished trials, stage by stage, and writes the report after each.
@@ -236,10 +240,24 @@ class Tuner(ChildRuns):
         stages, trials = self.folder.stages, list(self.trials)
         for stage in range(1, stages.count + 1):
             title, left_in = (f"Stage {stage} of {stages.count}: ", " in this stage") if stages.count > 1 else ("", "")
-            self.make([self._child(trial, stage) for trial in trials], title, left_in)
+            if trials:
+                self.make([self._child(trial, stage) for trial in trials], title, left_in)
+            if stage == 1 and self.sampler:
+                self._make_sampled()
+                trials = self.trials
             done = self.folder.ranked(filter(None, (self.folder.result(trial, stage) for trial in trials)))
             best = [result.trial for result in done if not math.isnan(result.score)]
             trials = best[: stages.trials(len(self.trials), stage + 1)]
+
+    def _make_sampled(self):
+        """Runs what the sampler suggests, trial by trial."""
+        while True:
+            results = filter(None, (self.folder.result(trial, 1) for trial in self.trials))
+            trial = self.sampler.suggest({result.trial.number: result.score for result in results})
+            if trial is None:
+                return
+            self.trials.append(trial)
+            self.make_one(self._child(trial, 1), trial.number, self.sampler.count)
 
     def _child(self, trial, stage):
         note = {"trial": trial.number, "stage": stage, "values": dict(trial.values), "seconds": 0.0}

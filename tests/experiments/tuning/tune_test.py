@@ -40,6 +40,7 @@ def _settings(folder, **given):
         ({"search": "learning_rate=fast"}, ["run_classifier"], "run_classifier: --learning_rate must .*got fast"),
         ({"search": "learning_rate=-1,1"}, ["run_squad"], "Flags of run_squad: --learning_rate must .*got -1"),
         ({"search": "output_dir=a,b"}, ["run_tagger"], r"`search` cannot vary 'output_dir'"),
+        ({"search": "learning_rate=-1..1", "trials": 3}, ["run_squad"], "run_squad: --learning_rate must .*got -1"),
         ({"tuning_metric": "eval_bleu"}, ["run_classifier"], r"`tuning_metric` must be a metric in eval_results\.txt"),
     ],
 )

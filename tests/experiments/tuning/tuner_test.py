@@ -8,9 +8,11 @@ import pytest
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.tuning import tuner as tuner_module
-from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered
+from bert_tf.experiments.tuning.samplers import TpeSampler
+from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered, parse_axes
 from bert_tf.experiments.tuning.tuner import Tuner
 from bert_tf.utils import logged_runs
+from bert_tf.utils.settings import Flag
 
 POINTS = [{"learning_rate": rate, "train_batch_size": batch} for rate in ("1e-5", "1e-4") for batch in ("8", "16")]
 ONE = SuccessiveHalving()
@@ -263,3 +265,61 @@ def test_a_trial_whose_note_is_damaged_is_made_again_and_does_not_end_the_others
     children, tuner = Children(monkeypatch, SCORES), _tuner(tmp_path)
     tuner.run()
     assert children.made == ["trial-3"] and not tuner.failed
+
+
+def _sampled_tuner(tmp_path, count, metric="eval_accuracy", stages=ONE, text="learning_rate=1e-5..1e-2"):
+    folder = Folder(tmp_path / "out", stages, metric)
+    folder.path.mkdir(exist_ok=True)
+    flags = [Flag("learning_rate", 5e-5, "", "float"), Flag("train_batch_size", 8, "", "integer")]
+    sampler = TpeSampler(folder.path, parse_axes(text, flags), count, 3, folder.higher)
+    return Tuner("run_classifier", (), 3.0, sampler.trials(), folder, False, None, sampler)
+
+
+def _values(tuner):
+    return [dict(trial.values) for trial in tuner.trials]
+
+
+class ByRate(Children):
+    """Trials whose score is the higher, the nearer their learning rate is to 1e-3."""
+
+    def _execute(self, program, flags, folder, claim):
+        [rate] = (flag.partition("=")[2] for flag in flags if flag.startswith("--learning_rate="))
+        self.scores[int(folder.name.removeprefix("trial-"))] = 1 - abs(math.log10(float(rate)) + 3) / 5
+        return super()._execute(program, flags, folder, claim)
+
+
+def test_a_sampled_search_goes_on_as_if_it_had_not_stopped(tmp_path, monkeypatch):
+    pytest.importorskip("optuna", reason="needs bert-tf[tune]")
+    children = ByRate(monkeypatch, {})
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    whole = _sampled_tuner(tmp_path / "a", 9)
+    whole.run()
+    monkeypatch.setattr(logged_runs, "execute_resumable", _stop_at(7, children))
+    with pytest.raises(KeyboardInterrupt):
+        _sampled_tuner(tmp_path / "b", 9).run()
+    ByRate(monkeypatch, {})
+    rest = _sampled_tuner(tmp_path / "b", 9)
+    assert len(rest.trials) == 7 and rest.folder.result(rest.trials[6], 1) is None
+    rest.run()
+    assert _values(rest) == _values(whole)
+
+
+def _stop_at(number, children):
+    def execute(program, flags, folder, claim):
+        if folder.name == f"trial-{number}":
+            raise KeyboardInterrupt
+        return children._execute(program, flags, folder, claim)
+
+    return execute
+
+
+def test_a_small_space_is_sampled_to_its_end_and_the_best_go_on(tmp_path, monkeypatch):
+    pytest.importorskip("optuna", reason="needs bert-tf[tune]")
+    children = Children(monkeypatch, {1: 0.5, 2: 0.7, 3: None, 4: 0.6})
+    text = "learning_rate=1e-5,1e-4;train_batch_size=8,16"
+    tuner = _sampled_tuner(tmp_path, 10, stages=SuccessiveHalving(2), text=text)
+    tuner.run()
+    assert sorted(map(str, _values(tuner))) == sorted(map(str, POINTS))
+    assert children.made == [*(f"stage-1/trial-{n}" for n in (1, 2, 3, 4)), "stage-2/trial-2", "stage-2/trial-4"]
+    assert [trial.number for trial, _ in tuner.failed] == [3]
