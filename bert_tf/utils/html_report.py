@@ -10,6 +10,7 @@ import contextlib
 import functools
 import html
 import io
+import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -45,83 +46,12 @@ def _recoloured(colour, name):
     )
 
 
+# The style sheet that does not depend on the colours is a file of its own.
 _STYLE = f"""
 :root {{ color-scheme: light dark; {_variables({name: colour for colour, name in _NAMES.items()})}; --paper: #ffffff;
   --grey: #5f6468; --card: #f7f8fa }}
 @media (prefers-color-scheme: dark) {{ :root {{ {_variables(_NIGHT)} }} }}
-* {{ box-sizing: border-box }}
-body {{ margin: 0; font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper) }}
-main {{ max-width: 76rem; margin: 0 auto; padding: .8rem 1.25rem 3rem }}
-h1 {{ font-size: 1.35rem; margin: .3rem 0; overflow-wrap: anywhere }}
-h2 {{ font-size: 1.15rem; margin: 2.2rem 0 .5rem; border-bottom: 1px solid var(--pale); padding-bottom: .2rem }}
-h3 {{ font-size: 1rem; margin: 0; display: inline }}
-h4 {{ margin: 1rem 0 .2rem }}
-p {{ margin: .5rem 0; white-space: pre-wrap; overflow-wrap: break-word; max-width: 52rem }}
-nav {{ display: flex; flex-wrap: wrap; gap: 0 1.2rem; font-size: .87rem; margin-bottom: .6rem }}
-nav a {{ color: inherit }}
-details {{ margin: .5rem 0 }}
-section > details {{ margin: 1rem 0; padding: .3rem .8rem; border-left: 3px solid var(--pale) }}
-summary {{ cursor: pointer }}
-:focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px }}
-div {{ overflow-x: auto; margin: .3rem 0 }}
-div.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: .8rem;
-  overflow: visible; margin: .8rem 0 }}
-section.card {{ background: var(--card); border: 1px solid var(--pale); border-radius: 8px; padding: .6rem 1rem;
-  min-width: 0 }}
-.card h2 {{ font-size: 1rem; margin: 0 0 .3rem; border: 0; padding: 0 }}
-.metric {{ margin: .1rem 0 .5rem; font-size: .9rem; color: var(--grey) }}
-.metric strong {{ font-size: 2rem; line-height: 1.15; font-weight: 650; color: var(--ink); margin-right: .35rem;
-  font-variant-numeric: tabular-nums }}
-.metric b {{ font-size: 1.1rem; color: var(--ink) }}
-.metric span {{ display: block }}
-.card p {{ font-size: .9rem; color: var(--grey) }}
-.warning {{ border-left: 4px solid var(--accent); padding: .3rem .8rem; background: var(--card) }}
-table {{ border-collapse: collapse; font-size: .9rem }}
-th, td {{ padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: baseline; overflow-wrap: break-word }}
-th {{ font-weight: normal; white-space: pre-wrap }}
-td {{ color: var(--grey) }}
-th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
-.texts th {{ color: var(--grey); white-space: nowrap }}
-.texts th + td {{ text-align: left; white-space: normal; min-width: 6.5rem }}
-.texts td {{ overflow-wrap: anywhere }}
-.texts th + td {{ overflow-wrap: break-word }}
-.columns th, .columns td {{ color: inherit; text-align: left; white-space: pre-wrap; padding: .25rem .6rem;
-  border-bottom: 1px solid var(--pale); font-variant-numeric: tabular-nums }}
-.columns tbody th {{ overflow-wrap: anywhere; min-width: 5rem }}
-.columns details {{ margin: 0 }}
-.columns th {{ max-width: 16rem }}
-.columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
-.columns tbody tr:hover {{ background: color-mix(in srgb, var(--pale) 35%, transparent) }}
-.columns .number {{ text-align: right }}
-.columns td.number {{ white-space: nowrap }}
-.columns .text {{ min-width: 16rem; overflow-wrap: anywhere }}
-.columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
-.columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
-.card .columns:not(.matrix) :is(th, td) {{ padding: .2rem .45rem .2rem 0; font-size: .87rem; min-width: 0 }}
-table.matrix {{ margin: .6rem 0 .3rem }}
-.matrix thead th {{ text-align: center }}
-.matrix thead tr:first-child th, .matrix .side {{ color: var(--grey); font-weight: normal; border: 0 }}
-.matrix .side {{ vertical-align: middle; min-width: 0; overflow-wrap: normal }}
-.matrix tbody th, .matrix thead th {{ border: 0; vertical-align: middle }}
-.matrix td.shade {{ text-align: center; padding: .55rem .9rem; border: 2px solid var(--card); min-width: 4.2rem }}
-.matrix small {{ display: block; color: color-mix(in srgb, var(--ink) 80%, transparent) }}
-svg {{ display: block; width: 100%; max-width: 36rem; height: auto }}
-svg.wide {{ max-width: 48rem }}
-svg text, svg tspan {{ font-family: inherit !important }}
-@media (max-width: 30rem) {{
-  main {{ padding: .5rem .7rem 2rem }}
-  section.card {{ padding: .5rem .6rem }}
-  section > details {{ padding-right: 0 }}
-  .columns th, .columns td {{ padding: .2rem .4rem }}
-  .matrix td.shade {{ padding: .4rem .3rem; min-width: 3.2rem }}
-  .matrix .side {{ writing-mode: vertical-rl; transform: rotate(180deg); text-align: center; padding: .2rem 0 }}
-  .texts th {{ white-space: normal }}
-  .long thead {{ display: none }}
-  .long tr {{ display: block; border-bottom: 1px solid var(--pale); padding: .4rem 0 }}
-  .long th, .long td {{ border: 0; display: inline; padding: 0 .8rem 0 0 }}
-  .long .text {{ display: block; padding-top: .2rem }}
-  .long :is(th, td):not(.text)[data-name]::before {{ content: attr(data-name) " "; color: var(--grey) }}
-}}
+{pathlib.Path(__file__).with_suffix(".css").read_text(encoding="utf-8")}\
 {chr(10).join(_recoloured(*pair) for pair in _NAMES.items())}
 """
 # No script, nothing from elsewhere: what it shows are names and texts of files that may be a stranger's.
