@@ -240,6 +240,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         flags = [dataclasses.replace(flag, required=False) for flag in task_flags(self._kind)]
         names = {flag.name for flag in flags}
         given = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         given |= {"init_checkpoint": path_text(self.model, "model"), "eval_batch_size": self.predict_batch_size}
         return read_keywords(type(self).__name__, flags, given)
 

@@ -134,7 +134,7 @@ class TrackedHistory(History):
 
 
 @contextlib.contextmanager
-def tracked(history: History) -> Iterator[None]:
+def tracked(history: History | None) -> Iterator[None]:
     """Ends the tracker's run, if any, at the end of the block: as finished, or as failed after an error or a signal."""
     end = history.end if isinstance(history, TrackedHistory) else lambda ended_well: None
     try:

@@ -65,6 +65,13 @@ def test_bad_validation_examples_are_refused(folder, options, eval_set, message)
         BertClassifier(folder, max_seq_length=16, **options).fit(TEXTS, LABELS, eval_set=eval_set)
 
 
+def test_parameters_may_be_scalars_of_numpy(folder):
+    """As a search over arrays of settings gives them."""
+    values = {"num_train_epochs": np.float32(2), "train_batch_size": np.int64(8), "bucket_by_length": np.bool_(False)}
+    read = BertClassifier(folder, **values, seed=np.uint8(3))._read_settings()
+    assert [read.num_train_epochs, read.train_batch_size, read.bucket_by_length, read.seed] == [2.0, 8, False, 3]
+
+
 def test_the_parameters_are_those_of_the_base_and_its_own():
     shared = list(inspect.signature(FineTunedEstimator).parameters)
     own = {BertClassifier: ["class_weights", "label_smoothing"], BertRegressor: [],

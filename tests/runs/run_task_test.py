@@ -1,0 +1,36 @@
+"""`run_task` on examples in memory."""
+
+import os
+
+import pytest
+
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
+from bert_tf.data.tables import LabeledTexts
+from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_flags
+from bert_tf.tasks.classification.data import ClassificationData, Source
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.utils.settings import Settings
+from tests import tiny
+
+
+@pytest.mark.parametrize(("keep_best", "saved"), [(None, [6]), ("loss", [2, 4, 6])])
+def test_a_run_in_memory_leaves_neither_record_nor_report(tmp_path, monkeypatch, keep_best, saved):
+    texts, labels = map(list, zip(*tiny.texts(8), strict=True))
+    examples = LabeledTexts(list("01234567"), texts, None, labels, "X", list(range(8)))
+    splits = {"train": examples} | ({"dev": examples} if keep_best else {})
+    given = {"init_checkpoint": str(tiny.checkpoint(tmp_path / "start")), "output_dir": str(tmp_path / "run"),
+             "do_train": True, "max_seq_length": 16, "train_batch_size": 4, "keep_best": keep_best}  # fmt: skip
+    settings = Settings({flag.name: flag.default for flag in task_flags(ClassificationTask)} | given, given)
+    data = ClassificationData(splits, labels=["1", "0"], source=Source())
+    steps, save = [], CheckpointManager.save
+
+    def noted(self, step, tensors):
+        steps.append(step)
+        save(self, step, tensors)
+
+    monkeypatch.setattr(CheckpointManager, "save", noted)
+    run = run_task(ClassificationTask, settings, data=data)
+    assert steps == saved and run.trainer.global_step <= 6
+    assert run.task.labels == ["1", "0"] and run.scores == {}
+    assert not {"run.json", "history.jsonl", "report.html"} & set(os.listdir(tmp_path / "run"))
