@@ -1,11 +1,11 @@
 """What type checkers and editors read instead of __init__.py, which imports each name when it is first used."""
 
 from bert_tf import interpret as inspect
+from bert_tf import sklearn
 from bert_tf.checkpoints.loading import load
 from bert_tf.export.conversion.convert import save
 from bert_tf.export.hub.layer import HubLayer
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
-from bert_tf.inference import sklearn
 from bert_tf.inference.predictor import Predictor
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.interpret.page import visualize
