@@ -239,8 +239,8 @@ def test_no_other_file_names_the_families_that_came_last():
 # searches and mines for rerankers and embedders, probes of tagged words, and the heads that attributions explain.
 ABOUT_ONE_TASK = {
     "cli.clean_data", "cli.find_label_errors", "cli.mine_negatives", "cli.split", "experiments.glue.runs",
-    "inference.hard_negatives", "inference.reranker", "inference.sklearn.classifier", "inference.sklearn.regressor",
-    "inference.sklearn.tagger", "interpret.probing.examples", "interpret.targets",
+    "inference.hard_negatives", "inference.reranker", "interpret.probing.examples", "interpret.targets",
+    "sklearn.classifier", "sklearn.regressor", "sklearn.tagger",
 }  # fmt: skip
 
 
