@@ -19,8 +19,10 @@ def test_a_run_in_memory_leaves_neither_record_nor_report(tmp_path, monkeypatch,
     texts, labels = map(list, zip(*tiny.texts(8), strict=True))
     examples = LabeledTexts(list("01234567"), texts, None, labels, "X", list(range(8)))
     splits = {"train": examples} | ({"dev": examples} if metric else {})
-    given = {"init_checkpoint": str(tiny.checkpoint(tmp_path / "start")), "output_dir": str(tmp_path / "run"),
-             "do_train": True, "max_seq_length": 16, "train_batch_size": 4, "metric_for_best_model": metric}  # fmt: skip
+    given = {
+        "init_checkpoint": str(tiny.checkpoint(tmp_path / "start")), "output_dir": str(tmp_path / "run"),
+        "do_train": True, "max_seq_length": 16, "train_batch_size": 4, "metric_for_best_model": metric,
+    }  # fmt: skip
     settings = Settings({flag.name: flag.default for flag in task_flags(ClassificationTask)} | given, given)
     data = ClassificationData(splits, labels=["1", "0"], source=Source())
     steps, save = [], CheckpointManager.save
