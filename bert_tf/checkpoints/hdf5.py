@@ -5,9 +5,9 @@ SIGSEGV). So this subset of the format is read here (HDF5 File Format Specificat
 headers 1 and 2, groups in symbol tables or with their links in the header. Nothing else is followed, above all no link
 to another file.
 
-h5py in a child process would not save this: libhdf5 accepts 11 of the 15 crafted files of our tests (links, arrays in
-other files, compressed or larger than the file), so that the checks would stay, takes 4.5 CPU seconds for one of them,
-and costs each load 0.4 CPU seconds for the child, against 0.03 s here (BERT-base).
+Running h5py in a child process would not replace this reader. libhdf5 accepts 11 of the 15 crafted files in our tests
+(links, arrays in other files, compressed or larger than the file), so the checks would still be needed, and spends 4.5
+CPU seconds on one of them. The child costs each load 0.4 CPU seconds, compared with 0.03 s here (BERT-base).
 """
 
 import math

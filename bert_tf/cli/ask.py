@@ -32,7 +32,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class AskSettings(ConnectionSettings):
-    """Which server is asked, and what the texts of an example are."""
+    """Server to query, and the texts of an example."""
 
     GROUP: ClassVar[str] = "Server and requests"
 

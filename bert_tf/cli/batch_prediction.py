@@ -13,7 +13,7 @@ from bert_tf.utils.settings import option
 
 @dataclasses.dataclass(frozen=True)
 class BatchPredictionSettings(Dialect, BeamSettings):
-    """Which rows are predicted, how, and where the predictions are written."""
+    """Rows to predict, how to predict them, and where to write the predictions."""
 
     GROUP: ClassVar[str] = "Output"
 
@@ -41,8 +41,8 @@ class BatchPredictionSettings(Dialect, BeamSettings):
     )
     rows_per_part: int = option(
         2048,
-        "Rows that are predicted and written together. An interrupted run resumes after the chunks that it wrote; "
-        "smaller chunks take less memory.",
+        "Number of rows per chunk. Each chunk is predicted and written as a whole; an interrupted run resumes after "
+        "the last one written. Smaller chunks use less memory.",
         low=1, group="Parallel processing",
     )
     num_workers: int = option(

@@ -21,17 +21,17 @@ from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.logged_runs import name_of_flag
 from bert_tf.utils.settings import Settings, flags_of, option
 
-# Task -> the command that trains it, whose flags say what its files are.
+# Task -> the command that trains it, whose flags describe its files.
 _COMMANDS = {task.name: load_command(task.command) for task in sorted(BUILT_IN_TASKS)}
 _FILES = ("train_file", "eval_file", "test_file", "predict_file")
-# Flags of all tasks that choose what lengths are counted by, and flags in other groups than "Data" that decide what an
+# Flags of all tasks that determine how lengths are counted, and flags outside the group "Data" that determine what an
 # example of some tasks is.
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length")
 _ALSO_TAKEN = ("loss", "eval_by")
 
 
 def _says_how_to_read(flag):
-    """Returns whether a flag of a task says how examples are read and laid out."""
+    """Returns whether a flag of a task determines how examples are read and laid out."""
     return flag.group == "Data" and flag.name not in (*_FILES, "strict_data") or flag.name in _ALSO_TAKEN
 
 
@@ -74,7 +74,7 @@ def _shown(default):
 
 @dataclasses.dataclass(frozen=True)
 class CheckDataSettings:
-    """Which files are checked, for which task."""
+    """Files to check, and their task."""
 
     GROUP: ClassVar[str] = "Data"
 
@@ -114,7 +114,7 @@ def main(settings, words):
 
 
 def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
-    """Returns the settings of the task's own program, in which the files of `settings` are to be trained on and so on.
+    """Returns the settings of the task's own program for training, evaluation and so on with the files of `settings`.
 
     Args:
         settings: of this command.
@@ -156,7 +156,7 @@ def _flags_of_task(task):
 
 
 def _read_words(task, flags, words):
-    """Returns {name: value} of all flags of a task's own program, as the words say."""
+    """Returns {name: value} of all flags of a task's own program, parsed from the words."""
     from bert_tf.cli.command_runner import parse_flags
 
     taken = {name_of_flag(word) for word in words} & {flag.name for flag in FLAGS}

@@ -22,7 +22,7 @@ from bert_tf.utils.settings import flags_of, option, option_as
 
 @dataclasses.dataclass(frozen=True)
 class CleanDataSettings:
-    """What of a table is corrected."""
+    """Table to clean, and the corrections to make."""
 
     GROUP: ClassVar[str] = "Output"
 

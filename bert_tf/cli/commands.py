@@ -16,7 +16,7 @@ class CliCommand(NamedTuple):
         name: of its module in this package, or of a task's command; always accepted.
         alias: the same in the words of `GROUPS`, such as "train classifier"; without one, the name with hyphens.
         guide: the page of docs/ that shows how to use it, without ".md".
-        others: further names that are accepted, and not shown.
+        others: further accepted names, which are not shown.
     """
 
     name: str

@@ -16,7 +16,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class CompareSettings:
-    """How two runs are compared."""
+    """Options for comparing two runs."""
 
     GROUP: ClassVar[str] = "Output"
 

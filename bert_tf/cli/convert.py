@@ -17,7 +17,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class ConvertSettings:
-    """Which model is converted, and to what."""
+    """Model to convert, and the target format."""
 
     GROUP: ClassVar[str] = "Export"
 

@@ -26,7 +26,7 @@ from bert_tf.utils.settings import flags_of, option, options_of
 
 @dataclasses.dataclass(frozen=True)
 class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSettings):
-    """Which records are made of a text."""
+    """Text to read, and the records to create from it."""
 
     GROUP: ClassVar[str] = "Pretraining objective and masking"
 

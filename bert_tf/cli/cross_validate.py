@@ -28,7 +28,7 @@ from bert_tf.utils.subprocesses import resumable
 
 @dataclasses.dataclass(frozen=True)
 class CrossValidateSettings:
-    """How the folds are made."""
+    """Options for creating the folds."""
 
     GROUP: ClassVar[str] = "Data"
 

@@ -11,7 +11,7 @@ from bert_tf.tasks.registry import load_custom_task
 
 
 class CustomTaskCommand:
-    """The command of a custom task: what `cli.command_runner` reads of the module of any other command.
+    """The command of a custom task, with the attributes that `cli.command_runner` reads from other commands' modules.
 
     Args:
         name: name of the task, and of its entry point.
@@ -39,7 +39,7 @@ class CustomTaskCommand:
         self.__doc__ = inspect.getdoc(self._kind)
 
     def main(self, settings):
-        """Trains, evaluates, predicts and exports, as the flags say."""
+        """Trains, evaluates, predicts and exports, as the flags specify."""
         fine_tune(self._kind, settings)
 
 

@@ -16,7 +16,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class DeleteTextsSettings:
-    """Which texts are deleted."""
+    """Texts to delete."""
 
     GROUP: ClassVar[str] = "Data"
 

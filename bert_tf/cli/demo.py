@@ -6,8 +6,8 @@
 Fine-tunes a pretrained MiniLM on movie reviews, then queries the served model
 with the example sentences, or with yours. Precision and training time are
 chosen for this machine and printed. Everything is stored in --demo_dir and made
-once: files that exist are reused, and interrupted training resumes. The call of
-bert_tf.finetune and the commands of server and client are printed.
+once: files that exist are reused, and interrupted training resumes. Also prints
+the call to bert_tf.finetune and the commands for the server and the client.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from bert_tf.utils.subprocesses import display_path
 
 @dataclasses.dataclass(frozen=True)
 class DemoSettings:
-    """Where the demo is stored, and how its model is trained."""
+    """Directory of the demo, and how to train its model."""
 
     GROUP: ClassVar[str] = "Training"
 

@@ -30,7 +30,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class DoctorSettings:
-    """How the findings are printed."""
+    """Output format of the findings."""
 
     GROUP: ClassVar[str] = "Output"
 

@@ -23,7 +23,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class SurgerySettings:
-    """How a model is edited."""
+    """Model to edit, and the edits."""
 
     GROUP: ClassVar[str] = "Model"
 

@@ -23,7 +23,7 @@ from bert_tf.utils.settings import flags_of, option, option_as, options_of
 
 @dataclasses.dataclass(frozen=True)
 class EmbedSettings(EncodeOptions, BatchPredictionSettings):
-    """Which texts are embedded, and how."""
+    """Texts to embed, and how to embed them."""
 
     GROUP: ClassVar[str] = "Embeddings and features"
 

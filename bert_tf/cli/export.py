@@ -19,7 +19,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class ExportCommandSettings(ExportSettings):
-    """Which model is exported, and how."""
+    """Model to export, and how to export it."""
 
     GROUP: ClassVar[str] = "Export"
 

@@ -22,7 +22,7 @@ from bert_tf.utils.settings import flags_of, option, option_as, options_of
 
 @dataclasses.dataclass(frozen=True)
 class ExtendVocabularySettings(CorpusSettings):
-    """Which words are added to a model."""
+    """Words to add to a model."""
 
     GROUP: ClassVar[str] = "Model"
 

@@ -21,7 +21,7 @@ from bert_tf.utils.settings import NO_EFFECT, flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class ExtractFeaturesSettings(BatchPredictionSettings):
-    """Which features are extracted."""
+    """Features to extract."""
 
     GROUP: ClassVar[str] = "Model"
 
@@ -30,7 +30,7 @@ class ExtractFeaturesSettings(BatchPredictionSettings):
         "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 checkpoint.",
         essential=True,
     )
-    init_checkpoint: str | None = option(None, "Same as --model, under google-research/bert's name.", essential=True)
+    init_checkpoint: str | None = option(None, "Alias of --model, as in google-research/bert.", essential=True)
     bert_config_file: str | None = option(None, "Model configuration (JSON). Default: the one next to the checkpoint.")
     vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to the checkpoint.")
     do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")

@@ -21,7 +21,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class FillMaskSettings(TokenizerSettings, ExportFormSettings):
-    """Which model predicts masked tokens, and how."""
+    """Model that predicts masked tokens, and how to run it."""
 
     GROUP: ClassVar[str] = "Model"
 

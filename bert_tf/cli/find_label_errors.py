@@ -42,7 +42,7 @@ _CLASSIFIER_FLAGS = load_command("run_classifier").FLAGS
 
 @dataclasses.dataclass(frozen=True)
 class FindLabelErrorsSettings:
-    """How the examples are judged."""
+    """Options for judging the examples."""
 
     GROUP: ClassVar[str] = "Data"
 

@@ -1,4 +1,4 @@
-"""The commands of the tasks of this package, and what those of all tasks do: fine-tune, and say what comes next."""
+"""Commands of the built-in tasks, and what the commands of all tasks do: fine-tune, and log the next command."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FineTuningCommand:
-    """The command of a task of this package: what `cli.command_runner` reads of the module of any other command.
+    """The command of a built-in task, with the attributes that `cli.command_runner` reads from other commands' modules.
 
     Args:
         task: the task.
@@ -24,12 +24,12 @@ class FineTuningCommand:
         self.__doc__ = importlib.import_module(f"bert_tf.tasks.{task.name}").__doc__
 
     def main(self, settings: Settings):
-        """Trains, evaluates, predicts and exports, as the flags say."""
+        """Trains, evaluates, predicts and exports, as the flags specify."""
         fine_tune(self._task.load_task(), settings)
 
 
 def fine_tune(kind: "type[FineTuningTask]", settings: Settings):
-    """Trains, evaluates, predicts and exports a task, as the flags say; arguments and errors as in `run_task`."""
+    """Trains, evaluates, predicts and exports a task, as the flags specify; arguments and errors as in `run_task`."""
     # Here, because --help must not import TensorFlow.
     from bert_tf.cli.command_runner import in_flags
     from bert_tf.cli.next_command import log_after_fine_tuning

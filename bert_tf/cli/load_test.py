@@ -24,7 +24,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class LoadTestSettings(ConnectionSettings):
-    """Which server is tested, with what, and for how long."""
+    """Server to test, the requests to send, and the duration."""
 
     GROUP: ClassVar[str] = "Server and requests"
 

@@ -27,7 +27,7 @@ _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
 
 @dataclasses.dataclass(frozen=True)
 class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings):
-    """From what hard negatives are mined."""
+    """Index and examples to mine hard negatives from."""
 
     GROUP: ClassVar[str] = "Data"
 

@@ -23,7 +23,7 @@ from bert_tf.utils.settings import flags_of, option, option_as
 
 @dataclasses.dataclass(frozen=True)
 class PredictSettings(BatchPredictionSettings):
-    """Which model predicts, and what is written."""
+    """Model to predict with, and what to write."""
 
     GROUP: ClassVar[str] = "Data"
 
@@ -66,7 +66,7 @@ class PredictSettings(BatchPredictionSettings):
     text_column: Sequence[str] | None = option_as(
         BatchPredictionSettings, "text_column", None,
         help="Columns of a table, by name or by number from 0. A column with an input's name feeds that input, and the "
-        "others feed the other inputs in the order in which `ask` takes them; INPUT=COLUMN for each is explicit. "
+        "others feed the other inputs in the order in which `ask` takes them; or map each explicitly: INPUT=COLUMN. "
         "Default: the columns with the inputs' names.",
     )
 

@@ -28,7 +28,7 @@ _FILE = "tagged words, as run_tagger reads them, or with --unit=text labeled tex
 
 @dataclasses.dataclass(frozen=True)
 class ProbeSettings(Dialect):
-    """What is probed, and with which data."""
+    """What to probe, and the data to probe with."""
 
     GROUP: ClassVar[str] = "Data"
 
@@ -50,7 +50,7 @@ class ProbeSettings(Dialect):
         essential=True,
     )
     output_dir: str | None = option(None, "Directory for the results.", required=True, group="Output", essential=True)
-    unit: str = option("word", "Unit that has labels: each word, or each text.", choices=("word", "text"))
+    unit: str = option("word", "What is labeled: each word or each text.", choices=("word", "text"))
     text_column: Sequence[str] = option(
         [],
         "Word column, by number from 0 (default: 0). With --unit=text: text column, by name or by number (default: "

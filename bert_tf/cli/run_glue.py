@@ -26,7 +26,7 @@ from bert_tf.utils.subprocesses import resumable
 
 @dataclasses.dataclass(frozen=True)
 class RunGlueSettings:
-    """Which runs are made, and with what they are compared."""
+    """Runs to make, and what to compare them with."""
 
     GROUP: ClassVar[str] = "Training"
 

@@ -18,7 +18,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class ScoreSquadSettings:
-    """Which answers are scored."""
+    """Answers to score."""
 
     GROUP: ClassVar[str] = "Data"
 

@@ -23,7 +23,7 @@ from bert_tf.utils.settings import flags_of, option, option_as
 
 @dataclasses.dataclass(frozen=True)
 class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings):
-    """Which texts are scored, and by which model."""
+    """Texts to score, and the model to score them with."""
 
     GROUP: ClassVar[str] = "Model"
 

@@ -25,7 +25,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings(ApproximateSettings, PromptSettings):
-    """How an index is searched, or what else is done with it."""
+    """Options for searching, evaluating or exporting an index."""
 
     GROUP: ClassVar[str] = "Prediction"
 

@@ -46,7 +46,7 @@ class ServeSettings(
     VersionSettings, ModelConfigSettings, BundleSettings, SessionSettings,
     RequestBatchingSettings, SearchRouteSettings, IgnoredSettings,
 ):
-    """What is served, where and how."""
+    """Models to serve, and where and how to serve them."""
 
     GROUP: ClassVar[str] = "Models to serve"
 
@@ -293,7 +293,7 @@ def _routes(settings):
 
 
 def _options(settings, routes):
-    """Returns the `ServerOptions` that the flags say, with the REST routes besides the models'.
+    """Returns the `ServerOptions` that the flags specify, with the REST routes besides the models'.
 
     Raises:
         ValueError: a file cannot be read or used.

@@ -22,7 +22,7 @@ from bert_tf.utils.settings import flags_of, option, option_as
 
 @dataclasses.dataclass(frozen=True)
 class SplitSettings:
-    """How a dataset is divided."""
+    """Options for splitting a dataset."""
 
     GROUP: ClassVar[str] = "Data"
 

@@ -18,7 +18,7 @@ from bert_tf.utils.settings import flags_of, option, options_of
 
 @dataclasses.dataclass(frozen=True)
 class TrainVocabularySettings(CorpusSettings):
-    """What a vocabulary is trained on, and how."""
+    """Text to train a vocabulary on, and how to train it."""
 
     GROUP: ClassVar[str] = "Vocabulary"
 

@@ -28,7 +28,7 @@ from bert_tf.utils.subprocesses import resumable
 
 @dataclasses.dataclass(frozen=True)
 class TuneSettings:
-    """Which trials are made, and what is kept of them."""
+    """Trials to run, and what to keep of them."""
 
     GROUP: ClassVar[str] = "What to do"
 
@@ -40,8 +40,7 @@ class TuneSettings:
     )
     tuning_metric: str | None = option(
         None,
-        "Metric by which a trial is better, as eval_results.txt names it, with or without eval_: accuracy, f1, loss, "
-        "...",
+        "Metric used to rank trials, as named in eval_results.txt, with or without eval_: accuracy, f1, loss, ...",
         required=True,
     )
     output_dir: str | None = option(
@@ -52,8 +51,9 @@ class TuneSettings:
     trials: int | None = option(None, "Number of trials. Default: every combination of the values, once.", low=1)
     sampler: str | None = option(
         None,
-        "How the values of --trials are chosen. random: each trial on its own; tpe: by the scores of earlier trials, "
-        "with Optuna's tree-structured Parzen estimator (requires pip install 'bert-tf[tune]'). Default: random.",
+        "How the values of --trials are chosen. random: independently of other trials; tpe: from the scores of earlier "
+        "trials, with Optuna's tree-structured Parzen estimator (requires pip install 'bert-tf[tune]'). Default: "
+        "random.",
         choices=("random", "tpe"), requires=("trials",),
     )
     search_seed: int = option(0, "Random seed of the trials' values; a trial's own seed is a flag after `--`.", low=0)
@@ -77,7 +77,7 @@ WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 _NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
 _FILES = ("train_file", "eval_file", "test_file", "data_dir", "vocab_file")  # whose contents must stay the same
 _NOTE_FILE = "tune.json"
-_BY_SCORES = "tpe"  # the sampler whose trials depend on the scores of earlier ones
+_BY_SCORES = "tpe"  # the sampler that uses the scores of earlier trials
 
 
 def main(settings, words):
@@ -125,7 +125,7 @@ def _search(settings, program, table, others):
 
 
 def _plan(settings, program, table, others):
-    """Returns the search space, the combinations and the epochs of a trial, once all that can be checked before is.
+    """Returns the search space, the combinations and the epochs of a trial, after all checks that need no trial.
 
     There are no combinations yet if each depends on the scores of earlier trials.
     """
@@ -150,7 +150,7 @@ def _plan(settings, program, table, others):
 
 
 def _make_sampler(settings, axes, higher):
-    """Returns what suggests trials by the scores of earlier ones; None if their values do not depend on them."""
+    """Returns what suggests trials from the scores of earlier ones; None if their values do not depend on them."""
     if settings.sampler != _BY_SCORES:
         return None
     from bert_tf.experiments.tuning.samplers import TpeSampler

@@ -25,7 +25,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class VerifySettings(TlsSettings):
-    """Where an export is verified, and how closely."""
+    """Where to verify an export, and the tolerance."""
 
     GROUP: ClassVar[str] = "Server and requests"
 
@@ -38,10 +38,10 @@ class VerifySettings(TlsSettings):
     )
     server: str | None = option(
         None,
-        "gRPC address, host:port, of a server that serves the model. Default: the model is loaded here.",
+        "gRPC address, host:port, of a server that serves the model. Default: load the model in this process.",
     )
     model_name: str = option("default", "Name of the model on the server.")
-    timeout: float = option(60.0, "Seconds that the server has for a request.", low=0)
+    timeout: float = option(60.0, "Request timeout in seconds.", low=0)
     tolerance: float | None = option(
         None,
         "Allowed difference of a number, relative if the number is over 1. Default: 1e-4, or 0.02 if the weights are "
@@ -87,7 +87,7 @@ def _check_flags(settings):
     if not settings.server and (needless := sorted(settings.given & _OF_SERVER)):
         raise ValueError(
             f"Without --server, the model is loaded here, and {', '.join(f'--{name}' for name in needless)} would have "
-            "no effect. Add --server, or remove the others."
+            "no effect. Add --server, or remove the other flags."
         )
 
 

@@ -20,7 +20,7 @@ from bert_tf.utils.settings import flags_of, option
 
 @dataclasses.dataclass(frozen=True)
 class SeeSettings:
-    """What the page shows."""
+    """Content of the page."""
 
     GROUP: ClassVar[str] = "Prediction"
 

@@ -138,7 +138,7 @@ class ChildRuns(abc.ABC):
             self.make_one(run, number, len(runs), remaining)
 
     def make_one(self, run: ChildRun, number: int, count: int, remaining: str = ""):
-        """Runs one of `count` runs, and writes the report; the log says which it is, and what `remaining` says."""
+        """Runs one of `count` runs, and writes the report; the log shows its number and `remaining`."""
         logging.info("%s%s", run.title.format(number=number, count=count), remaining)
         self._make(run)
         self.report()

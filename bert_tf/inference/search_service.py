@@ -19,7 +19,7 @@ _RERANK = "rerank_top_k"  # a key of requests to a server with a reranker
 
 
 class SearchService:
-    """Answers search requests from an index; a change of the index counts from the next request on.
+    """Answers search requests from an index; changes to the index take effect with the next request.
 
     A request is a JSON object: `queries`, a list of texts, and optionally `top_k`, documents per query (10). The
     response has `results`: for each query the list of its documents, each with `id`, `score`, `text` and `payload`, the

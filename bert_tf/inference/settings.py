@@ -86,7 +86,7 @@ DEFAULT_ENCODING = EncodeOptions()
 
 @dataclasses.dataclass(frozen=True)
 class MiningOptions:
-    """Which of the texts that a search finds become negatives (Moreira et al. 2024).
+    """Options for choosing negatives from the texts that a search finds (Moreira et al. 2024).
 
     Raises:
         ValueError: there are not as many texts to choose from.
@@ -119,14 +119,14 @@ DEFAULT_MINING = MiningOptions()
 
 @dataclasses.dataclass(frozen=True)
 class SearchRouteSettings:
-    """The index that a server searches, and the models that it does so with."""
+    """Index that a server searches, and the models that it uses for this."""
 
     GROUP: ClassVar[str] = "Ports and protocols"
 
     search_index: str | None = option(
         None,
-        "Index made with `bert-tf embed --index_dir`, which POST /v1/search of the REST port searches. Changes of the "
-        "index count from the next request on.",
+        "Index made with `bert-tf embed --index_dir`, which POST /v1/search of the REST port searches. Changes to the "
+        "index take effect with the next request.",
         essential=True,
     )
     search_model: str | None = option(None, "Model that the index was made with. Default: its path at that time.")

@@ -57,7 +57,7 @@ class MaskingSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ExampleSettings:
-    """How examples are made of a text; names and defaults follow google-research/bert's flags where it has them."""
+    """Options for creating examples from text. Names and defaults follow google-research/bert where it has the flag."""
 
     GROUP: ClassVar[str] = "Pretraining objective and masking"
 
@@ -68,7 +68,7 @@ class ExampleSettings:
     )
     max_predictions_per_seq: int = option_as(MaskingSettings, "max_predictions_per_seq")
     masked_lm_prob: float = option_as(MaskingSettings, "masked_lm_prob")
-    short_seq_prob: float = option(0.1, "Probability that an example aims at a shorter, random length.", low=0, high=1)
+    short_seq_prob: float = option(0.1, "Probability that an example gets a shorter random length.", low=0, high=1)
     dupe_factor: int = option(
         10,
         "Number of passes over the text, each with different examples and masks.",

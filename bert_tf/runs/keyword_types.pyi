@@ -26,17 +26,17 @@ class FineTuningKeywords(TypedDict, total=False):
     """Texts of the documents of runs: a .tsv file with id and text, without a header, or .jsonl or .parquet with id
     or _id, text and title."""
     qrels_file: str | os.PathLike[str] | None
-    """Relevances of the documents of runs, as TREC or BEIR writes them."""
+    """Relevance judgments for the documents of runs, in TREC or BEIR format."""
     teacher: str | os.PathLike[str] | None
     """Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge
     distillation)."""
     distillation_temperature: float
     """Temperature that divides the teacher's and the student's logits before they are compared."""
     distillation_weight: float
-    """Weight of the distillation loss against `teacher`; the loss on the labels has the rest."""
+    """Weight of the distillation loss against `teacher`; the label loss gets the remainder."""
     metric_for_best_model: str | None
-    """Metric by which every checkpoint is evaluated on `eval_file` and the best one kept: accuracy, f1, matthews,
-    loss, ..."""
+    """Metric that selects the best checkpoint, such as accuracy, f1, matthews or loss. Every checkpoint is
+    evaluated on `eval_file`, and the best one is kept."""
     early_stopping: int
     """With `metric_for_best_model`: number of consecutive checkpoints without improvement after which training
     stops. 0 turns it off."""
@@ -186,8 +186,8 @@ class FineTuningKeywords(TypedDict, total=False):
     """Drop rows of `train_file`, `eval_file` and `test_file` whose text or required label is empty, and log their
     number. If false, a missing text or label is an error."""
     highest_score: float | None
-    """Score of two texts with the same meaning; scores are divided by it, but not the margins of `loss=margin_mse`.
-    Default: 1, or that of `task_name`."""
+    """Highest possible score, that of two texts with the same meaning; scores, but not the margins of
+    `loss=margin_mse`, are divided by it. Default: 1, or that of `task_name`."""
     temperature: float
     """With `loss=in_batch_negatives` or `loss=margin_mse`: temperature that divides the cosines. For margin_mse,
     the default suits differences between logits."""

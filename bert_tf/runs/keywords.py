@@ -24,7 +24,7 @@ _SYNONYMS = {
 def read_keywords(
     function: str, flags: Iterable[Flag], given: Mapping[str, Any], others: Sequence[str] = ()
 ) -> Settings:
-    """Returns the settings that keyword arguments say; the others have their defaults.
+    """Returns the settings that keyword arguments specify; the others have their defaults.
 
     Args:
         function: its name, for messages.
@@ -52,7 +52,7 @@ def _without_aliases(function, flags, given):
     names = {alias: flag.name for flag in flags for alias in flag.aliases}
     for alias, name in names.items():
         if alias in given and name in given:
-            raise TypeError(f"{function}() received `{name}` twice: `{alias}` is another name of it. Remove one.")
+            raise TypeError(f"{function}() received `{name}` twice: `{alias}` is an alias of it. Remove one.")
     return {names.get(name, name): value for name, value in given.items()}
 
 

@@ -31,7 +31,7 @@ def run_in_process(verbose: bool, wording: Callable[[str], str] = str) -> Iterat
 
 @contextlib.contextmanager
 def unchanged_process() -> Iterator[None]:
-    """Context in which a run changes neither the precision nor the random states of the process for good.
+    """Context that restores the precision and the random states of the process after a run.
 
     Raises:
         KeyboardInterrupt: as `run_in_process`.

@@ -60,9 +60,9 @@ def run_task(
         callbacks: as in `adapt_callbacks`.
         adapt: returns the task to train and evaluate in place of the one that the settings describe, such as one with
             another loss.
-        data: examples in memory, in place of the files that the settings name. Such a run is for its result alone:
-            its examples are not checked for mistakes, it has no record, history and report, and it saves only the last
-            step or, for `metric_for_best_model`, the end of every epoch.
+        data: examples in memory, in place of the files that the settings name. Such a run produces only its
+            result: the examples are not checked for mistakes, no record, history or report is written, and only the
+            last step is saved or, with `metric_for_best_model`, the end of every epoch.
 
     Returns:
         the run; None after a dry run.
@@ -136,7 +136,7 @@ def _check_settings(settings):
 
 
 def _warn_of_counts(train, counts, settings):
-    """Warns of what the model does not read of training examples in memory; of those in files, the checks do."""
+    """Warns about truncation of training examples in memory; for files, the data checks do this."""
     TokenCountLog(f"{len(train)} training examples", settings.max_seq_length).add(counts)
 
 

@@ -13,12 +13,12 @@ def weigh_examples(
 ):
     """Adds `sample_weights` to the targets, scaled so that their mean is 1 in the task's loss.
 
-    The learning rate is for a loss of that size.
+    The learning rate assumes a loss of that scale.
 
     Args:
         task: to be trained.
         encoded: the training examples.
-        weights: how much each example counts, compared with the others, float [n].
+        weights: relative weight of each example, float [n].
         batching, batch_size: of the training.
     """
     weights = task.sequence_weights(encoded, weights).astype(np.float32)

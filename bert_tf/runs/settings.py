@@ -40,7 +40,7 @@ class LoraSettings:
         0,
         "Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA "
         "off.",
-        low=0, essential=True, excludes=("reinit_layers", "freeze_layers=all"),  # with which adapters have no use
+        low=0, essential=True, excludes=("reinit_layers", "freeze_layers=all"),  # which would make the adapters useless
     )
     lora_alpha: float | None = option(
         None,

@@ -121,7 +121,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 def _find_precision(name):
-    """Returns the one of `names.PRECISIONS` that a parameter means: "auto" is the fastest of this machine."""
+    """Returns the one of `names.PRECISIONS` that a parameter means: "auto" is the fastest on this machine."""
     if name not in (*PRECISIONS, AUTO):
         raise ValueError(f"`precision` must be one of {', '.join((*PRECISIONS, AUTO))}. Got {name!r}.")
     return fastest_precision()[0] if name == AUTO else name

@@ -54,13 +54,13 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         bucket_by_length: examples of similar lengths share a batch.
         early_stopping: training stops after this many epochs without a better score on the validation examples, and
             the best epoch's weights are kept; 0: it runs to its end.
-        metric_for_best_model: the metric of the validation examples by which an epoch is better, such as "accuracy";
-            None: "loss". Given without `early_stopping`, the best of all epochs is kept.
-        validation_fraction: with `early_stopping` or `metric_for_best_model`: share of the examples that are not
-            trained on but validated, unless `fit` gets others.
+        metric_for_best_model: the validation metric that selects the best epoch, such as "accuracy"; None: "loss".
+            If it is given without `early_stopping`, the best of all epochs is kept.
+        validation_fraction: with `early_stopping` or `metric_for_best_model`: fraction of the examples that are
+            used for validation instead of training, unless `fit` receives an `eval_set`.
         precision: precision of the layers, one of `names.PRECISIONS`; or "auto", as `--precision=auto`.
         use_xla: "auto" (only for long runs on a GPU), "true" or "false".
-        seed: of new weights, the order of the examples, the split and dropout: the same seed, the same model.
+        seed: random seed of new weights, example order, the split and dropout. Equal seeds give equal models.
         predict_batch_size: batch size in prediction and validation.
 
     A fitted estimator is pickled with its weights and tokenizer. Each `fit` starts from `model` again.
@@ -103,8 +103,8 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
         Args:
             X, y: the examples and their targets.
-            sample_weight: n numbers from 0 up: how much each example counts in the training loss, compared with the
-                others. 2 has the expected gradient of the example given twice; 0 leaves it out.
+            sample_weight: n non-negative numbers: the relative weight of each example in the training loss. 2 gives the
+                expected gradient of the example given twice; 0 leaves it out.
             eval_set: (X, y) of validation examples, by which the best epoch is kept.
 
         Raises:
@@ -233,7 +233,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
             ) from error
 
     def _read_settings(self):
-        """Returns the settings of fine-tuning that the parameters say, after checking all of them."""
+        """Returns the fine-tuning settings that the parameters specify, after checking all of them."""
         fraction = self.validation_fraction
         if not isinstance(fraction, Real) or not 0 < fraction < 1:
             raise ValueError(f"`validation_fraction` must be a number between 0 and 1. Got {fraction!r}.")

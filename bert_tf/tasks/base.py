@@ -206,7 +206,7 @@ class TaskData:
             "dev_<name>" if there are several of a kind, whose files and metrics have names ending in `_<name>`.
         text_inputs: names of the texts of an example in prediction requests, such as ("text",).
         labels: the labels in the order of their ids. If None, they are those of the training examples.
-        weights: how much each training example counts in the loss, compared with the others, float [n]. If None, 1.
+        weights: relative weight of each training example in the loss, float [n]. If None, all are 1.
     """
 
     examples: Mapping[str, Examples]

@@ -1,6 +1,6 @@
-"""The tasks of this package: one row each, which names what is in the task's folder. Imports no TensorFlow.
+"""The built-in tasks: one row each, which names the contents of the task's folder. Imports no TensorFlow.
 
-The docstring of a task's folder is the help of its command.
+The docstring of a task's `__init__.py` is the help of its command.
 """
 
 import importlib
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 
 class BuiltInTask(NamedTuple):
-    """One task of this package.
+    """One built-in task.
 
     Attributes:
         name: its name in task.json, and of its folder here.
         task_class: its class in task.py.
         options_class: the class of its options in options.py.
         command: the command that trains it; always accepted.
-        alias: the same in the words of users: "train NOUN".
+        alias: the user-facing form of the command: "train NOUN".
         guide: the page of docs/ that shows how to use it, without ".md".
     """
 

@@ -127,7 +127,7 @@ class RankingFileOptions(TableOptions):
 
     queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
     documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
-    qrels_file: str | None = option(None, "Relevances of the documents of runs, as TREC or BEIR writes them.")
+    qrels_file: str | None = option(None, "Relevance judgments for the documents of runs, in TREC or BEIR format.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,8 +152,8 @@ class SelectionOptions(RunOptions):
 
     metric_for_best_model: str | None = option(
         None,
-        "Metric by which every checkpoint is evaluated on --eval_file and the best one kept: accuracy, f1, "
-        "matthews, loss, ...",
+        "Metric that selects the best checkpoint, such as accuracy, f1, matthews or loss. Every checkpoint is "
+        "evaluated on --eval_file, and the best one is kept.",
         essential=True, requires=("do_train",), aliases=("keep_best",),
     )
     early_stopping: int = option(
@@ -208,7 +208,7 @@ class TeacherOptions(RunOptions):
     )
     distillation_weight: float = option(
         0.5,
-        "Weight of the distillation loss against --teacher; the loss on the labels has the rest.",
+        "Weight of the distillation loss against --teacher; the label loss gets the remainder.",
         low=0, high=1, requires=("teacher",),
     )
 

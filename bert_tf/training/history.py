@@ -103,7 +103,7 @@ class History:
         self._write_all()
         if self._record:
             self._record.write(self._directory, step, origin, first_start(self._lines).get(RETRAINED_FROM))
-        can_plot()  # matplotlib's import takes as long as a page: now, and not between steps
+        can_plot()  # importing matplotlib is slow, so it is done now and not between steps
         self.write_page()
 
     def trained(self, step: int, values: dict):

@@ -10,7 +10,7 @@ from bert_tf.training.memory import FLOAT32, StepShape, encoder_parameters, esti
 from bert_tf.utils.memory import free_memory, group_limits, kilobytes
 from bert_tf.utils.tensorflow_internals import gpu_memory_limits
 
-_LESS = "`gradient_checkpointing`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
+_LESS = "`gradient_checkpointing`, `precision=mixed_bfloat16` or a smaller `max_seq_length` uses less memory"
 
 
 def available_memory() -> int:

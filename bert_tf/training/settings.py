@@ -198,7 +198,7 @@ class FineTuningConfig:
         "Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more "
         "layer is unfrozen from the top. 0 trains all layers from the start.",
         low=0, requires=("do_train",),
-        excludes=("learning_rate=auto",),  # its test cannot tell of layers that are unfrozen later
+        excludes=("learning_rate=auto",),  # the range test cannot account for layers that are unfrozen later
     )
     reinit_layers: int = option(
         0,

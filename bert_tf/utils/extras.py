@@ -1,8 +1,8 @@
-"""Packages of the extras of bert-tf, without which training, evaluation and export work."""
+"""Packages of bert-tf's extras; training, evaluation and export work without them."""
 
 import importlib
 
-# Module that is imported: (package that pip installs, extra of bert-tf that brings it).
+# Module to import: (package that pip installs, extra of bert-tf that includes it).
 PACKAGES = {
     "aiohttp": ("aiohttp", "serve"),
     "apache_beam": ("apache-beam", "beam"),
@@ -17,7 +17,7 @@ SERVER = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "se
 
 
 def require_packages(name: str, *modules: str):
-    """Imports modules of extras.
+    """Imports modules that extras install.
 
     Args:
         name: what requires them, for the message, such as "`bert-tf serve`".

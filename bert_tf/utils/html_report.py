@@ -166,7 +166,7 @@ class Page:
         self._add(heading, f"{scrolls}{_columns(columns, rows)}</table></div>")
 
     def figure(self, heading: str | None, draw: Callable, height: float = 2.6, label: str = ""):
-        """Adds a plot, or a line that it is missing where `can_plot` is false. The same data make the same bytes.
+        """Adds a plot, or a note that it is missing if `can_plot` is false. The same data give the same bytes.
 
         Args:
             heading: what it shows; None: nothing stands above it.

@@ -64,9 +64,9 @@ def execute_resumable(program: str, flags: Sequence[str], folder: pathlib.Path, 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOG_FILE
     with path.open("ab") as log:
-        # Even folds, of which none is of use alone, are not trained in this process: TensorFlow does not give back the
-        # memory of a run (270 MB more after each of five folds of a model with 18 million parameters, although none of
-        # its Python objects was left), and two MirroredStrategies in one process mix up their sums.
+        # Even folds, which are useless individually, are not trained in this process: TensorFlow does not release the
+        # memory of a run (270 MB more after each of five folds of a model with 18 million parameters, although all of
+        # its Python objects were freed), and two MirroredStrategies in one process mix up their sums.
         start, command = log.tell(), [sys.executable, "-m", "bert_tf", program, *flags]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(claim,))
         with ends_with_us(process):

@@ -1,4 +1,4 @@
-"""Settings: a field of a dataclass says one, once; flags follow from fields, and `Settings` holds their values."""
+"""Settings: each is declared once, as a dataclass field. Flags follow from fields; `Settings` contains the values."""
 
 import dataclasses
 import types
@@ -26,8 +26,8 @@ class Flag:
         group: title under which --help shows it.
         essential: --help shows it even if the command has many flags.
         requires: what must be set if this is: names of settings, or `name=value`.
-        excludes: what must not be set if this is, in the same form.
-        aliases: other names that are accepted, and not shown.
+        excludes: what cannot be combined with it, in the same form.
+        aliases: other accepted names, which --help does not show.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Flag:
 
 
 def option(default: Any, help_text: str, **of_flag: Any) -> Any:
-    """Returns a field that says a setting: its default, its help, and what else a `Flag` has, such as `choices`.
+    """Returns a field that declares a setting: its default, its help, and what else a `Flag` has, such as `choices`.
 
-    Without a `group`, it is in the one that the class names as `GROUP`. A `name` is the flag's, if it is not the
-    field's: that of another program, or one that Python reserves.
+    The default `group` is the class attribute `GROUP`. Pass `name` if the flag's name differs from the field's, because
+    it is that of another program or reserved in Python.
     """
     metadata = {"flag": {"help": help_text, **of_flag}}
     if isinstance(default, list):
@@ -64,7 +64,7 @@ def option(default: Any, help_text: str, **of_flag: Any) -> Any:
 
 
 def option_as(kind: type, name: str, default: Any = dataclasses.MISSING, **of_flag: Any) -> Any:
-    """Returns a field that says the setting `name` of another class, with another default or other attributes."""
+    """Returns a field that redeclares the setting `name` of another class, with another default or other attributes."""
     field = kind.__dataclass_fields__[name]
     if default is dataclasses.MISSING:
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
@@ -76,9 +76,9 @@ _KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[
 
 
 def flags_of(kind: type) -> tuple[Flag, ...]:
-    """Returns the flags of a settings class: one for each field that `option` made, in it or in a class below.
+    """Returns the flags of a settings class: one for each field that `option` created, in it or in a base class.
 
-    A plain field changes the default of the option that a class below says.
+    A plain field changes the default of the option that a base class declares.
     """
     defaults, annotations = vars(kind()), get_type_hints(kind)
     said = {name: _said(kind, name) for name in defaults}
@@ -110,7 +110,7 @@ def _kind_of(annotation):
 
 
 def allowed_values(flag: Flag, in_python: bool = False) -> str:
-    """Returns which values a setting takes, in words: "one of a, b"; "an integer from 1 to 64".
+    """Returns a description of the values that a setting accepts: "one of a, b"; "an integer from 1 to 64".
 
     Args:
         flag: of the setting.
@@ -122,7 +122,7 @@ def allowed_values(flag: Flag, in_python: bool = False) -> str:
         return " or ".join([_describe_numbers(flag), *(map(repr, flag.words) if in_python else flag.words)])
     choices = ", ".join(flag.choices)
     if flag.kind == "list" and in_python:
-        return f"a list of {choices}" if choices else "a list of strings"
+        return f"a list of one or more of {choices}" if choices else "a list of strings"
     if flag.kind == "list":
         return f"one or more of {choices}, separated by commas" if choices else "a comma-separated list"
     return f"one of {choices}" if choices else "a string" if in_python else "a text"
@@ -141,7 +141,7 @@ def _describe_numbers(flag):
 
 
 def format_number(value: float) -> str:
-    """Returns a number as one would write it: 1e-6 in place of 1e-06."""
+    """Returns a number as people write it: 1e-6 instead of 1e-06."""
     return f"{value:g}".replace("e-0", "e-")
 
 

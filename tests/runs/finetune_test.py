@@ -300,7 +300,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train_dataset": 1}, TypeError, "no argument `train_dataset`. Did you mean `train`?"),
         (
             {"keep_best": "f1", "metric_for_best_model": "f1"}, TypeError,
-            "finetune() received `metric_for_best_model` twice: `keep_best` is another name of it. Remove one.",
+            "finetune() received `metric_for_best_model` twice: `keep_best` is an alias of it. Remove one.",
         ),
         ({"zzz": 1}, TypeError, "finetune() has no argument `zzz`."),
         ({"do_train": True}, TypeError, "no argument `do_train`: it trains if there are `train` examples"),
@@ -312,7 +312,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"bucket_by_length": 1}, TypeError, "`bucket_by_length` must be True or False. Received: 1."),
         ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1. Received: 2.0."),
         ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid."),
-        ({"save_format": ["zip"]}, ValueError, "`save_format` must be a list of bert_tf, huggingface"),
+        ({"save_format": ["zip"]}, ValueError, "`save_format` must be a list of one or more of bert_tf, huggingface"),
         ({"loss": "mse"}, TypeError, "finetune() has no argument `loss`"),
         ({"callbacks": [3]}, TypeError, "`callbacks` must be functions of (step, logs) or Keras callbacks. Got 3."),
         ({"metrics": {"accuracy": max}}, ValueError, "`metrics` has names that the task classification uses itself"),

@@ -131,7 +131,7 @@ def test_the_results_of_an_unknown_task_have_a_class_of_its_own():
     row = {"rating": 3, "expected_rating": 2.5}
     assert to_dataclass(row, _Rating) == _Rating(3, 2.5)
     assert to_dataclass({**row, "above": [0.5, 0.25]}, _Rating) == _Rating(3, 2.5, (0.5, 0.25))
-    message = "with the outputs of the model as fields, rating; _Rating has rating, expected_rating, above. Change its"
+    message = "whose fields are the outputs of the model: rating; _Rating has rating, expected_rating, above."
     with pytest.raises(ValueError, match=message):
         to_dataclass({"rating": 3}, _Rating)
     with pytest.raises(ValueError, match="expected_rating, other, rating; _Rating has"):

@@ -56,7 +56,7 @@ def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
         warn_if_too_large(dataclasses.replace(STEP, batch_size=1), GB)
     set_it, nothing_fits = (record.getMessage() for record in caplog.records)
     assert set_it.endswith("5.0 GB are available: Linux may kill this process. Set `gradient_accumulation_steps=4`.")
-    assert nothing_fits.endswith("a smaller `max_seq_length` need less.")
+    assert nothing_fits.endswith("a smaller `max_seq_length` uses less memory.")
 
 
 @pytest.fixture

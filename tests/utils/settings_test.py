@@ -98,7 +98,8 @@ def test_what_is_off_or_another_value_is_not_excluded():
     [
         (Flag("a", False, "", "bool"), "true or false", "True or False"),
         (Flag("a", [], "", "list"), "a comma-separated list", "a list of strings"),
-        (Flag("a", [], "", "list", ("b", "c")), "one or more of b, c, separated by commas", "a list of b, c"),
+        (Flag("a", [], "", "list", ("b", "c")), "one or more of b, c, separated by commas",
+         "a list of one or more of b, c"),
         (Flag("a", None, ""), "a text", "a string"),
         (Flag("a", 1, "", "integer", low=1), "a positive integer", "a positive integer"),
         (Flag("a", 1.0, "", "float", low=0.5, words=("auto",)), "a number, 0.5 or more or auto",

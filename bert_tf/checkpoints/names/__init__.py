@@ -1,1 +1,1 @@
-"""Weight names in files: weight mappings, each family's in Hugging Face's files, and those of TF1 checkpoints."""
+"""Weight names in files: weight mappings of each family for Hugging Face's files, and for TF1 checkpoints."""

@@ -81,7 +81,7 @@ def train_demo(run: DemoRun) -> bool:
 
 
 def _finetune(arguments):
-    """Prints the call of `bert_tf.finetune`, makes it, and prints its duration."""
+    """Prints the call to `bert_tf.finetune`, runs it, and prints its duration."""
     lines = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
     print(f'\n>>> bert_tf.finetune(\n    "classification",\n{lines})\n', flush=True)
     start = time.monotonic()

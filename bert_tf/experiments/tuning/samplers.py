@@ -1,4 +1,4 @@
-"""The values of the next trial by the scores of earlier ones: Optuna's tree-structured Parzen estimator.
+"""Chooses the values of each trial from the scores of earlier ones, with Optuna's tree-structured Parzen estimator.
 
     sampled.json        {"trials": [{flag: value}, ...]}, in the order in which they were suggested
 
@@ -14,14 +14,14 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import json_text, read_object
 
 SAMPLED_FILE = "sampled.json"
-_RANDOM = 5  # first trials, which are random; Optuna's 10 are all that most searches can pay for
-_ATTEMPTS = 20  # at a combination that no earlier trial has
+_RANDOM = 5  # first trials, which are random; Optuna's default of 10 would use up the budget of most searches
+_ATTEMPTS = 20  # to find a combination that no earlier trial has
 
 
 class TpeSampler:
-    """Suggests trials one after another, and keeps them in a file of the search's directory.
+    """Suggests trials sequentially, and stores them in a file in the search's directory.
 
-    The same scores make the same suggestions, whether the search was interrupted or not.
+    The same scores lead to the same suggestions, whether or not the search was interrupted.
 
     Args:
         directory: of the search.
@@ -44,7 +44,7 @@ class TpeSampler:
         return numbered(self._points[: self.count])
 
     def suggest(self, scores: Mapping[int, float]) -> Trial | None:
-        """Returns the next trial, or None if there are as many as requested.
+        """Returns the next trial, or None if the requested number has been reached.
 
         Args:
             scores: number of an earlier trial -> its score; without those that failed.
@@ -56,7 +56,7 @@ class TpeSampler:
         return self.trials()[-1]
 
     def _find_new(self, scores):
-        """Returns a combination that no trial has: the sampler's, or a random one if it insists on old ones."""
+        """Returns a combination that no trial has: the sampler's, or a random one if the sampler repeats old ones."""
         for attempt in range(_ATTEMPTS):
             point = self._ask(scores, attempt)
             if point not in self._points:
@@ -64,10 +64,10 @@ class TpeSampler:
         return next(p for p in draw_trials(self._axes, len(self._points) + 1, self._seed) if p not in self._points)
 
     def _ask(self, scores, attempt):
-        import optuna  # here, because it is slow to import, and an extra
+        import optuna  # here, because it is slow to import and optional
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        # A sampler of its own for each trial: the suggestion does not depend on what this process has asked before.
+        # Each trial has its own sampler, so that suggestions do not depend on earlier calls in this process.
         seed = (self._seed * 1_000_003 + len(self._points)) * _ATTEMPTS + attempt
         sampler = optuna.samplers.TPESampler(n_startup_trials=_RANDOM, seed=seed % 2**32)
         study = optuna.create_study(sampler=sampler, direction="maximize" if self._higher else "minimize")
@@ -95,7 +95,7 @@ def _is_text(value):
 
 
 def _distribution(axis):
-    """Returns the search space of an axis as Optuna describes it."""
+    """Returns the search space of an axis as an Optuna distribution."""
     from optuna import distributions
 
     if axis.values:

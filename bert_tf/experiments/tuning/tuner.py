@@ -210,7 +210,7 @@ class Tuner(ChildRuns):
         trials: the requested trials.
         folder: their directory, and the metric that ranks them.
         keep_all, claim: as in `ChildRuns`.
-        sampler: adds trials to these, each by the scores of the earlier ones; None: these are all.
+        sampler: adds trials to `trials`, each from the scores of earlier ones; None: nothing is added.
     """
 
     _noun = "trials"

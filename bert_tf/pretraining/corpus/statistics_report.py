@@ -130,7 +130,7 @@ def _masks(statistics, options, phrases):
         *(_phrases(statistics.phrases, phrases) if phrases else ()),
     ]
     plots = (
-        ("What became of the predictions", lambda axes: draw_replacements(axes, statistics.replacements, goals), 1.8),
+        ("Replacements of masked tokens", lambda axes: draw_replacements(axes, statistics.replacements, goals), 1.8),
         ("Predictions of the examples", lambda axes: draw_histogram(axes, counts, "predictions", wanted), 2.4),
     )
     return _Section(f"Masks ({options.masking})", rows, plots if chosen else ())

@@ -104,8 +104,8 @@ class BaseClient:
         Args:
             inputs: {name: n texts}, such as {"question": [...], "context": [...]}; for a list input,
                 n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
-            typed: return objects of `client.results` instead: `.label` for ["label"]. If a dataclass, objects of it;
-                its fields are the outputs of the model, for tasks that `client.results` does not know.
+            typed: return objects instead: `.label` for ["label"]. True: classes of `client.results`; for tasks that it
+                does not cover, pass a dataclass whose fields are the outputs of the model.
 
         Returns:
             n dictionaries {output: value} of numbers, str, and lists of them, as in `results.split_answer`: a

@@ -1,4 +1,4 @@
-"""Settings of connections to a server. Imports neither TensorFlow nor gRPC, so that `--help` is quick."""
+"""Settings of connections to a server. Imports neither TensorFlow nor gRPC, so that `--help` is fast."""
 
 import dataclasses
 from typing import ClassVar
@@ -27,7 +27,7 @@ class TlsFiles:
 
 @dataclasses.dataclass(frozen=True)
 class TlsSettings(TlsFiles):
-    """Whether a connection is encrypted, and how."""
+    """Encryption of a connection."""
 
     GROUP: ClassVar[str] = "Server and requests"
 
@@ -36,7 +36,7 @@ class TlsSettings(TlsFiles):
 
 @dataclasses.dataclass(frozen=True)
 class ConnectionSettings(TlsSettings):
-    """Which server and model are asked."""
+    """Server and model to query."""
 
     GROUP: ClassVar[str] = "Server and requests"
 
@@ -45,4 +45,4 @@ class ConnectionSettings(TlsSettings):
         "gRPC address of the server: host:port, such as [::1]:8500, or unix:PATH if it listens on a socket.",
     )
     model_name: str = option("default", "Name of the model on the server.")
-    timeout: float = option(10.0, "Seconds after which a request is given up.", low=0)
+    timeout: float = option(10.0, "Request timeout in seconds.", low=0)

@@ -1,6 +1,6 @@
-"""Settings of a server, by concern. Imports no TensorFlow, so that `--help` is quick.
+"""Settings of a server, by concern. Imports no TensorFlow, so that `--help` is fast.
 
-A flag has tensorflow_model_server's name where that program has it.
+Flags that tensorflow_model_server also has share its names.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ MOST_TFLITE_POOLS = 64
 
 @dataclasses.dataclass(frozen=True)
 class HostSettings:
-    """Where a server listens, and how it stops."""
+    """Address of a server, and how it shuts down."""
 
     GROUP: ClassVar[str] = "Ports and protocols"
 
@@ -68,7 +68,7 @@ class GrpcSettings:
 
 @dataclasses.dataclass(frozen=True)
 class RestSettings:
-    """The REST port, who may use it, and what it offers."""
+    """The REST port, access to it, and its services."""
 
     GROUP: ClassVar[str] = "Ports and protocols"
 
@@ -99,7 +99,7 @@ class RestSettings:
 
 @dataclasses.dataclass(frozen=True)
 class LoadSettings:
-    """How much is computed at a time, and how much waits."""
+    """Limits of concurrent and waiting work."""
 
     GROUP: ClassVar[str] = "Limits"
 
@@ -130,7 +130,7 @@ class RequestLimitSettings:
     )
     max_request_tokens: int = option(
         3 * 2**16,
-        "Maximum number of tokens per request; texts count one token per four bytes, as far as the model reads them.",
+        "Maximum number of tokens per request; a text is estimated at one token per four bytes, up to truncation.",
         low=1, essential=True,
     )
     max_output_elements: int = option(
@@ -142,7 +142,7 @@ class RequestLimitSettings:
 
 @dataclasses.dataclass(frozen=True)
 class VersionSettings:
-    """When versions are loaded, and when they are freed."""
+    """Loading and unloading of model versions."""
 
     GROUP: ClassVar[str] = "Models to serve"
 
@@ -161,7 +161,7 @@ class VersionSettings:
         "Keep the previous version loaded, as long as its directory exists, so that a rollback takes effect at the "
         "next check. This needs memory for a second model.",
     )
-    num_load_threads: int = option(0, "Number of models that are loaded in parallel; 0: one after the other.", low=0)
+    num_load_threads: int = option(0, "Number of models that are loaded in parallel; 0: sequentially.", low=0)
     num_unload_threads: int = option(
         0,
         "Number of threads that free versions; 0: the last request of a version frees it.",
@@ -203,11 +203,11 @@ class ModelConfigSettings:
 
 @dataclasses.dataclass(frozen=True)
 class BundleSettings:
-    """How the versions of all models are run."""
+    """Execution of model versions."""
 
     GROUP: ClassVar[str] = "Models to serve"
 
-    enable_model_warmup: bool = option(True, "Warm up each version before it serves.")
+    enable_model_warmup: bool = option(True, "Warm up each version before serving it.")
     num_request_iterations: int = option(
         0,
         "Number of times that each warmup request is run; 0: once.",
@@ -215,13 +215,13 @@ class BundleSettings:
     )
     enable_per_model_batching_parameters: bool = option(
         False,
-        "With --enable_batching: batch each version as its own batching_params.pbtxt says, and versions without one "
-        "not at all.",
+        "With --enable_batching: batch each version as specified in its own batching_params.pbtxt; versions without "
+        "this file are not batched.",
         group="Batching and threads",
     )
     prefer_tflite_model: bool = option(
         False,
-        "Serve versions that have a model.tflite from it, with LiteRT; models exported by bert_tf then take token ids.",
+        "Serve versions that contain a model.tflite from this file, with LiteRT; bert_tf exports then take token ids.",
     )
     num_tflite_pools: int = option(
         0,
@@ -267,7 +267,7 @@ class SessionSettings:
     )
     mixed_precision: str | None = option(
         None,
-        "Data type of matrix products: bfloat16 multiplies in it if the CPU can.",
+        "Data type of matrix products: bfloat16 is used if the CPU supports it.",
     )
     platform_config_file: str | None = option(
         None,
@@ -281,7 +281,7 @@ class SessionSettings:
 
 @dataclasses.dataclass(frozen=True)
 class RequestBatchingSettings:
-    """Whether requests are computed together, and how many."""
+    """Batching of requests."""
 
     GROUP: ClassVar[str] = "Batching and threads"
 
@@ -298,12 +298,12 @@ class RequestBatchingSettings:
     )
 
 
-_XLA = "what a model wants compiled by XLA always is."
+_XLA = "functions that a model marks for XLA are always compiled."
 
 
 @dataclasses.dataclass(frozen=True)
 class IgnoredSettings:
-    """What tensorflow_model_server has and needs no setting here."""
+    """Flags of tensorflow_model_server that have no effect here."""
 
     flush_filesystem_caches: bool = option(True, f"{NO_EFFECT}: TensorFlow keeps no caches of local files.")
     num_tflite_interpreters_per_pool: int = option(1, f"{NO_EFFECT}: LiteRT computes sequences one by one.")

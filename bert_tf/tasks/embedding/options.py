@@ -52,7 +52,8 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     drop_empty: bool = DROP_EMPTY
     highest_score: float | None = option(
         None,
-        "Score of two texts with the same meaning; scores are divided by it, but not the margins of --loss=margin_mse. "
+        "Highest possible score, that of two texts with the same meaning; scores, but not the margins of "
+        "--loss=margin_mse, are divided by it. "
         "Default: 1, or that of --task_name.",
         low=1e-6,
     )

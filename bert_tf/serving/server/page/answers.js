@@ -97,7 +97,7 @@ function number({ score }) {
   return { summary: `Score ${decimal(score)}`, nodes: [] };
 }
 
-// The answer of a task that the page does not know: its outputs that are a text or a number, by name.
+// The answer of a task that the page does not know: its outputs that are strings or numbers, with their names.
 function plainOutputs(row) {
   const shown = (value) => (value === null || typeof value === "number" && !Number.isInteger(value) ? decimal(value) : `${value}`);
   const plain = Object.entries(row).filter(([, value]) => value === null || typeof value !== "object");
