@@ -2,8 +2,8 @@
 
     bert-tf edit_model --model=bert-base --output_dir=long \\
         --max_position_embeddings=1024
-    bert-tf edit_model --model=bert-base --output_dir=small --layers=0,2,4,6,8,10
-    bert-tf edit_model --model=bert-base --output_dir=lean --prune_heads="0:1;2:0"
+    bert-tf edit_model --model=bert-base --output_dir=small --layers=0,4,8
+    bert-tf edit_model --model=bert-base --output_dir=lean --prune_heads="0:1"
     bert-tf edit_model --model=run1 --average=run2,run3 --output_dir=mean
     bert-tf edit_model --model=bert-base --adapter=adapter --output_dir=merged
 

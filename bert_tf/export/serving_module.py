@@ -27,7 +27,7 @@ class ServingModule(tf.Module):
     `input_mask` is 0 is ignored.
 
     Args:
-        task: see `tasks/base.py`; `read`, `answer` and `example_answer` compute the results of the signatures.
+        task: see `tasks/base.py`; `preprocess`, `postprocess` and `example_answer` compute what signatures return.
         model: the result of the task's `build_model`, with weights.
         tokenizer: a `Tokenizer`.
         text_inputs: names of the texts of an example, such as ("text",) or ("text_a", "text_b").
@@ -108,7 +108,7 @@ class ServingModule(tf.Module):
         return [tf.TensorSpec([None] * rank, tf.string, name=name) for name, rank in ranks.items()]
 
     def _read(self, texts, answer):
-        """Returns the results of `answer`, a method of the task, for the texts, and the counts of `TokenCounter`."""
+        """Returns the results of `postprocess`, a method of the task, for texts, and the counts of `TokenCounter`."""
         counter = TokenCounter(self.tokenizer)
         if not self.task.reads_whole_texts:
             texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]

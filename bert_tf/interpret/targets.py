@@ -114,7 +114,7 @@ class TextHead:
 
         Args:
             logits: of all rows.
-            origin: the second result of the task's `read`.
+            origin: the second result of the task's `preprocess`.
             target: string [n]; "" is the model's own prediction. A label; for a token "10:14", the offsets of the word
                 in the text, in code points, or "10:14:B-PER"; for a span "10:14", the offsets of the answer.
 

@@ -158,7 +158,7 @@ class ServableTask(BaseTask, Protocol):
             max_seq_length: maximum sequence length.
 
         Returns:
-            {name: tensor} for `features`, and what `answer` needs in addition to the outputs, or None.
+            {name: tensor} for `features`, and what `postprocess` needs in addition to the outputs, or None.
         """
 
     @abc.abstractmethod
@@ -166,8 +166,8 @@ class ServableTask(BaseTask, Protocol):
         """Converts outputs to the served predictions: {name: tensor [n, ...]}.
 
         Args:
-            outputs: the model's outputs for the features of `read`, or for features sent by the client.
-            origin: the second result of `read`; None for features sent by the client.
+            outputs: the model's outputs for the features of `preprocess`, or for features sent by the client.
+            origin: the second result of `preprocess`; None for features sent by the client.
         """
 
     @abc.abstractmethod

@@ -39,7 +39,7 @@ class FillMaskTask(ServableTask):
         return keras.Model(inputs, outputs, name="fill_mask")
 
     def for_serving(self, model):
-        """Returns the model for the first of M positions, the only one used by `answer`.
+        """Returns the model for the first of M positions, the only one used by `postprocess`.
 
         Each position costs one logit per vocabulary token: 65,536 positions, which sixty bytes can request, cost 8 GB.
         """

@@ -16,9 +16,9 @@ from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 def encode_served_texts(
     tokenizer: BaseTokenizer, texts: Sequence[tf.Tensor], max_seq_length: int
 ) -> dict[str, tf.Tensor]:
-    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`, for `ServableTask.read` of most tasks.
+    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`: `ServableTask.preprocess` of most tasks.
 
-    Args: as `ServableTask.read`.
+    Args: as `ServableTask.preprocess`.
 
     Returns:
         The tensors of `tokenizer.pad`, int32 [n, S]; S is that of the longest sequence, and 1 if there is no text at

@@ -14,7 +14,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.attention": ("SelfAttention",),
     "models.convolution": ("TokenConvolution",),
     "models.disentangled_attention": ("RelativePositions",),
-    "models.distillation": ("DistillationModel",),
+    "models.distillation_model": ("DistillationModel",),
     "models.block": ("TransformerBlock",),
     "models.embeddings": ("Embeddings",),
     "models.encoder": ("Encoder",),

@@ -1,15 +1,14 @@
 """Flags that cannot be combined: each pair is refused before anything is read."""
 
-import importlib
 
 import pytest
 
-from bert_tf.cli.commands import PROGRAMS
+from bert_tf.cli.commands import PROGRAMS, load_command
 from bert_tf.utils.settings import Settings, check_combinations
 
 
 def _check(command, given):
-    flags = importlib.import_module(f"bert_tf.cli.{command}").FLAGS
+    flags = load_command(command).FLAGS
     check_combinations(flags, Settings({flag.name: flag.default for flag in flags} | given, given))
 
 
@@ -52,7 +51,7 @@ def test_two_flags_that_exclude_each_other_are_refused(command, given, pair):
 
 @pytest.mark.parametrize("command", sorted({*PROGRAMS} - {"find_label_errors"}))  # it takes some flags of another
 def test_what_a_flag_excludes_is_a_flag_too(command):
-    flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{command}").FLAGS}
+    flags = {flag.name: flag for flag in load_command(command).FLAGS}
     for flag in flags.values():
         for name, _, value in (excluded.partition("=") for excluded in flag.excludes):
             assert name in flags and name != flag.name

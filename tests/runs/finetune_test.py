@@ -308,7 +308,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train_batch_size": "x"}, TypeError, "`train_batch_size` must be a positive integer. Received: 'x'."),
         ({"train_batch_size": 0}, ValueError, "`train_batch_size` must be a positive integer. Received: 0."),
         ({"seed": True}, TypeError, "`seed` must be a non-negative integer"),
-        ({"learning_rate": None}, TypeError, "`learning_rate` must be a non-negative number or auto. Received: None."),
+        ({"learning_rate": None}, TypeError, "rate` must be a non-negative number or 'auto'. Received: None."),
         ({"bucket_by_length": 1}, TypeError, "`bucket_by_length` must be True or False. Received: 1."),
         ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1. Received: 2.0."),
         ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid."),
@@ -323,7 +323,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train": {"text": ["a"], "label": []}}, ValueError, "`train` must have columns of one length."),
         ({"train": {"train": Dataset(_texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
-        ({"task": "clasification"}, ValueError, "`task` must be one of reranking, classification"),
+        ({"task": "clasification"}, ValueError, "`task` must be one of reranking, embedding, multiple_choice"),
         ({"early_stopping": 2}, ValueError, "`early_stopping` requires `metric_for_best_model`"),
     ],
 )  # fmt: skip

@@ -252,7 +252,7 @@ def test_bad_texts_labels_and_parameters_are_refused(folder, options, texts, lab
     [
         ("seed", "1", "`seed` must be a non-negative integer. Received: '1'"),
         ("use_xla", True, "`use_xla` must be one of auto, true, false. Received: True"),
-        ("learning_rate", None, "`learning_rate` must be a non-negative number or auto. Received: None"),
+        ("learning_rate", None, "`learning_rate` must be a non-negative number or 'auto'. Received: None"),
     ],
 )
 def test_parameters_of_other_types_are_refused(folder, name, value, message):

@@ -26,7 +26,7 @@ from tests.tasks.support import PROGRAMS
 
 MUST = (
     *("read_data", "create", "to_dict", "encode_examples", "decode", "write_answers"),
-    *("build_model", "example_losses", "metrics", "read", "answer"),  # of `TrainableTask` and `ServableTask`
+    *("build_model", "example_losses", "metrics", "preprocess", "postprocess"),  # of `TrainableTask` and `ServableTask`
 )
 
 

@@ -180,8 +180,9 @@ class Server(contextlib.AbstractContextManager):
     def _readiness(self):
         models = ready(self._registry)
         is_all = is_ready(models) or bool(self._options.routes and not models)
-        text = json.dumps({"ready": is_all, "models": models}).encode()
-        return StaticPage(200 if is_all and not self._stopping.is_set() else 503, text, "application/json")
+        takes_requests = is_all and not self._stopping.is_set()
+        text = json.dumps({"ready": takes_requests, "models": models}).encode()
+        return StaticPage(200 if takes_requests else 503, text, "application/json")
 
     def _load(self, configs):
         try:

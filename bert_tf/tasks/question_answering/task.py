@@ -294,7 +294,7 @@ class QuestionAnsweringTask(FineTuningTask):
 
         Args:
             outputs: outputs of the model for w sequences.
-            origin: the second result of `read`. If None, only ids were sent, and the logits are served unchanged.
+            origin: the second result of `preprocess`. If None, only ids were sent, and the logits are served unchanged.
 
         Returns:
             `answer` string [n], context[start:end] except for invalid UTF-8 bytes; `start`, `end` int32 [n], half-open,

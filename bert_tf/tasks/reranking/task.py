@@ -252,7 +252,7 @@ class RerankingTask(FineTuningTask):
 
         Args:
             outputs: logits float32 [n, k].
-            origin: the second result of `read`: the number of documents, which is 0 where the outputs have 1 column.
+            origin: the second result of `preprocess`: the number of documents, 0 where the outputs have 1 column.
 
         Returns:
             `scores` float32 [n, k], 0 for missing documents; `order` int32 [n, k], the indices of the documents, the

@@ -322,7 +322,7 @@ class TaggingTask(FineTuningTask):
 
         Args:
             outputs: outputs of the model for w sequences.
-            origin: the second result of `read`. If None, only ids were sent, and each token's tag is served.
+            origin: the second result of `preprocess`. If None, only ids were sent, and each token's tag is served.
 
         Returns:
             `entity` and `type` (string), `start` and `end` (int32) and `score` (float32), each [n, E], where E is the

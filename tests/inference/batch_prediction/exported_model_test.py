@@ -215,7 +215,7 @@ def test_a_model_is_another_one_when_its_files_change(home):
     assert before != find_model(str(home / "film")).identity
 
 
-def test_it_needs_neither_layers_nor_tasks(home):
+def test_it_needs_neither_layers_nor_tasks_but_their_table(home):
     words = [f"--model={home}/film", f"--input_file={home}/texts.txt", f"--output_file={home}/out.npz"]
     words.append("--on_null=skip")
     (home / "main.py").write_text(
@@ -225,7 +225,7 @@ def test_it_needs_neither_layers_nor_tasks(home):
         "    print([name for name in sys.modules if name.startswith(ours)])\n"
     )
     done = processes.run(home / "main.py")
-    assert done.returncode == 0 and done.stdout == "[]\n", done.stderr
+    assert done.returncode == 0 and done.stdout == "['bert_tf.tasks', 'bert_tf.tasks.built_in']\n", done.stderr
     written = np.load(home / "out.npz")
     assert set(written) == {"id", "label", "probability", "probabilities", "probabilities_labels"}
     assert written["probabilities"].shape == (3, 2) and written["probabilities_labels"].tolist() == ["bad", "good"]

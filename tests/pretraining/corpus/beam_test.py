@@ -73,7 +73,7 @@ def test_a_report_is_what_was_counted_and_runs_nothing(tmp_path):
     with open(path, "rb") as file:
         counts, read = beam._parse_report(file.read())
     assert counts == Counter(tokens=9) and (read.rows, read.text) == (7, Counter(bytes=5))
-    for name in ("shapes", "pairs", "fates", "masked_ids"):
+    for name in ("shapes", "pairs", "replacements", "masked_ids"):
         ours, theirs = getattr(read, name), getattr(statistics, name)
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape and (ours == theirs).all()
     with pytest.raises(ValueError, match="decode"):
