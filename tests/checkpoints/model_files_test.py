@@ -63,12 +63,6 @@ print(Encoder.__name__, EncoderConfig.__name__, Tokenizer.__name__)
     assert lines[2:] == ["Encoder EncoderConfig Tokenizer"]
 
 
-def test_public_names():
-    assert all(getattr(bert_tf, name) for name in bert_tf.__all__)
-    with pytest.raises(AttributeError, match="module 'bert_tf' has no attribute 'Lode'; it has "):
-        bert_tf.Lode  # noqa: B018
-
-
 @pytest.fixture
 def hugging_face(tmp_path):
     """A directory as Hugging Face writes them, with a vocabulary of 200 pieces."""
