@@ -22,7 +22,7 @@ from bert_tf.utils.settings import flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class SurgerySettings:
+class EditModelSettings:
     """Model to edit, and the edits."""
 
     GROUP: ClassVar[str] = "Model"
@@ -59,7 +59,7 @@ class SurgerySettings:
     do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
 
 
-FLAGS = flags_of(SurgerySettings)
+FLAGS = flags_of(EditModelSettings)
 _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embeddings")
 
 

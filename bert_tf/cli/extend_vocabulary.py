@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from absl import logging
 
+from bert_tf.cli.edit_model import EditModelSettings
 from bert_tf.pretraining.settings import CorpusSettings
 from bert_tf.utils.files import check_free
 from bert_tf.utils.settings import flags_of, option, option_as, options_of
@@ -32,11 +33,7 @@ class ExtendVocabularySettings(CorpusSettings):
         "checkpoint.",
         required=True, essential=True,
     )
-    output_dir: str | None = option(
-        None,
-        "Directory of the new model; it must not exist yet, or be empty.",
-        required=True, group="Output", essential=True,
-    )
+    output_dir: str | None = option_as(EditModelSettings, "output_dir")
     words_file: str | None = option(
         None,
         "File of the words to add, one per line. Default: the words of --input_file that save the most tokens.",

@@ -19,7 +19,7 @@ from bert_tf.utils.settings import flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class SeeSettings:
+class VisualizeSettings:
     """Content of the page."""
 
     GROUP: ClassVar[str] = "Prediction"
@@ -48,7 +48,7 @@ class SeeSettings:
     top_k: int = option(5, "Number of tokens per position in the view masked_words.", low=1)
 
 
-FLAGS = flags_of(SeeSettings)
+FLAGS = flags_of(VisualizeSettings)
 TAKES_TEXTS = True
 
 
