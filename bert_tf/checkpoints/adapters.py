@@ -79,7 +79,7 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
         )
     peft = read_peft(directory, model.config.model_type, model.config.tie_word_embeddings)
     peft.check({name: array.shape for name, array in model.arrays.items()}, model.path)
-    arrays = model.arrays | peft.others | _first_layers(model, peft.others, peft.path)
+    arrays = {**model.arrays, **peft.others} | _first_layers(model, peft.others, peft.path)
     arrays |= {kernel: peft.merge_into(kernel, arrays[kernel]) for kernel in peft.pairs}
     logging.info(
         "Merged %d adapters from %s; loaded %d other weights from it.",

@@ -62,7 +62,7 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
         config = dataclasses.replace(config, max_relative_positions=config.most_relative_positions)
     path = INPUT_POSITIONS if config.has_position_table else DECODER_POSITIONS
     if path not in arrays:
-        return arrays, dataclasses.replace(config, max_position_embeddings=rows)
+        return dict(arrays), dataclasses.replace(config, max_position_embeddings=rows)
     first, table = config.first_position, arrays[path]
     if rows <= first:
         raise ValueError(

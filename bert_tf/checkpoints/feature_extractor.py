@@ -134,10 +134,10 @@ class Extractor:
         counter = TokenCounter(self.tokenizer)
         rows = counter.pack(*map(counter.tokenize, _columns(texts)), max_seq_length=self.max_seq_length)
         self.token_counts.add(counter.counts().numpy())
-        vectors = None
+        vectors = np.empty([0, 0], np.float32)
         for chosen, features in self._batches(rows):
             values = self._of_texts(features).numpy()
-            if vectors is None:
+            if not vectors.size:
                 vectors = np.empty([len(texts), values.shape[-1]], np.float32)
             vectors[chosen] = values
         check_finite_outputs([vectors], _REMEDY)

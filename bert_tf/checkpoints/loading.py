@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -253,7 +253,10 @@ class ModelDescription:
 
 
 def load_description(
-    paths: list[str | None], config_file: str | None = None, vocab_file: str | None = None, do_lower_case=None
+    paths: Sequence[str | os.PathLike | None],
+    config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
 ) -> ModelDescription:
     """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
 

@@ -5,13 +5,14 @@ import math
 import numbers
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 from bert_tf.data.list_cells import as_list, is_like_list, is_one_hot, parse_list
 
 SPAN_KEYS = ("entities", "label", "labels", "spans")  # of the entities of a text in .jsonl; the first that a file has
 TITLE_COLUMN = "title"  # a column with this name precedes the text of a document, as in BEIR's files
 _EXACT = 2.0**53  # above it, floats cannot represent all integers
+_REAL: tuple[type[Any], ...] = (numbers.Real, Decimal)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +52,9 @@ def number(low: float = -math.inf, high: float = math.inf) -> ColumnType:
     return ColumnType(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 
 
-def is_whole_number(value: Any) -> bool:
+def is_whole_number(value: Any) -> TypeGuard[float]:
     """Returns whether a value is a float with an integer value, such as 1.0."""
-    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, int) and abs(value) < _EXACT \
+    return isinstance(value, _REAL) and not isinstance(value, int) and abs(value) < _EXACT \
         and value == int(value)  # fmt: skip
 
 

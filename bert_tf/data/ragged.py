@@ -54,7 +54,7 @@ def splits_of(lengths):
     return splits
 
 
-def ranges(starts, lengths):
+def ranges(starts, lengths) -> np.ndarray:
     """Returns the concatenated ranges [start, start + length), int64 [sum of lengths]."""
     first = splits_of(lengths)[:-1]
     return np.repeat(np.asarray(starts, np.int64) - first, lengths) + np.arange(int(np.sum(lengths)))

@@ -67,10 +67,10 @@ def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, heade
     Raises:
         ValueError: columns are missing (the message lists all of them), or a name occurs more than once.
     """
-    found = [column.find(names, at) for column in columns]
-    if missing := [column for column, index in zip(columns, found, strict=True) if index is None]:
+    indices = [column.find(names, at) for column in columns]
+    if missing := [column for column, index in zip(columns, indices, strict=True) if index is None]:
         raise missing_columns(missing, names, at, header)
-    return found
+    return [index for index in indices if index is not None]
 
 
 def missing_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool) -> ValueError:

@@ -109,6 +109,7 @@ def read_table(
     """
     if len(text_columns) not in (1, 2):
         raise ValueError(f"`text_column` must name one or two columns. Received: {tuple(text_columns)}.")
+    asked: list[tuple[str | int | None, str, ColumnType]]
     asked = [(column, "text_column", TEXT) for column in text_columns]
     asked += [(label_column, "label_column", label), (id_column, "id_column", NAME)]
     asked += [(column, "label_columns", YES_OR_NO) for column in label_columns]
@@ -247,7 +248,7 @@ def check_labels(
     known: Sequence[str],
     whose: str = "one of those in the training data",
     remedy: str | None = None,
-) -> list[int] | list[list[int]]:
+) -> list[int | list[int]]:
     """Returns the index of each example's label in `known`, or a list of indices per example for several labels.
 
     Args:

@@ -18,7 +18,7 @@ def find_empty_texts(sample: CheckedExamples) -> Iterator[DataFinding]:
     for name, texts in sample.texts.items():
         if name in sample.optional:
             continue
-        indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY_TEXT_HASH) if not texts[i].strip()]
+        indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY_TEXT_HASH).tolist() if not texts[i].strip()]
         if not indices:
             continue
         them = word_for(len(indices), "it", "them")

@@ -113,8 +113,8 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
         these that are correct.
     """
     given = np.asarray(confidence) >= threshold
-    right = {"selective_accuracy": float(np.mean(np.asarray(right)[given]))} if given.any() else {}
-    return {"coverage": float(np.mean(given)), **right}
+    selective = {"selective_accuracy": float(np.mean(np.asarray(right)[given]))} if given.any() else {}
+    return {"coverage": float(np.mean(given)), **selective}
 
 
 def interval(share: float, n: int) -> tuple[float, float]:

@@ -139,7 +139,7 @@ def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tup
     counted = {metric for metric, is_better in _HIGHER_IS_BETTER.items() if is_better} - {"precision", "recall"}
     falls = {name: 1 - after[name] / before[name] for name, metric in metrics.items() if metric in counted}
     worst = max(falls, key=falls.get, default=None)
-    return worst and (worst, falls[worst])
+    return (worst, falls[worst]) if worst else None
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:

@@ -122,7 +122,7 @@ def question_position(path: str, index: tuple[int, int, int], name: str) -> str:
     return f"{_at(path, *index)} (id {name!r})"
 
 
-def field(value: Any, key: str, kind: type, at: str) -> Any:
+def field(value: Any, key: str, kind: type[Any], at: str) -> Any:
     """Returns value[key], which must be of `kind`; lone surrogates, which UTF-8 cannot represent, become U+FFFD.
 
     Raises:

@@ -45,7 +45,7 @@ class Embedder:
     @property
     def prompt(self) -> str:
         """The prompt that is put before each text."""
-        return self.options_with_prompt.prompt
+        return self.options_with_prompt.prompt or ""
 
     @property
     def options_with_prompt(self) -> EncodeOptions:

@@ -164,7 +164,7 @@ def document_columns(
             "them in float32."
         )
     as_json = [json_text(each, ensure_ascii=False, default=str) if each else "" for each in payload]
-    columns = {EMBEDDINGS: quantize_vectors(unit(vectors).astype(np.float32), dtype)}
+    columns: dict[str, np.ndarray | Ragged] = {EMBEDDINGS: quantize_vectors(unit(vectors).astype(np.float32), dtype)}
     for name, values in zip(_COLUMNS, (ids, texts, as_json), strict=True):
         encoded = [value.encode("utf-8", "ignore") for value in values]
         columns[name] = Ragged.of_lengths(np.frombuffer(b"".join(encoded), np.uint8), list(map(len, encoded)))

@@ -149,8 +149,9 @@ class SegmentGraph:
             if asked == len(segment):
                 return None
             asked *= 2  # deleted rows were among them
-        found = [_best(segment, *pair, count) for pair in zip(queries, proposals, strict=True)]
-        return tuple(np.stack(each) for each in zip(*found, strict=True))
+        nearest = [_best(segment, *pair, count) for pair in zip(queries, proposals, strict=True)]
+        cosines, rows = zip(*nearest, strict=True)
+        return np.stack(cosines), np.stack(rows)
 
     def _search(self, queries, stored, count):
         """Returns the rows that the graph proposes for each query, int64."""

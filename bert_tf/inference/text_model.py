@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -29,9 +30,12 @@ class TextInput:
 
     def array(self, texts: Texts) -> np.ndarray:
         """Returns texts as bytes [n], [n, 1] or [n, k], without lone surrogates."""
+        rows: list[Any]
         if self.several:
-            return np.array([[each.encode("utf-8", "ignore") for each in text] for text in texts], object)
-        array = np.array([text.encode("utf-8", "ignore") for text in texts], object)
+            rows = [[each.encode("utf-8", "ignore") for each in text] for text in texts]
+            return np.array(rows, object)
+        rows = [text.encode("utf-8", "ignore") for text in texts]
+        array = np.array(rows, object)
         return array[:, None] if self.column else array
 
 

@@ -113,8 +113,8 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             ValueError: the input is not texts.
         """
         check_is_fitted(self)
-        prompt = self.encoder_.prompt
-        return self.encoder_.extract([prompt + text for text in as_texts(X)])
+        prompt, texts = self.encoder_.prompt, as_texts(X)
+        return self.encoder_.extract([f"{prompt}{text}" for text in texts])
 
     def __sklearn_tags__(self):
         return with_string_input(super().__sklearn_tags__())

@@ -269,10 +269,12 @@ class BaseTokenizer(tf.Module):
 
     def _with_added(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         listed = [token.to_json() for token in self.listed_tokens]
-        return {**settings, _ADDED: listed} if listed else settings
+        return {**settings, _ADDED: listed} if listed else dict(settings)
 
-    # Whether the mask token absorbs the white space before it if no file has its flags, as in Transformers 4.
-    _MASK_LSTRIP: bool = False
+    @property
+    def _mask_lstrip(self) -> bool:
+        """Whether the mask absorbs the white space before it if no file has its flags, as in Transformers 4."""
+        return False
 
     @property
     def special_added_tokens(self) -> tuple[AddedToken, ...]:
@@ -289,7 +291,7 @@ class BaseTokenizer(tf.Module):
 
     def _usual_special(self):
         tokens = [
-            AddedToken(content, self.id_of(content), lstrip=self._MASK_LSTRIP and content == self.mask, special=True)
+            AddedToken(content, self.id_of(content), lstrip=self._mask_lstrip and content == self.mask, special=True)
             for content in dict.fromkeys(self.special_tokens.values())
         ]
         return sorted(tokens, key=lambda token: token.id)

@@ -42,7 +42,7 @@ class ByteBpeTokenizer(BaseTokenizer):
     """
 
     KIND: ClassVar = "byte_bpe"
-    _MASK_LSTRIP = True
+    _mask_lstrip = True
     FILES: ClassVar = (VOCAB_FILE,)
 
     def __init__(
@@ -143,7 +143,7 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     @property
     def settings(self) -> dict[str, Any]:
-        more = {"nfc": True} if self.nfc else {}
+        more: dict[str, Any] = {"nfc": True} if self.nfc else {}
         more |= {"tokenizer_class": self._tokenizer_class} if self._tokenizer_class != "RobertaTokenizer" else {}
         return self._with_added({"add_prefix_space": self.add_prefix_space, **more})
 

@@ -391,6 +391,7 @@ def special_tokens_in(directory: str | os.PathLike, config: Mapping[str, Any]) -
     if os.path.isfile(path) and "added_tokens_decoder" not in config:
         there = read_object(path, "the special tokens of a tokenizer in JSON", "fix the file, or remove it")
         named |= {role: there[role] for role in ROLES if there.get(role) is not None}
+    tokens: dict[str, Any]
     tokens = {role: token.get("content") if isinstance(token, dict) else token for role, token in named.items()}
     for role, token in tokens.items():
         if not isinstance(token, str) or not token:

@@ -337,7 +337,7 @@ def _unigram(path, values):
     if left:
         known = "Replace (of `` and '' by \"), NFKD with StripAccents, Lowercase, Precompiled"
         raise _refusal(path, "the steps of normalizer", f"among {known}, in this order", left[0])
-    said = {"do_lower_case": found["lower"], "keep_accents": not found["strip"]}
+    said: dict[str, Any] = {"do_lower_case": found["lower"], "keep_accents": not found["strip"]}
     kept = "dropped" if _metaspace(path, values) else "kept_inside" if stripped else "kept"
     joined = [step for step in steps if step["type"] == "Replace" and step.get("pattern") == _SPACES]
     if kept != "dropped" and not joined:

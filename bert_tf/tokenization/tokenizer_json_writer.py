@@ -7,6 +7,7 @@ import base64
 import json
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf.tokenization.tokenizer_json import METASPACE, WHOLE_FILE
 from bert_tf.utils.files import write_text
@@ -42,6 +43,7 @@ def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
     """Returns the contents of tokenizer.json for a `ByteBpeTokenizer` with these merges, as in roberta-base
     or, with NFC, ModernBERT-base."""
     level = {"type": "ByteLevel", "add_prefix_space": tokenizer.add_prefix_space, "trim_offsets": True}
+    model: dict[str, Any]
     model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "fuse_unk": False}
     model |= {"end_of_word_suffix": "", "byte_fallback": False, "ignore_merges": False}
     vocab = {token: i for i, token in enumerate(tokenizer.vocab[: tokenizer.file_size])}
@@ -91,7 +93,7 @@ def _added_tokens(tokenizer):
 
 def _normalizers(tokenizer, character_map):
     quotes = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]
-    steps = quotes if tokenizer.straight_quotes else []
+    steps: list[dict[str, Any]] = quotes if tokenizer.straight_quotes else []
     steps = steps + ([] if tokenizer.keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}])
     steps = steps + ([{"type": "Lowercase"}] if tokenizer.do_lower_case else [])
     blob = base64.b64encode(character_map).decode()

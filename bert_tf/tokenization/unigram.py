@@ -245,7 +245,7 @@ class UnigramTokenizer(BaseTokenizer):
         )
 
     @property
-    def _MASK_LSTRIP(self):
+    def _mask_lstrip(self):
         return self._tokenizer_class != "DebertaV2Tokenizer"
 
     def _normalized(self, texts):

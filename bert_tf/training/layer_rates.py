@@ -68,7 +68,7 @@ class LayerRates:
 
     def is_frozen(self, path: str) -> bool:
         """Returns whether the variable at `path` is frozen."""
-        if self.freeze_layers == ALL:
+        if isinstance(self.freeze_layers, str):
             return bool(re.fullmatch(_ENCODER, path))
         frozen = self._patterns()[: self.freeze_layers + 1] if self.freeze_layers else []
         return any(re.fullmatch(pattern, path) for pattern in frozen)
@@ -89,6 +89,7 @@ class LayerRates:
     def describe(self, num_train_steps: int) -> str:
         """Describes how a run of this many steps trains each layer, in one line for the log."""
         top, frozen, decay = self.num_layers + 1, self.freeze_layers, self.layerwise_lr_decay
+        count = 0 if isinstance(frozen, str) else frozen
         parts = []
         if frozen:
             whole = frozen == ALL
@@ -96,7 +97,7 @@ class LayerRates:
         if decay < 1:
             parts.append(f"learning rate: times {decay:g} per layer, {decay**top:.3g} at the embeddings")
         if self.unfreeze_steps:
-            never = sum(first >= num_train_steps for _, _, first in self.rules()[frozen + bool(frozen) :])
+            never = sum(first >= num_train_steps for _, _, first in self.rules()[count + bool(count) :])
             parts.append(f"unfreezing: one more layer from the top every {self.unfreeze_steps} steps")
             parts += [f"{never} of them, the lowest, NEVER in these {num_train_steps} steps"] if never else []
         return f"Layers: {'; '.join(parts) or 'all train alike'}."

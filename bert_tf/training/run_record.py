@@ -135,8 +135,11 @@ def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
 
     def git(*words):
         command = ["git", "-C", os.fspath(folder), *words]
-        options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "check": True, "timeout": 30}
-        return subprocess.run(command, env={**environment, "GIT_OPTIONAL_LOCKS": "0"}, **options).stdout.strip()
+        environment["GIT_OPTIONAL_LOCKS"] = "0"
+        run = subprocess.run(
+            command, env=environment, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=30
+        )
+        return run.stdout.strip()
 
     try:
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}

@@ -3,12 +3,14 @@
 import dataclasses
 import json
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.weight_files import check_finite
+from bert_tf.training.step import TrainStep
 from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch
 
@@ -37,9 +39,9 @@ class TrainingState:
         label_rows: rows of another model's head that the head started from in this process, or None.
     """
 
-    model: object
-    optimizer: object
-    step: object
+    model: keras.Model
+    optimizer: keras.optimizers.Optimizer
+    step: TrainStep
     settings: dict
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)

@@ -193,7 +193,7 @@ def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
     """
     assert mode in ("w", "wb"), mode
     path = os.path.realpath(path)
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with _reserved(path, permissions := _permissions(path)) as (lock, temporary):
         try:
             with open(temporary, mode, opener=lambda *_: os.dup(lock), **text) as file:

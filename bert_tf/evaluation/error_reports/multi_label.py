@@ -116,7 +116,7 @@ class MultiLabelReport(ErrorReport):
         sections.add_examples(page, "Most confident errors", self, self.worst(~whole, sections.MOST), columns, note)
 
     def _names(self, row):
-        return [self.labels[i] for i in np.flatnonzero(row)]
+        return [self.labels[i] for i in np.flatnonzero(row).tolist()]
 
     def _with_chances(self, row, chances):
-        return ", ".join(f"{self.labels[i]} {chances[i]:.3f}" for i in np.flatnonzero(row))
+        return ", ".join(f"{self.labels[i]} {chances[i]:.3f}" for i in np.flatnonzero(row).tolist())

@@ -45,7 +45,6 @@ class ErrorReport(abc.ABC):
     Attributes:
         examples: n of them.
         remarks: {metric: a note to show next to it, such as how it is averaged}.
-        task_name: the task, as a page's heading.
         main_metrics: names of metrics; the first that was computed is the page's main one.
         overview_name: the heading of `show_overview`.
         has_several_labels: whether any number of the labels may be predicted for an example.
@@ -53,10 +52,14 @@ class ErrorReport(abc.ABC):
 
     examples: DisplayedExamples
     remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    task_name: ClassVar[str] = "Evaluation"
     main_metrics: ClassVar[tuple[str, ...]] = ()
     overview_name: ClassVar[str] = ""
     has_several_labels: ClassVar[bool] = False
+
+    @property
+    def task_name(self) -> str:
+        """The task, as a page's heading."""
+        return "Evaluation"
 
     @property
     def warning(self) -> str:

@@ -46,7 +46,7 @@ def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts,
     rates, most = counts.rates(), max(counts.gold.max(initial=0), 1)
     rows = [
         (name, BarCell(int(gold), gold / most), int(given), int(right), *map(percent, each))
-        for name, *(gold, given, right), each in zip(names, *counts, zip(*rates, strict=True), strict=True)
+        for name, *(gold, given, right), each in zip(names, *counts, np.transpose(rates), strict=True)
     ]
     columns = (noun, counted, "predicted", "correct", *_RATES)
     with page.section(f"Precision, recall and F1 by {noun}", is_open=len(names) <= _OPEN):

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -110,7 +110,7 @@ def _bilstm(name, config, arrays):
     return head, lambda head, x, encoder: head([x] * count, tf.ones(tf.shape(x)[:2], tf.int32))
 
 
-_HEADS = {
+_HEADS: dict[str, Callable] = {
     "classifier": _classifier,
     "cls/predictions": _masked_lm,
     "cls/replaced_tokens": _replaced_tokens,

@@ -87,8 +87,8 @@ class Floats:
         return self.dense(layer)
 
     def feed_forward(self, inner: DenseWeights, outer: DenseWeights, key: tuple) -> Product:
-        inner, outer = self.dense(inner), self.dense(outer)
-        return lambda x, residual, adds=True: outer(inner(x), residual, adds)
+        first, second = self.dense(inner), self.dense(outer)
+        return lambda x, residual, adds=True: second(first(x), residual, adds)
 
 
 class Int8(Floats):
@@ -101,8 +101,8 @@ class Int8(Floats):
     """
 
     def dense(self, layer):
-        integers, scales = quantize_columns(layer.kernel)
-        kernel, scales = GraphConstant(integers), GraphConstant(scales)
+        integers, column_scales = quantize_columns(layer.kernel)
+        kernel, scales = GraphConstant(integers), GraphConstant(column_scales)
         shift, bias = GraphConstant(-_ZERO * integers.sum(0, dtype=np.int32)), GraphConstant(layer.bias)
         act = layer.activate
 

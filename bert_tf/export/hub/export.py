@@ -50,7 +50,7 @@ def export_hub(
         raise ValueError(
             f"Could not write the export to {export_dir}: {reason}. Nothing was kept."
         ) from error
-    return tuple(os.path.join(export_dir, name) for name in models)
+    return os.path.join(export_dir, PREPROCESSOR), os.path.join(export_dir, ENCODER)
 
 
 def _checked_length(length, most, template):

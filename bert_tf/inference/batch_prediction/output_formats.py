@@ -3,7 +3,7 @@
 import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,8 +70,9 @@ def format_of(output_file: str, quote_formulas: bool = True, types: Mapping[str,
         ValueError: the extension is unknown.
     """
 
-    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": lambda: Parquet(types or {}),
-             ".csv": lambda: Csv(quote_formulas)}  # fmt: skip
+    forms: dict[str, Callable[[], Format]] = {
+        ".npz": Npz, ".jsonl": Jsonl, ".parquet": lambda: Parquet(types or {}), ".csv": lambda: Csv(quote_formulas),
+    }  # fmt: skip
     ending = os.path.splitext(output_file.lower())[1]
     if ending not in forms:
         raise ValueError(

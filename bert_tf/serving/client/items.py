@@ -79,7 +79,7 @@ def read_text_columns(path: str, names: Sequence[str], last_is_list: bool) -> li
     Raises:
         ValueError: an example has more or fewer texts than names, or the file is empty.
     """
-    items = []
+    items: list[tuple[str | list[str], ...]] = []
     for number, line in enumerate(read_lines(path), start=1):
         parts = line.rstrip("\r\n").split("\t")
         own = len(names) - 1

@@ -122,7 +122,8 @@ def to_nested_lists(array: np.ndarray) -> list:
     """Converts an array, also of bytes or text, to nested lists; bytes are decoded as UTF-8."""
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         # str writes a float32 with as many digits as needed, in 128 bytes; tolist alone would show those of its double.
-        flat, exact = array.ravel(), np.empty(array.size)
+        flat = array.ravel()
+        exact: np.ndarray = np.empty(array.size)
         for start in range(0, array.size, _PART):
             exact[start : start + _PART] = flat[start : start + _PART].astype(str).astype(np.float64)
         return exact.reshape(array.shape).tolist()

@@ -101,7 +101,7 @@ class Batcher:
             task.count, task.lengths = len(next(iter(inputs.values()))), estimate_lengths(inputs)
         self._enter(model_name, group, task)
         # Wait until it is done, or until its caller has given up and none of its rows is being computed.
-        while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
+        while not task.done.wait(_LOOK_SECONDS if (left := call.seconds_left) is None else min(_LOOK_SECONDS, left)):
             try:
                 call.check()
             except ServingError as error:

@@ -175,7 +175,7 @@ def _check_name(spec):
         raise invalid("Missing model name in request.")
 
 
-_PREDICTIONS = {
+_PREDICTIONS: dict[str, Callable[..., str]] = {
     "predict": _predict,
     "classify": functools.partial(
         _answer_examples, classification_pb2.ClassificationRequest, classify, json_responses.classifications
@@ -184,4 +184,5 @@ _PREDICTIONS = {
         _answer_examples, regression_pb2.RegressionRequest, regress, json_responses.regressions
     ),
 }
-_ANSWERS = {**_PREDICTIONS, "status": _status, "metadata": _metadata}  # answer(registry, spec, body, call) -> JSON
+# answer(registry, spec, body, call) -> JSON
+_ANSWERS: dict[str, Callable[..., str]] = {**_PREDICTIONS, "status": _status, "metadata": _metadata}

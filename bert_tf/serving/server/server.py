@@ -61,11 +61,11 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
         return Server(configs or [], options)
     if not model_name:
         raise ValueError("`model_name` must not be empty: requests use this name. Omit it for the name default.")
-    _check_base_path(model_base_path)
-    return Server([ModelConfig(model_name, os.path.abspath(model_base_path))], options)
+    return Server([ModelConfig(model_name, _checked_base_path(model_base_path))], options)
 
 
-def _check_base_path(path):
+def _checked_base_path(path):
+    """Returns the absolute path of a directory of versions."""
     if not os.path.isdir(path):
         raise ValueError(
             f"`model_base_path` must be a directory with one numbered directory per version; got {path!r}."
@@ -76,6 +76,7 @@ def _check_base_path(path):
             "`model_base_path` must be a model's directory, which holds its numbered versions; "
             f"got {path}, {what}."
         )
+    return os.path.abspath(path)
 
 
 class Server(contextlib.AbstractContextManager):
