@@ -2,6 +2,7 @@
 
 import fcntl
 import gc
+import logging
 import os
 import pathlib
 import shutil
@@ -21,6 +22,11 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(5000)  # graphs are made of many small objects, most of which live as long as their test
+
+
+def pytest_runtest_setup():
+    """Undoes what loading a SavedModel in TensorFlow does: then absl drops what tests read with `caplog.at_level`."""
+    logging.getLogger("absl").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
