@@ -12,8 +12,9 @@ from bert_tf.evaluation.error_reports.regression import RegressionReport
 from bert_tf.evaluation.error_reports.report import DisplayedExamples, ErrorReport
 from bert_tf.evaluation.error_reports.single_label import SingleLabelReport
 from bert_tf.models.config import EncoderConfig
+from bert_tf.tasks.divergences import divergence, yes_no_divergence
 from bert_tf.tasks.foreign_models import names_class
-from bert_tf.tasks.losses import cross_entropy, divergence, yes_no_divergence
+from bert_tf.tasks.losses import cross_entropy
 from bert_tf.utils.files import brief
 
 # === Problems ===

@@ -16,8 +16,10 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.class_weights import class_weights
+from bert_tf.tasks.divergences import divergence
 from bert_tf.tasks.foreign_models import names_class
-from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_losses
+from bert_tf.tasks.losses import cross_entropy, sum_losses
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.tagging.alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.distilled_task import with_teacher
+from bert_tf.tasks.fine_tuning_teacher import with_teacher
 from bert_tf.tasks.options import TeacherOptions
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.tagging.task import TaggingTask
