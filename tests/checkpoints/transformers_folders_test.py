@@ -16,7 +16,8 @@ from bert_tf.export.conversion.leave_out import LeaveOut
 from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.models import config_keys, family_registry
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.outputs import PROBLEMS, problem_of
+from bert_tf.tasks.classification.foreign_models import problem_of
+from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from tests import other_envs
 from tests.harness import relative_error

@@ -28,13 +28,14 @@ from bert_tf.tasks.classification.data import (
     check_label_options,
     check_trained,
     source_from_options,
-    tokenize_examples,
     windows_of,
 )
-from bert_tf.tasks.classification.data import targets as targets_of
+from bert_tf.tasks.classification.encoding import targets as targets_of
+from bert_tf.tasks.classification.encoding import tokenize_examples
+from bert_tf.tasks.classification.foreign_models import declared_problem_type, problem_of
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.tasks.classification.outputs import PROBLEMS, MultiLabel, check_options, declared_problem_type, problem_of
-from bert_tf.tasks.classification.writers import leaderboard, write_class_predictions, write_leaderboard
+from bert_tf.tasks.classification.outputs import leaderboard, write_class_predictions, write_leaderboard
+from bert_tf.tasks.classification.problems import PROBLEMS, MultiLabel, check_options
 from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts

@@ -151,9 +151,6 @@ def test_bad_input(name, said, home):
     assert "Traceback" not in log and not (home / "out" / "task.json").exists()
 
 
-# === Two devices, and kills ===
-
-
 EVERY = 7
 
 
