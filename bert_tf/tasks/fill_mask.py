@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.tasks.sequences import encode_served_texts
 from bert_tf.tasks.servable_task import ServableTask
 

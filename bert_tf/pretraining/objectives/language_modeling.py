@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation.metrics import majority_share
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.pretraining.objectives.record_task import RecordTask, without_padding
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from bert_tf.models.replaced_tokens import with_ids_at
+from bert_tf.models.replacements import with_ids_at
 from bert_tf.tasks.trainable_task import TrainableTask
 
 
