@@ -197,7 +197,7 @@ def _read_vocabulary(vocab_file):
 
 def _options(settings):
     """Returns the `CorpusOptions` that the flags describe."""
-    from bert_tf.pretraining.corpus.examples import CorpusOptions
+    from bert_tf.pretraining.corpus.options import CorpusOptions
     from bert_tf.utils.text_options import TextOptions
 
     return options_of(

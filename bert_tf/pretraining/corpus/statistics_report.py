@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
+from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import UNCHANGED, Statistics
 from bert_tf.pretraining.corpus.statistics_plots import draw_histogram, draw_pairs, draw_replacements, draw_top
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.quick.plan import SizeRecipe
+from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 from bert_tf.utils import text_files
