@@ -1,4 +1,4 @@
-"""Dynamic masking: records without masks are masked when they are read, anew in each epoch, in tf.data."""
+"""Dynamic masking: records without masks are masked when they are read, differently in each epoch, in tf.data."""
 
 import dataclasses
 import hashlib
