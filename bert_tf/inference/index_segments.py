@@ -138,9 +138,6 @@ def _hash(name: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
 
 
-# === Writing ===
-
-
 def document_columns(
     vectors: np.ndarray, ids: Sequence[str], texts: Sequence[str], payload: Sequence[Mapping[str, Any]], dtype: str
 ) -> dict[str, np.ndarray | Ragged]:
