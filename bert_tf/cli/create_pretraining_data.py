@@ -108,7 +108,7 @@ def _run_on_beam(job, settings):
 def _job(settings):
     """Returns what the flags ask for: a `CorpusJob`, and its vocabulary."""
     from bert_tf.pretraining.corpus.job import CorpusJob
-    from bert_tf.tokenization.added_tokens import read_added_tokens
+    from bert_tf.tokenization.added_token_files import read_added_tokens
     from bert_tf.tokenization.file_precedence import case_of_vocabulary
     from bert_tf.utils import text_files
     from bert_tf.utils.resources import cores

@@ -4,7 +4,7 @@ import dataclasses
 
 from absl import logging
 
-from bert_tf.checkpoints.heads import few_names
+from bert_tf.checkpoints.label_rows import few_names
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.lora import Lora
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
