@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.checkpoints.heads import OUTPUTS
-from bert_tf.utils.names import list_names
+from bert_tf.utils.counts import list_names
 
 _MOST_NAMES = 20  # of a line of the log, or of an error
 

@@ -17,8 +17,9 @@ from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings, ExampleSettings
 from bert_tf.utils.beam_settings import BeamSettings
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS, number_of
+from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS
 from bert_tf.utils.settings import flags_of, option, options_of
 
 # Google's flags come first.

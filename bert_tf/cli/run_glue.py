@@ -17,9 +17,9 @@ from typing import ClassVar
 
 from absl import logging
 
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import read_manifest
-from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import resumable
 

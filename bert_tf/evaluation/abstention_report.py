@@ -3,8 +3,8 @@
 import numpy as np
 
 from bert_tf.evaluation.abstention import Abstention, RiskCoverageCurve
+from bert_tf.utils.counts import percent
 from bert_tf.utils.html_report import ACCENT, FILL, INK, Page
-from bert_tf.utils.names import percent
 
 _MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
 

@@ -14,9 +14,9 @@ from absl import logging
 from bert_tf.inference.graph_file import check_graph_file
 from bert_tf.inference.index_segments import Segment
 from bert_tf.inference.vector_types import quantize_vectors, unit_vectors
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.extras import require_packages
 from bert_tf.utils.files import temporary_path
-from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 

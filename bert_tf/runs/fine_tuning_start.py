@@ -10,7 +10,7 @@ from bert_tf.models.lora import Lora
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.options import TeacherOptions
 from bert_tf.tasks.retraining import rows_by_label
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 from bert_tf.utils.settings import Settings, options_of
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.data import glue_tasks
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun, Point, best
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.files import write_text
 from bert_tf.utils.html_report import ACCENT, FILL, Page
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import clock
 
 

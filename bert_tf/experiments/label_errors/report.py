@@ -11,9 +11,9 @@ import numpy as np
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors.confident_learning import Suspicion
 from bert_tf.experiments.label_errors.folds import texts_of
+from bert_tf.utils.counts import percent
 from bert_tf.utils.files import atomic_open, write_text
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import percent
 
 ERRORS_FILE, DUPLICATES_FILE, PROBABILITIES_FILE = "label_errors.tsv", "near_duplicates.tsv", "held_out.tsv"
 PAGE_FILE = "label_errors.html"

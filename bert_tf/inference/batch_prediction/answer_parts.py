@@ -13,7 +13,7 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.column_values import EntityLists, Labeled, Partial, Slice
 from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import Format
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 from bert_tf.utils.work_folder import WorkFolder

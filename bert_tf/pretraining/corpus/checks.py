@@ -3,7 +3,7 @@
 from collections import Counter
 
 from bert_tf.pretraining.corpus.options import CorpusOptions
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 
 def check_text(counts: Counter, options: CorpusOptions):
