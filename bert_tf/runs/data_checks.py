@@ -8,7 +8,7 @@ from bert_tf.data.findings import DataFinding
 from bert_tf.data.token_checks import check_truncation, check_unknown_tokens
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import RunOptions
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 from bert_tf.utils.settings import Settings
 from bert_tf.utils.token_counts import TokenCounts
 

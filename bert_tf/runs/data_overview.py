@@ -12,7 +12,7 @@ from bert_tf.runs.data_checks import lint_samples
 from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.settings import Settings, options_of
 
 _LABELS = 20  # shown

@@ -11,7 +11,7 @@ from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibrati
 from bert_tf.export.explanation_signatures import check_explanations
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.batching import BatchSettings
 from bert_tf.utils.settings import Settings
 
 

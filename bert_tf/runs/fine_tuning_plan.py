@@ -5,11 +5,11 @@ import dataclasses
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.runs.run_config import make_run_config
 from bert_tf.training.automatic_learning_rate import with_tested_rate
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.memory_budget import available_memory
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
 from bert_tf.utils.settings import Settings, options_of
 

@@ -4,14 +4,15 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import directory_of
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.masking import Masking, masks_for
+from bert_tf.pretraining.dynamic_masking import masks_for
+from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.objectives.distillation_losses import OF_A_LAYER, RELATIONS, DistillationOptions
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
 from bert_tf.pretraining.phases import Phase, Phases, find_training_files, parse_phases
 from bert_tf.runs.pretraining_recipes import with_recipe
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.start_model import model_paths
-from bert_tf.tasks.distilled_task import check_temperature
+from bert_tf.tasks.teacher import check_temperature
 from bert_tf.training.run_record import recorded_settings
 from bert_tf.utils.settings import Settings, command_line, flags_of
 

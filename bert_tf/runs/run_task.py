@@ -31,7 +31,7 @@ from bert_tf.runs.scored_answers import warn_of_teacher
 from bert_tf.runs.start_model import describe_model, task_paths
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.distilled_task import check_teacher, with_teacher
+from bert_tf.tasks.fine_tuning_teacher import check_teacher, with_teacher
 from bert_tf.tasks.registry import find_task
 from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.run_record import RunRecord

@@ -11,13 +11,13 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import edit_model
+from bert_tf.checkpoints.model_directory import read_model_directory, write_edited_model
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.export.hub.export import export_hub
 from bert_tf.export.hub.preprocessor import INPUTS
 from bert_tf.inference.extract_features import FeatureMaker
 from bert_tf.inference.sentence_encoder import SentenceEncoder
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.sklearn.embedder import BertEmbedder
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from tests import tiny
@@ -88,7 +88,7 @@ def _saved(home):
 
 
 def _operated(home):
-    edit_model.write_edited_model(edit_model.read_model_directory(str(home / "left")), str(home / "operated"))
+    write_edited_model(read_model_directory(str(home / "left")), str(home / "operated"))
     return _of_pieces(home / "operated")
 
 

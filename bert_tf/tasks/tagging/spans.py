@@ -14,7 +14,7 @@ from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.table_reader import iterate_lines, parse_object
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FORMS = (
@@ -113,10 +113,6 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{path} must be a list of objects in JSON. Received: {excerpt(items)}; {_FORMS}.")
     yield from enumerate(items, 1)
-
-
-# === Forms ===
-# The spans of a text in each of the forms: (start, end, type).
 
 
 def _refuse_others(at, row, key):
