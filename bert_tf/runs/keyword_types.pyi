@@ -168,13 +168,13 @@ class FineTuningKeywords(TypedDict, total=False):
     """Model directory as a server expects it; the export becomes its next version. Default: export in `output_dir`,
     or litert there with `export_for=litert`."""
     int8_tolerance: float
-    """With `export_dtype=int8` and `eval`: maximum relative drop of a metric in int8; nothing is exported if one
-    drops further. Requires `export_dtype=int8` and `eval`."""
+    """Maximum relative drop of a metric in int8; nothing is exported if one drops further. Requires
+    `export_dtype=int8` and `eval`."""
     strict_data: bool
     """Treat data-check warnings as errors: nothing is trained or written."""
     sort_predictions: str
-    """With `eval`: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most
-    confident ones at the top. Requires `eval`."""
+    """Order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most confident ones at
+    the top. Requires `eval`."""
     header: bool
     """Read column names from line 1 of a .tsv or .csv file."""
     task_name: str | None
@@ -381,8 +381,7 @@ class PretrainingKeywords(TypedDict, total=False):
     """Temperature that divides the teacher's and the student's logits before they are compared. Requires
     `objective=distillation`."""
     teacher: str | os.PathLike[str] | None
-    """With `objective=distillation`: teacher model, with the vocabulary of the records. Requires
-    `objective=distillation`."""
+    """Teacher model, with the vocabulary of the records. Requires `objective=distillation`."""
     phases: str | None
     """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of `num_train_steps`,
     and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`
@@ -413,8 +412,8 @@ class PretrainingKeywords(TypedDict, total=False):
     roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a small
     generator; distillation: matching the representations of `teacher`."""
     generator_size: float
-    """With `objective=electra`: width, heads and feed-forward width of the generator, as a share of the model's.
-    Requires `objective=electra`."""
+    """Width, heads and feed-forward width of the generator, as a share of the model's. Requires
+    `objective=electra`."""
     dropout_prob: float | None
     """Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. Default:
     the rate of the configuration."""
