@@ -89,7 +89,8 @@ def pretrain(
         raise TypeError("pretrain() has no argument `dry_run`, with which the command prints what training needs.")
     files = {"input_file": input_file, "eval_file": eval_file}
     given = settings | {"output_dir": output_dir} | {name: file for name, file in files.items() if file is not None}
-    given |= {"do_train": input_file is not None, "do_eval": eval_file is not None}
+    actions = {"do_train": input_file, "do_eval": eval_file}
+    given |= {action: True for action, file in actions.items() if file is not None}
     read = read_keywords("pretrain", flags_of(PretrainingSettings), given, ("verbose",))
     with run_in_process(verbose):
         run = run_pretraining(read)
