@@ -14,6 +14,7 @@ from bert_tf.cli import main
 from bert_tf.runs.finetune import evaluate, find_kind, finetune
 from bert_tf.runs.in_memory import as_files, plain
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import TASKS_BY_NAME
 from tests import tiny
 from tests.runs import task_rows
 from tests.runs.task_rows import texts
@@ -287,7 +288,10 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train": {"text": ["a"], "label": []}}, ValueError, "`train` must have columns of one length."),
         ({"train": {"train": Dataset(texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
-        ({"task": "clasification"}, ValueError, "`task` must be one of reranking, embedding, multiple_choice"),
+        (
+            {"task": "clasification"}, ValueError,
+            f"`task` must be one of {', '.join(TASKS_BY_NAME)}, regression, multi_label, or a custom task.",
+        ),
         ({"early_stopping": 2}, ValueError, "`early_stopping` requires `metric_for_best_model`"),
     ],
 )  # fmt: skip
