@@ -36,6 +36,10 @@ TASKS = {
 }
 
 
+def test_every_task_is_tried():
+    assert TASKS_BY_NAME.keys() <= TASKS.keys() == task_rows.ROWS.keys()
+
+
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     return str(tiny.checkpoint(tmp_path_factory.mktemp("start")))
