@@ -79,6 +79,12 @@ def trec_eval_python() -> str:
     return named or _environment(".venv-trec-eval", ("numpy", "pytrec-eval-terrier==0.5.*"))
 
 
+def frames_packages() -> str:
+    """Returns a folder with pandas, Polars and Hugging Face's datasets for this version of Python."""
+    python = os.environ.get("BERT_TF_FRAMES_PYTHON") or _environment(".venv-frames", ("pandas", "polars", "datasets"))
+    return run(python, "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+
+
 def transformers_tf_python() -> str:
     """Returns a Python with the TF classes of Transformers 4; else skips the test.
 

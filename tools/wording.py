@@ -123,7 +123,7 @@ def code_strings(path: pathlib.Path) -> Iterator[tuple[int, str]]:
 
 
 def _message(node):
-    """Returns the text of an error, a log line or a flag's help, what is filled in as X; None if it is none of them."""
+    """Returns the text of an error, a log line or a setting's help; X stands for values. None for other code."""
     if isinstance(node, ast.Raise):
         call = node.exc if isinstance(node.exc, ast.Call) else None
         arguments = call.args if call else []
@@ -131,8 +131,10 @@ def _message(node):
         name = ast.unparse(node.func)
         if name.startswith("logging.") and name.split(".")[1] in ("info", "warning", "error", "exception"):
             arguments = node.args[:1]
-        elif name == "Flag" or name.endswith(".Flag"):
-            arguments = node.args[2:3]
+        elif name == "option":
+            arguments = node.args[1:2]
+        elif name == "option_as":
+            arguments = [keyword.value for keyword in node.keywords if keyword.arg == "help"]
         else:
             return None
     return "".join(_text(each) for each in arguments) or None

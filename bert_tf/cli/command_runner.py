@@ -74,6 +74,11 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
             flags.DEFINE_alias(alias, flag.name, flag_values=values)
 
 
+def _accepted_names(table: Iterable[Flag]) -> list[str]:
+    """Returns the names of flags and their aliases."""
+    return [name for flag in table for name in (flag.name, *flag.aliases)]
+
+
 class _Parser(flags.ArgumentParser):
     """Reads the value of one flag, and refuses in the words of `usage` what it does not take."""
 
@@ -125,7 +130,7 @@ def parse(
         raise ValueError(_in_place(_reason(error), places)) from error
     if takes_texts:
         before = set(itertools.takewhile(lambda word: word != "--", words))
-        check_dashes([text for text in texts if text in before], [flag.name for flag in table])
+        check_dashes([text for text in texts if text in before], _accepted_names(table))
     if texts and not takes_texts:
         hint = " A boolean flag takes its value after an equals sign." if texts[0].lower() in ("true", "false") else ""
         raise ValueError(f"Every argument must have the form --flag=value; got {texts[0]!r}.{hint}")
@@ -202,7 +207,7 @@ def defined_flags(program):
         yield
     finally:
         values.set_gnu_getopt(gnu)
-        for name in itertools.chain.from_iterable((flag.name, *flag.aliases) for flag in table):
+        for name in _accepted_names(table):
             delattr(values, name)
 
 

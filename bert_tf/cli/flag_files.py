@@ -95,7 +95,7 @@ def check_dashes(texts: Iterable[str], names: Iterable[str]):
 
     Args:
         texts: the words that are not flags, without those after `--`.
-        names: of the program's flags.
+        names: of the program's flags, and their aliases.
     """
     names = set(names)
     for text in texts:

@@ -46,8 +46,7 @@ class LoadTestSettings(ConnectionSettings):
     )
     callers: int | None = option(
         None,
-        "Number of concurrent clients, each of which sends its next request as soon as it has a response. Default: "
-        "8, unless --rate is given.",
+        "Number of concurrent clients, each of which sends its next request as soon as it has a response. Default: 8.",
         low=1, excludes=("rate",),
     )
     rate: Sequence[str] = option(

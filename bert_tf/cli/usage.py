@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from bert_tf.cli.commands import COMMANDS
@@ -65,6 +65,24 @@ def _notes(flag):
     return f" ({'; '.join(notes)})" if notes else ""
 
 
+def describe_combinations(flag: Flag, names: Collection[str]) -> str:
+    """Returns what a flag requires and excludes, as sentences: "Requires --a and --b=c. Cannot be combined with --d."
+
+    Args:
+        flag: of a command.
+        names: of all flags of the command; what it does not have is left out.
+    """
+    required, excluded = (
+        [f"--{setting}" for setting in settings if setting.partition("=")[0] in names]
+        for settings in (flag.requires, flag.excludes)
+    )
+    sentences = [f"Requires {' and '.join(required)}."] if required else []
+    if excluded:
+        *first, last = excluded
+        sentences.append(f"Cannot be combined with {' or '.join([*filter(None, [', '.join(first)]), last])}.")
+    return " ".join(sentences)
+
+
 def asked_for(words: Sequence[str]) -> str:
     """Returns "all" or "short" if a command line asks for help, else ""."""
     extents = set()
@@ -85,10 +103,10 @@ def help_page(module, name: str, typed: str, with_all: bool) -> str:
         with_all: show all flags.
     """
     table = [flag for flag in module.FLAGS if flag.has_effect]
-    groups = by_group(table, with_all)
+    groups, names = by_group(table, with_all), [flag.name for flag in table]
     lines = [inspect.cleandoc(module.__doc__ or "")]
     for title, flags in groups.items():
-        lines += ["", title, *(line for flag in flags for line in _described(flag))]
+        lines += ["", title, *(line for flag in flags for line in _described(flag, names))]
     lines.append("")
     if command := COMMANDS.get(name):
         lines += [f"Guide: docs/{command.guide}.md", *_other_names(command, typed)]
@@ -103,8 +121,9 @@ def _other_names(command, typed):
     return [f"Other name of this command: {others[0]}"] if others else []
 
 
-def _described(flag):
-    lines = textwrap.wrap(flag.help + _notes(flag), _WIDTH - _COLUMN, break_on_hyphens=False)
+def _described(flag, names):
+    text = " ".join(filter(None, [flag.help, describe_combinations(flag, names)]))
+    lines = textwrap.wrap(text + _notes(flag), _WIDTH - _COLUMN, break_on_hyphens=False)
     name = f"  --{flag.name}"
     first = f"{name:<{_COLUMN}}" if len(name) < _COLUMN - 1 else f"{name}\n{'':{_COLUMN}}"
     return [first + lines[0], *(f"{'':{_COLUMN}}{line}" for line in lines[1:])]

@@ -9,6 +9,9 @@ _EXACT = 1e-9  # tolerance for integers
 _ROUNDS = 100  # after which the sums of rows and columns are accurate enough for rounding
 
 
+# scikit-learn has no splitter for this. GroupShuffleSplit does not stratify and counts groups instead of rows,
+# StratifiedShuffleSplit has no groups, and StratifiedGroupKFold only makes equal folds: it takes 12 s for 50,000 rows
+# (0.1 s here), and more than 400 s for a million (3 s here).
 def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float], seed: int) -> np.ndarray:
     """Assigns each row to a part, and returns its index, int64 [n]; no part is empty.
 

@@ -30,8 +30,7 @@ class ExportFormSettings:
     )
     export_threads: int = option(
         2,
-        "With --export_for=cpu: number of threads that compute each encoder layer; as many as the server has cores "
-        "per request.",
+        "Number of threads that compute each encoder layer; as many as the server has cores per request.",
         low=1, high=64, requires=("export_for=cpu",),
     )
 
@@ -44,9 +43,8 @@ class ExportSettings(ExportFormSettings):
 
     calibration_file: str | None = option(
         None,
-        "With --export_dtype=int8 and --export_for=cpu: texts that calibrate static quantization ranges, which is "
-        "faster than computing the ranges for each request. One example per line, its texts separated by tabs; at "
-        "most 512 are read.",
+        "Texts that calibrate static quantization ranges, which is faster than computing the ranges for each "
+        "request. One example per line, its texts separated by tabs; at most 512 are read.",
         requires=("export_dtype=int8", "export_for=cpu"),
     )
     export_explanations: Sequence[str] = option(

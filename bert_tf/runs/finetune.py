@@ -103,8 +103,7 @@ def finetune(
         named = {file: files.paths[name] for name, file in _FILES.items() if files.paths[name] is not None}
         read = Settings(read.to_dict() | named, [*read.given, *named])
         finished = run_task(kind, read, callbacks=callbacks, adapt=adapt)
-    if finished is None:
-        raise ValueError("`dry_run` prints what training would cost, and gives no run. Use the command for it.")
+    assert finished is not None, "only a dry run has no result"
     return Run(finished, folder)
 
 
@@ -170,6 +169,8 @@ def _read_settings(kind, data, settings):
             f"finetune() has no argument `{set_action}`: it trains if there are `train` examples, evaluates if there "
             "are `eval` examples, predicts for `predict`, and exports to `export_dir`."
         )
+    if "dry_run" in settings:
+        raise TypeError("finetune() has no argument `dry_run`, with which the command prints what training takes.")
     names = ("train", "eval", "predict")
     actions = {f"do_{name}": True for name in names if data[name] is not None}
     actions |= {"do_export": True} if settings.get("export_dir") is not None else {}

@@ -9,8 +9,8 @@ class FineTuningKeywords(TypedDict, total=False):
     """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
     checkpoint (.../bert_model.ckpt)."""
     max_seq_length: int
-    """Maximum sequence length in tokens, including special tokens. Without `do_train`, a trained model keeps its
-    own by default, and so do published embedders and rerankers."""
+    """Maximum sequence length in tokens, including special tokens. Without `train`, a trained model keeps its own
+    by default, and so do published embedders and rerankers."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass, to save memory."""
     encoding: str | None
@@ -29,17 +29,18 @@ class FineTuningKeywords(TypedDict, total=False):
     """Relevance judgments for the documents of runs, in TREC or BEIR format."""
     teacher: str | os.PathLike[str] | None
     """Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge
-    distillation)."""
+    distillation). Requires `train`."""
     distillation_temperature: float
-    """Temperature that divides the teacher's and the student's logits before they are compared."""
+    """Temperature that divides the teacher's and the student's logits before they are compared. Requires
+    `teacher`."""
     distillation_weight: float
-    """Weight of the distillation loss against `teacher`; the label loss gets the remainder."""
+    """Weight of the distillation loss against `teacher`; the label loss gets the remainder. Requires `teacher`."""
     metric_for_best_model: str | None
     """Metric that selects the best checkpoint, such as accuracy, f1, matthews or loss. Every checkpoint is
-    evaluated on `eval_file`, and the best one is kept."""
+    evaluated on `eval`, and the best one is kept. Requires `train`."""
     early_stopping: int
-    """With `metric_for_best_model`: number of consecutive checkpoints without improvement after which training
-    stops. 0 turns it off."""
+    """Number of consecutive checkpoints without improvement after which training stops. 0 turns it off. Requires
+    `train` and `metric_for_best_model`."""
     export_dtype: str
     """Data type of weights and computation in the export. int8: quantized matrix products of the encoder, for CPUs.
     float16: for `export_for=gpu`. With `export_for=litert`, float16 and int8 apply to the weights."""
@@ -48,29 +49,29 @@ class FineTuningKeywords(TypedDict, total=False):
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
     that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
     export_threads: int
-    """With `export_for=cpu`: number of threads that compute each encoder layer; as many as the server has cores per
-    request."""
+    """Number of threads that compute each encoder layer; as many as the server has cores per request. Requires
+    `export_for=cpu`."""
     calibration_file: str | os.PathLike[str] | None
-    """With `export_dtype=int8` and `export_for=cpu`: texts that calibrate static quantization ranges, which is
-    faster than computing the ranges for each request. One example per line, its texts separated by tabs; at most
-    512 are read."""
+    """Texts that calibrate static quantization ranges, which is faster than computing the ranges for each request.
+    One example per line, its texts separated by tabs; at most 512 are read. Requires `export_dtype=int8` and
+    `export_for=cpu`."""
     export_explanations: Sequence[str] | str
     """Explanations that the export offers as signatures. attention: attention weights of each token; attributions:
     contribution of each token to a prediction."""
     lora_rank: int
-    """Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA
-    off."""
+    """Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA off.
+    Cannot be combined with `reinit_layers` or `freeze_layers=all`."""
     lora_alpha: float | None
     """LoRA scaling: adapters are multiplied by this value divided by `lora_rank`. Default: the value of
-    `lora_rank`."""
+    `lora_rank`. Requires `lora_rank`."""
     lora_targets: Sequence[str] | str
-    """Attention projections that get an adapter: query, key, value, output."""
+    """Attention projections that get an adapter: query, key, value, output. Requires `lora_rank`."""
     bucket_by_length: bool
     """Batch examples of similar length together, and pad only to the longest of a batch."""
     bucket_batches: int | None
-    """With `bucket_by_length`: number of batches whose examples are sorted by length together. With fewer, batches
-    are more random and need more padding; 1 makes them fully random. Default: one fortieth of the batches of an
-    epoch, but from 4 to 50."""
+    """Number of batches whose examples are sorted by length together. With fewer, batches are more random and need
+    more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but from 4 to 50.
+    Requires `bucket_by_length`."""
     pack_examples: bool
     """Pack several short examples into one training sequence, which needs little padding."""
     num_train_epochs: float
@@ -79,25 +80,27 @@ class FineTuningKeywords(TypedDict, total=False):
     """Share of the training steps during which the learning rate warms up."""
     freeze_layers: str | int
     """Number of layers to freeze, from the embeddings up; `all` freezes the whole encoder, so that only the head is
-    trained."""
+    trained. Requires `train`."""
     layerwise_lr_decay: float
     """Factor between the learning rates of a layer and of the layer above it. 1: all layers train at the same
-    learning rate."""
+    learning rate. Requires `train`."""
     unfreeze_epochs: float
     """Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more
-    layer is unfrozen from the top. 0 trains all layers from the start."""
+    layer is unfrozen from the top. 0 trains all layers from the start. Requires `train`. Cannot be combined with
+    `learning_rate=auto`."""
     reinit_layers: int
-    """Number of top layers that start, like the pooler, from random weights instead of the checkpoint's."""
+    """Number of top layers that start, like the pooler, from random weights instead of the checkpoint's. Requires
+    `train`."""
     overwrite_output_dir: bool | os.PathLike[str]
-    """With `do_train`: delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run
-    resumes."""
+    """Delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run resumes. Requires
+    `train`."""
     save_checkpoints_steps: int
     """Number of steps between checkpoints."""
     keep_checkpoints: int
     """Number of most recent checkpoints to keep."""
     keep_optimizer: bool
     """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
-    run has ended."""
+    run has ended. Requires `train`."""
     save_format: Sequence[str] | str
     """Formats in which the trained model is also saved, each in a subdirectory of `output_dir` with the format's
     name."""
@@ -151,7 +154,8 @@ class FineTuningKeywords(TypedDict, total=False):
     eval_batch_size: int
     """Batch size of evaluation."""
     tracking: str | None
-    """Also log losses and metrics to Weights & Biases or MLflow; the package must be installed."""
+    """Also log losses and metrics to Weights & Biases or MLflow; the package must be installed. Requires
+    `train`."""
     bert_config_file: str | os.PathLike[str] | None
     """Model configuration (JSON). Default: the one next to `init_checkpoint`."""
     vocab_file: str | os.PathLike[str] | None
@@ -164,18 +168,19 @@ class FineTuningKeywords(TypedDict, total=False):
     """Model directory as a server expects it; the export becomes its next version. Default: export in `output_dir`,
     or litert there with `export_for=litert`."""
     int8_tolerance: float
-    """With `export_dtype=int8` and `do_eval`: maximum relative drop of a metric in int8; nothing is exported if one
-    drops further."""
+    """Maximum relative drop of a metric in int8; nothing is exported if one drops further. Requires
+    `export_dtype=int8` and `eval`."""
     strict_data: bool
     """Treat data-check warnings as errors: nothing is trained or written."""
     sort_predictions: str
-    """With `do_eval`: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most
-    confident ones at the top."""
+    """Order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most confident ones at
+    the top. Requires `eval`."""
     header: bool
     """Read column names from line 1 of a .tsv or .csv file."""
     task_name: str | None
     """Task whose official files are in `data_dir`: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli or ax of
-    GLUE, or xnli."""
+    GLUE, or xnli. Cannot be combined with `train`, `eval`, `predict`, `test`, `separator`, `encoding`,
+    `label_columns` or `drop_empty`."""
     data_dir: str | os.PathLike[str] | None
     """Directory of `task_name`, with train.tsv, dev.tsv and test.tsv, or the task's own names for these files."""
     text_column: Any
@@ -183,8 +188,8 @@ class FineTuningKeywords(TypedDict, total=False):
     label_column: Any
     """Label column, by name or by number from 0."""
     drop_empty: bool
-    """Drop rows of `train_file`, `eval_file` and `test_file` whose text or required label is empty, and log their
-    number. If false, a missing text or label is an error."""
+    """Drop rows of `train`, `eval` and `test` whose text or required label is empty, and log their number. If
+    false, a missing text or label is an error."""
     highest_score: float | None
     """Highest possible score, that of two texts with the same meaning; scores, but not the margins of
     `loss=margin_mse`, are divided by it. Default: 1, or that of `task_name`."""
@@ -202,7 +207,7 @@ class FineTuningKeywords(TypedDict, total=False):
     says."""
     eval_by: str
     """Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its
-    second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval_file` as for
+    second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval` as for
     run_reranker; auto: spearman or retrieval, whichever fits `loss`."""
     layers: str | None
     """Encoder layers to pool, by name. Default: as `init_checkpoint` says, otherwise last."""
@@ -212,12 +217,12 @@ class FineTuningKeywords(TypedDict, total=False):
     normalize: bool | None
     """Scale each embedding to unit length. Default: as `init_checkpoint` says, otherwise false."""
     fit_abstention: float | None
-    """With `do_eval`: choose, on `eval_file`, the lowest confidence threshold at which this share of the accepted
-    predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for
-    each prediction whether it is confident."""
+    """Choose, on `eval`, the lowest confidence threshold at which this share of the accepted predictions is
+    correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for each
+    prediction whether it is confident. Requires `eval`."""
     lstm_units: int | None
     """Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right
-    encoder. Default: no BiLSTM."""
+    encoder. Default: no BiLSTM. Requires `train`. Cannot be combined with `lora_rank`."""
     doc_stride: int | None
     """Number of tokens from the start of one window to the start of the next. Default: half of `max_seq_length`."""
     max_query_length: int
@@ -229,23 +234,24 @@ class FineTuningKeywords(TypedDict, total=False):
     version_2_with_negative: bool
     """Allow questions without an answer (SQuAD 2.0)."""
     null_score_diff_threshold: float | None
-    """With `version_2_with_negative`: margin by which the score of no answer must exceed that of the best answer,
-    for no answer to be predicted. Default: the best margin that `do_eval` found, otherwise 0."""
+    """Margin by which the score of no answer must exceed that of the best answer, for no answer to be predicted.
+    Default: the best margin that `eval` found, otherwise 0. Requires `version_2_with_negative`."""
     verbose_logging: bool
-    """Log every question of `do_predict` with its answer and scores."""
+    """Log every question of `predict` with its answer and scores."""
     class_weights: Sequence[str] | str | Mapping[str, float] | None
     """Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of labels
-    and weights. Other labels have weight 1."""
+    and weights. Other labels have weight 1. Requires `train`."""
     label_smoothing: float
-    """Share of the target distribution that is spread over all labels."""
+    """Share of the target distribution that is spread over all labels. Requires `train`."""
     rename_labels: Sequence[str] | str
-    """With a trained model as `init_checkpoint`: old:new pairs of a label of the model and its name in
-    `train_file`. Renamed labels keep their weights in the head, like labels with unchanged names."""
+    """With a trained model as `init_checkpoint`: old:new pairs of a label of the model and its name in `train`.
+    Renamed labels keep their weights in the head, like labels with unchanged names. Requires `train`."""
     tag_column: int
     """Tag column, by number from 0; a negative number counts from the end."""
     features: str | None
     """Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is
-    fine-tuned."""
+    fine-tuned. Requires `train`. Cannot be combined with `lora_rank`, `freeze_layers`, `layerwise_lr_decay`,
+    `unfreeze_epochs`, `reinit_layers` or `gradient_checkpointing`."""
     tag_scheme: str
     """Tagging scheme, which marks where entities begin and end. auto: detected from the tags."""
     word_boundaries: str | None
@@ -261,14 +267,14 @@ class FineTuningKeywords(TypedDict, total=False):
     label_separator: str
     """Separator between the labels of an example that has several."""
     label_columns: Sequence[str] | str | None
-    """Columns named after the labels, instead of `label_column`. Each cell is 1 or true if the example has the
-    label; 0, false or empty if not."""
+    """Columns named after the labels. Each cell is 1 or true if the example has the label; 0, false or empty if
+    not. Cannot be combined with `label_column` or `label_separator`."""
     fit_temperature: bool
-    """With `do_eval`: fit on `eval_file` the temperature that calibrates the probabilities best, and store it with
-    the model."""
+    """Fit on `eval` the temperature that calibrates the probabilities best, and store it with the model. Requires
+    `eval`."""
     fit_thresholds: bool
-    """With `do_eval` and `problem_type=multi_label`: fit the probability threshold of each label to its highest F1
-    on `eval_file`, and store it with the model. Unfitted thresholds are 0.5."""
+    """With `problem_type=multi_label`: fit the probability threshold of each label to its highest F1 on `eval`, and
+    store it with the model. Unfitted thresholds are 0.5. Requires `eval`."""
     long_text: str
     """Treatment of texts over `max_seq_length`. truncate: cut the end off; window: read the text in overlapping
     windows and average the predictions."""
@@ -292,15 +298,15 @@ class PretrainingKeywords(TypedDict, total=False):
     random_token_prob: float
     """Share of the masked tokens that is replaced with a random token; the rest stays unchanged."""
     overwrite_output_dir: bool | os.PathLike[str]
-    """With `do_train`: delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run
-    resumes."""
+    """Delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run resumes. Requires
+    `input_file`."""
     save_checkpoints_steps: int
     """Number of steps between checkpoints."""
     keep_checkpoints: int
     """Number of most recent checkpoints to keep."""
     keep_optimizer: bool
     """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
-    run has ended."""
+    run has ended. Requires `input_file`."""
     save_format: Sequence[str] | str
     """Formats in which the trained model is also saved, each in a subdirectory of `output_dir` with the format's
     name."""
@@ -354,7 +360,8 @@ class PretrainingKeywords(TypedDict, total=False):
     eval_batch_size: int
     """Batch size of evaluation."""
     tracking: str | None
-    """Also log losses and metrics to Weights & Biases or MLflow; the package must be installed."""
+    """Also log losses and metrics to Weights & Biases or MLflow; the package must be installed. Requires
+    `input_file`."""
     bert_config_file: str | os.PathLike[str] | None
     """Model configuration (JSON). Default: the one next to `init_checkpoint`."""
     vocab_file: str | os.PathLike[str] | None
@@ -363,16 +370,18 @@ class PretrainingKeywords(TypedDict, total=False):
     """Lowercase the text. Default: as the checkpoint says, otherwise true."""
     init_checkpoint: str | os.PathLike[str] | None
     """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
-    checkpoint (.../bert_model.ckpt)."""
+    checkpoint (.../bert_model.ckpt). Cannot be combined with `start_embeddings=neighbours` or
+    `start_positions=sinusoidal`."""
     max_seq_length: int
-    """Maximum sequence length in tokens, including special tokens. Without `do_train`, a trained model keeps its
+    """Maximum sequence length in tokens, including special tokens. Without `input_file`, a trained model keeps its
     own by default, and so do published embedders and rerankers."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass, to save memory."""
     distillation_temperature: float
-    """Temperature that divides the teacher's and the student's logits before they are compared."""
+    """Temperature that divides the teacher's and the student's logits before they are compared. Requires
+    `objective=distillation`."""
     teacher: str | os.PathLike[str] | None
-    """With `objective=distillation`: teacher model, with the vocabulary of the records."""
+    """Teacher model, with the vocabulary of the records. Requires `objective=distillation`."""
     phases: str | None
     """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of `num_train_steps`,
     and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`
@@ -403,7 +412,8 @@ class PretrainingKeywords(TypedDict, total=False):
     roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a small
     generator; distillation: matching the representations of `teacher`."""
     generator_size: float
-    """With `objective=electra`: width, heads and feed-forward width of the generator, as a share of the model's."""
+    """Width, heads and feed-forward width of the generator, as a share of the model's. Requires
+    `objective=electra`."""
     dropout_prob: float | None
     """Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. Default:
     the rate of the configuration."""
@@ -411,13 +421,13 @@ class PretrainingKeywords(TypedDict, total=False):
     """Skip and count a step whose loss is not finite or spikes, and go back to a checkpoint after 20 in a row."""
     distillation_losses: Sequence[str] | str
     """Distillation losses, each with a weight after a colon if it is not 1: soft_targets, masked_lm, hidden,
-    attention, query_relations, key_relations, value_relations."""
+    attention, query_relations, key_relations, value_relations. Requires `objective=distillation`."""
     teacher_layer: int | None
-    """Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last
-    layer."""
+    """Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last layer.
+    Requires `objective=distillation`."""
     relation_heads: int | None
     """Number of relation heads that queries, keys and values are split into to be compared with each other.
-    Default: the number of the teacher's attention heads."""
+    Default: the number of the teacher's attention heads. Requires `objective=distillation`."""
 
 
 class ExportKeywords(TypedDict, total=False):
@@ -429,12 +439,12 @@ class ExportKeywords(TypedDict, total=False):
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
     that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
     export_threads: int
-    """With `export_for=cpu`: number of threads that compute each encoder layer; as many as the server has cores per
-    request."""
+    """Number of threads that compute each encoder layer; as many as the server has cores per request. Requires
+    `export_for=cpu`."""
     calibration_file: str | os.PathLike[str] | None
-    """With `export_dtype=int8` and `export_for=cpu`: texts that calibrate static quantization ranges, which is
-    faster than computing the ranges for each request. One example per line, its texts separated by tabs; at most
-    512 are read."""
+    """Texts that calibrate static quantization ranges, which is faster than computing the ranges for each request.
+    One example per line, its texts separated by tabs; at most 512 are read. Requires `export_dtype=int8` and
+    `export_for=cpu`."""
     export_explanations: Sequence[str] | str
     """Explanations that the export offers as signatures. attention: attention weights of each token; attributions:
     contribution of each token to a prediction."""

@@ -85,14 +85,16 @@ def pretrain(
             raise TypeError(
                 f"pretrain() has no argument `{name}`: it trains on `input_file` and evaluates on `eval_file`."
             )
+    if "dry_run" in settings:
+        raise TypeError("pretrain() has no argument `dry_run`, with which the command prints what training needs.")
     files = {"input_file": input_file, "eval_file": eval_file}
     given = settings | {"output_dir": output_dir} | {name: file for name, file in files.items() if file is not None}
-    given |= {"do_train": input_file is not None, "do_eval": eval_file is not None}
+    actions = {"do_train": input_file, "do_eval": eval_file}
+    given |= {action: True for action, file in actions.items() if file is not None}
     read = read_keywords("pretrain", flags_of(PretrainingSettings), given, ("verbose",))
     with run_in_process(verbose):
         run = run_pretraining(read)
-    if run is None:
-        raise ValueError("`dry_run` prints what training would need, and gives no run. Use the command for it.")
+    assert run is not None, "only a dry run has no result"
     return run
 
 

@@ -73,8 +73,7 @@ class FineTuningSettings(
     )
     int8_tolerance: float = option(
         0.01,
-        "With --export_dtype=int8 and --do_eval: maximum relative drop of a metric in int8; nothing is exported if "
-        "one drops further.",
+        "Maximum relative drop of a metric in int8; nothing is exported if one drops further.",
         low=0.0, high=1.0, group="Export", requires=("export_dtype=int8", "do_eval"),
     )
     strict_data: bool = option(
@@ -89,8 +88,8 @@ class FineTuningSettings(
     )
     sort_predictions: str = option(
         "file",
-        "With --do_eval: order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most "
-        "confident ones at the top.",
+        "Order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most confident ones at "
+        "the top.",
         choices=names.PREDICTION_ORDERS, group="Evaluation", requires=("do_eval",),
     )
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
@@ -146,7 +145,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     )
     teacher: str | None = option(
         None,
-        "With --objective=distillation: teacher model, with the vocabulary of the records.",
+        "Teacher model, with the vocabulary of the records.",
         group="Distillation", requires=("objective=distillation",),
     )
     input_file: Sequence[str] | None = option(
@@ -216,7 +215,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     )
     generator_size: float = option(
         0.25,
-        "With --objective=electra: width, heads and feed-forward width of the generator, as a share of the model's.",
+        "Width, heads and feed-forward width of the generator, as a share of the model's.",
         group="Pretraining objective and masking", requires=("objective=electra",),
     )
     dropout_prob: float | None = option(

@@ -36,8 +36,8 @@ class RunOptions:
     predict_file: str | None = option(None, "Examples to predict for.", essential=True)
     test_file: str | None = option(
         None,
-        "With --do_eval: labeled examples in the format of --eval_file, on which the final model is evaluated too. "
-        "They are not used to select or fit anything. The names of the output files include that of the test file.",
+        "Labeled examples in the format of --eval_file, on which the final model is evaluated too. They are not used "
+        "to select or fit anything. The names of the output files include that of the test file.",
         requires=("do_eval",),
     )
     output_dir: str | None = option(
@@ -158,8 +158,7 @@ class SelectionOptions(RunOptions):
     )
     early_stopping: int = option(
         0,
-        "With --metric_for_best_model: number of consecutive checkpoints without improvement after which training "
-        "stops. 0 turns it off.",
+        "Number of consecutive checkpoints without improvement after which training stops. 0 turns it off.",
         low=0, requires=("do_train", "metric_for_best_model"),
     )
 
@@ -221,9 +220,9 @@ class AbstentionOptions(RunOptions):
 
     fit_abstention: float | None = option(
         None,
-        "With --do_eval: choose, on --eval_file, the lowest confidence threshold at which this share of the accepted "
-        "predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then "
-        "reports for each prediction whether it is confident.",
+        "Choose, on --eval_file, the lowest confidence threshold at which this share of the accepted predictions is "
+        "correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for each "
+        "prediction whether it is confident.",
         low=0, high=1, requires=("do_eval",),
     )
 

@@ -127,8 +127,7 @@ class CheckpointSettings:
 
     overwrite_output_dir: bool = option(
         False,
-        "With --do_train: delete an earlier run in --output_dir and start over. Otherwise, an interrupted run "
-        "resumes.",
+        "Delete an earlier run in --output_dir and start over. Otherwise, an interrupted run resumes.",
         group="Output", essential=True, requires=("do_train",),
     )
     save_checkpoints_steps: int = option(1000, "Number of steps between checkpoints.", low=1)
@@ -219,9 +218,9 @@ class BatchingSettings:
     )
     bucket_batches: int | None = option(
         None,
-        "With --bucket_by_length: number of batches whose examples are sorted by length together. With fewer, "
-        "batches are more random and need more padding; 1 makes them fully random. Default: one fortieth of the "
-        "batches of an epoch, but from 4 to 50.",
+        "Number of batches whose examples are sorted by length together. With fewer, batches are more random and "
+        "need more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but from 4 "
+        "to 50.",
         low=1, requires=("bucket_by_length",),
     )
     pack_examples: bool = option(

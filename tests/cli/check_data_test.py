@@ -131,13 +131,14 @@ def long_runs(home):
 
 def test_help_tells_the_default_of_each_task():
     help_of = {flag.name: flag.help for flag in check_data.FLAGS}
-    assert help_of["text_column"].endswith(
-        " Default: text for classification; text_a,text_b for embedding; 0 for tagging.")  # fmt: skip
+    for default in (" Default: text for classification", "; text_a,text_b for embedding", "; 0 for tagging"):
+        assert default in help_of["text_column"]
     assert help_of["label_column"].endswith(" Default: label.") and help_of["header"].endswith(" Default: true.")
     assert help_of["label_separator"].endswith(" Default: ','.")
     assert help_of["vocab_file"].lower().count("default") == help_of["do_lower_case"].lower().count("default") == 1
-    assert help_of["max_seq_length"].endswith(", reranking, tagging; 384 for question_answering.")
-    assert help_of["doc_stride"].endswith(" Default: half of --max_seq_length. But 128 for question_answering.")
+    assert ", reranking, tagging" in help_of["max_seq_length"]
+    assert "; 384 for question_answering" in help_of["max_seq_length"]
+    assert " Default: half of --max_seq_length. But 128 for question_answering" in help_of["doc_stride"]
 
 
 def _kinds(log):

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.cli import commands, main
 
-# Every two-word name is a promise, as the names of the modules are.
+# Every two-word name is a promise, as the names of the modules are. New ones need not be added.
 ALIASES = {
     "train classifier": "run_classifier", "train tagger": "run_tagger", "train qa": "run_squad",
     "train choice": "run_multiple_choice", "train embedder": "run_embedder", "train reranker": "run_reranker",
@@ -28,9 +28,9 @@ def printed(capsys, *words):
     return capsys.readouterr().out.splitlines()
 
 
-def test_commands_have_their_aliases():
-    assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
-    assert len(commands.PROGRAMS) == 39
+def test_commands_keep_their_aliases():
+    aliases = {command.alias: command.name for command in commands.COMMANDS.values()}
+    assert ALIASES.items() <= aliases.items()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_group_lists_its_commands(capsys, flag):
     assert lines == printed(capsys, "help", "train")
     assert lines[0] == "Usage: bert-tf train COMMAND [--flags]"
     assert [line.split("  ")[1] for line in lines if line.startswith("  train")] == [
-        alias for alias in ALIASES if alias.startswith("train ")
+        command.alias for command in commands.COMMANDS.values() if command.alias.startswith("train ")
     ]
 
 

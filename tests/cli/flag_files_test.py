@@ -10,8 +10,8 @@ from bert_tf.utils.settings import Flag
 TABLE = (
     Flag("prompt", None, "What comes first."),
     Flag("server", "localhost", "Where."),
-    Flag("timeout", 60, "How long.", "integer", low=1),
-    Flag("tls", False, "Whether.", "bool"),
+    Flag("timeout", 60, "How long.", "integer", low=1, aliases=("time_limit",)),
+    Flag("tls", False, "Whether.", "bool", aliases=("t_l",)),
 )
 
 
@@ -75,7 +75,10 @@ def test_other_lines_are_refused_with_their_place(tmp_path, data, message):
     assert path in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["timeout=30", "\ufeff--timeout=30", "—timeout=30", "–tls", "\ufeff--tls"])
+@pytest.mark.parametrize(
+    "text",
+    ["timeout=30", "\ufeff--timeout=30", "—timeout=30", "–tls", "\ufeff--tls", "time_limit=30", "–t_l"],  # two aliases
+)
 def test_a_text_that_is_a_flag_without_its_hyphens_is_refused(text):
     with pytest.raises(ValueError, match=f"{text[-3:]}' looks like a flag without its two hyphens. Write --t"):
         parse("first", text)

@@ -85,3 +85,21 @@ def test_a_flag_is_shown_in_plain_form(flag, text):
     made = types.SimpleNamespace(__doc__="Does it.", FLAGS=(flag, Flag("old", 1, "No effect here.")))
     page = usage.help_page(made, "made", "bert-tf made", False)
     assert " ".join(page.split()) == f"Does it. {usage.group_of(flag)} --{flag.name} {text}"
+
+
+@pytest.mark.parametrize(
+    ("requires", "excludes", "text"),
+    [
+        ((), (), ""),
+        (("a",), (), "Requires --a."),
+        (("a=1", "b"), ("c",), "Requires --a=1 and --b. Cannot be combined with --c."),
+        ((), ("a", "b", "c=1"), "Cannot be combined with --a, --b or --c=1."),
+        (("other",), ("other=1", "b"), "Cannot be combined with --b."),  # the command has no such flag
+    ],
+)
+def test_help_says_what_a_flag_requires_and_excludes(requires, excludes, text):
+    flag = Flag("size", 1, "Size.", "integer", requires=requires, excludes=excludes)
+    assert usage.describe_combinations(flag, "abc") == text
+    made = types.SimpleNamespace(__doc__="Does it.", FLAGS=(flag, *(Flag(name, None, "Text.") for name in "abc")))
+    page = " ".join(usage.help_page(made, "made", "bert-tf made", True).split())
+    assert f"--size {' '.join(['Size.', text]).strip()} (default: 1)" in page

@@ -36,7 +36,8 @@ def test_a_page_s_code_links_and_comments_are_not_its_prose():
     [
         ('raise ValueError(f"it {x} was " "told")', ["it X was told"]),
         ('logging.warning("it was told: %s", x)', ["it was told: %s"]),
-        ('Flag("name", 1, "Told " "so.")', ["Told so."]),
+        ('x: int = option(1, "Told " "so.", low=0)', ["Told so."]),
+        ('x: int = option_as(A, "x", help="Told.", low=0)', ["Told."]),
         ('def f():\n    """Told.\n\n    More.\n    """', ["Told."]),
         ('def _f():\n    """Told."""', []),
         ('x = "told"', []),

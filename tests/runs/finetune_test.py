@@ -14,62 +14,30 @@ from bert_tf.cli import main
 from bert_tf.runs.finetune import evaluate, find_kind, finetune
 from bert_tf.runs.in_memory import as_files, plain
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import TASKS_BY_NAME
 from tests import tiny
-from tests.tasks.embedding import support as embedding
-from tests.tasks.multiple_choice import support as multiple_choice
+from tests.runs import task_rows
+from tests.runs.task_rows import texts
 from tests.tasks.question_answering import support as squad
-from tests.tasks.reranking import support as reranking
-from tests.tasks.tagging import support as tagging
 
 SETTINGS = {"max_seq_length": 16, "num_train_epochs": 2, "train_batch_size": 4, "learning_rate": 1e-3}
 
 
-def _texts(n, seed=0):
-    return [dict(zip(("text", "label"), row, strict=True)) for row in tiny.texts(n, seed, ["bad", "good"])]
-
-
-def _numbers(n, seed=0):
-    return [{"text": row["text"], "label": float(len(row["text"]))} for row in _texts(n, seed)]
-
-
-def _pairs(n, seed=0):
-    return [{"text_a": a, "text_b": b} for a, b in embedding.pairs(n, seed)]
-
-
-def _sentences(n, seed=0):
-    return [{"tokens": [w for w, _ in row], "tags": [t for _, t in row]} for row in tagging.sentences(n, seed)]
-
-
-def _questions(n, seed=0):
-    return [
-        {"id": f"q{i}", "question": question, "context": context, "answers": {"text": [text], "answer_start": [start]}}
-        for i, (question, context, text, start) in enumerate(squad.questions(n, seed))
-    ]
-
-
-def _choices(n, seed=0):
-    return [dict(zip(("context", "choices", "label"), r, strict=True)) for r in multiple_choice.questions(n, seed)]
-
-
-def _queries(n, seed=0):
-    return [dict(zip(("query", "positives", "negatives"), r, strict=True)) for r in reranking.queries(n, seed)]
-
-
-def _several_labels(n, seed=0):
-    return [{"text": row["text"], "label": [row["label"], "film"][: i % 3]} for i, row in enumerate(_texts(n, seed))]
-
-
-# Task -> (its command, rows of it, further settings)
+# Task -> (its command, further settings)
 TASKS = {
-    "classification": ("run_classifier", _texts, {}),
-    "regression": ("run_classifier", _numbers, {"problem_type": "regression"}),
-    "embedding": ("run_embedder", _pairs, {}),
-    "tagging": ("run_tagger", _sentences, {}),
-    "question_answering": ("run_squad", _questions, {"max_query_length": 4, "doc_stride": 4}),
-    "multiple_choice": ("run_multiple_choice", _choices, {}),
-    "reranking": ("run_reranker", _queries, {}),
-    "multi_label": ("run_classifier", _several_labels, {"problem_type": "multi_label"}),
+    "classification": ("run_classifier", {}),
+    "regression": ("run_classifier", {"problem_type": "regression"}),
+    "embedding": ("run_embedder", {}),
+    "tagging": ("run_tagger", {}),
+    "question_answering": ("run_squad", {"max_query_length": 4, "doc_stride": 4}),
+    "multiple_choice": ("run_multiple_choice", {}),
+    "reranking": ("run_reranker", {}),
+    "multi_label": ("run_classifier", {"problem_type": "multi_label"}),
 }
+
+
+def test_every_task_is_tried():
+    assert TASKS_BY_NAME.keys() <= TASKS.keys() == task_rows.ROWS.keys()
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +68,7 @@ def _results(folder):
 
 @pytest.mark.parametrize("name", ["classification", *(pytest.param(n, marks=pytest.mark.slow) for n in [*TASKS][1:])])
 def test_it_is_the_command_to_the_bit(name, start, tmp_path):
-    program, make, more = TASKS[name]
+    (program, more), make = TASKS[name], task_rows.ROWS[name]
     train, dev = make(24), make(8, 1)
     run = finetune(
         name, train=train, eval=dev, init_checkpoint=start, output_dir=tmp_path / "python", verbose=False,
@@ -118,7 +86,7 @@ def test_it_is_the_command_to_the_bit(name, start, tmp_path):
 
 @pytest.mark.slow
 def test_what_one_began_the_other_resumes(start, tmp_path):
-    rows = _texts(24)
+    rows = texts(24)
     path = _write(tmp_path / "train", "classification", rows)
     settings = SETTINGS | {"init_checkpoint": start, "save_checkpoints_steps": 4}
 
@@ -139,7 +107,7 @@ def test_what_one_began_the_other_resumes(start, tmp_path):
 
 def test_a_run_predicts_exports_and_shows_its_report_and_errors(start, tmp_path):
     run = finetune(
-        "classification", _texts(24), _texts(8, 1), _texts(8, 2), init_checkpoint=start, verbose=False, **SETTINGS
+        "classification", texts(24), texts(8, 1), texts(8, 2), init_checkpoint=start, verbose=False, **SETTINGS
     )
     assert isinstance(run.model, keras.Model) and run.history
     answers = run.predict(["a good film", "a bad film"])
@@ -152,7 +120,7 @@ def test_a_run_predicts_exports_and_shows_its_report_and_errors(start, tmp_path)
     assert path == str(tmp_path / "export" / "1")
     (served,) = bert_tf.Predictor(path)(["a good film"])
     assert served["probabilities"] == pytest.approx(answers[0]["probabilities"], abs=1e-6)
-    scores = evaluate(run, _texts(8, 1))
+    scores = evaluate(run, texts(8, 1))
     assert scores == {name.removeprefix("eval_"): value for name, value in run.metrics.items()}
     folder = pathlib.Path(run.output_dir)
     assert folder.exists()
@@ -214,7 +182,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_examples_is_the_same(kind, tmp_path):
-    rows = _texts(5)
+    rows = texts(5)
     with as_files(ClassificationTask, train=KINDS[kind](rows)) as files:
         written = pathlib.Path(files.paths["train"]).read_text()
     assert [json.loads(line) for line in written.splitlines()] == rows
@@ -262,7 +230,7 @@ class Recorder(keras.callbacks.Callback):
 def test_keras_callbacks_are_called_and_stop_the_run(start):
     recorder, steps = Recorder(2), []
     run = finetune(
-        "classification", _texts(12), _texts(4, 1), init_checkpoint=start, verbose=False,
+        "classification", texts(12), texts(4, 1), init_checkpoint=start, verbose=False,
         metric_for_best_model="accuracy", save_checkpoints_steps=3,
         callbacks=[recorder, lambda step, logs: steps.append((step, logs["loss"]))],
         **SETTINGS | {"num_train_epochs": 3},
@@ -282,7 +250,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         return _squared(label_ids, logits).numpy().mean()
 
     run = finetune(
-        "classification", _texts(12), _texts(8, 1), init_checkpoint=start, verbose=False, loss=_squared,
+        "classification", texts(12), texts(8, 1), init_checkpoint=start, verbose=False, loss=_squared,
         metrics={"brier_error": brier}, metric_for_best_model="brier_error", **SETTINGS,
     )  # fmt: skip
     assert run.metrics["eval_brier_error"] == pytest.approx(run.metrics["eval_loss"], abs=1e-6)
@@ -304,6 +272,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ),
         ({"zzz": 1}, TypeError, "finetune() has no argument `zzz`."),
         ({"do_train": True}, TypeError, "no argument `do_train`: it trains if there are `train` examples"),
+        ({"dry_run": True}, TypeError, "finetune() has no argument `dry_run`, with which the command prints"),
         ({"train_file": "a"}, TypeError, "no argument `train_file`. Pass the file as `train`."),
         ({"train_batch_size": "x"}, TypeError, "`train_batch_size` must be a positive integer. Received: 'x'."),
         ({"train_batch_size": 0}, ValueError, "`train_batch_size` must be a positive integer. Received: 0."),
@@ -321,14 +290,17 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train": 3}, TypeError, "`train` must be a path, several paths, a pandas or Polars DataFrame"),
         ({"train": []}, ValueError, "`train` has no rows."),
         ({"train": {"text": ["a"], "label": []}}, ValueError, "`train` must have columns of one length."),
-        ({"train": {"train": Dataset(_texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
+        ({"train": {"train": Dataset(texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
-        ({"task": "clasification"}, ValueError, "`task` must be one of reranking, embedding, multiple_choice"),
+        (
+            {"task": "clasification"}, ValueError,
+            f"`task` must be one of {', '.join(TASKS_BY_NAME)}, regression, multi_label, or a custom task.",
+        ),
         ({"early_stopping": 2}, ValueError, "`early_stopping` requires `metric_for_best_model`"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_named(given, kind, message, start, tmp_path):
-    arguments = {"task": "classification", "train": _texts(4), "init_checkpoint": start, **SETTINGS} | given
+    arguments = {"task": "classification", "train": texts(4), "init_checkpoint": start, **SETTINGS} | given
     with pytest.raises(kind) as error:
         finetune(**arguments, output_dir=tmp_path / "out", verbose=False)
     assert message in str(error.value) and not (tmp_path / "out").exists()
@@ -338,7 +310,7 @@ def test_the_process_is_as_before(start):
     keras.config.set_dtype_policy("float32")
     np.random.seed(3)
     expected = np.random.RandomState(3).rand()
-    finetune("classification", _texts(4), init_checkpoint=start, verbose=False, precision="mixed_bfloat16", **SETTINGS)
+    finetune("classification", texts(4), init_checkpoint=start, verbose=False, precision="mixed_bfloat16", **SETTINGS)
     assert keras.config.dtype_policy().name == "float32" and np.random.rand() == expected
 
 

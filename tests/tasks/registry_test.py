@@ -10,7 +10,7 @@ from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.entry_points import custom_tasks
-from bert_tf.tasks.registry import load_custom_task, read_task, save_task
+from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task, read_task, save_task
 from tests import tiny
 from tests.tasks import custom_task
 
@@ -53,8 +53,8 @@ def test_a_missing_package_is_named(site, tmp_path):
     _write_task(tmp_path, task="poetry", package="my-poems")
     message = (
         f"{tmp_path / TASK_FILE}: No installed package provides the task 'poetry'. Install the package 'my-poems', "
-        "which must have an entry point of this name in the group bert_tf.tasks. Known tasks: reranking, "
-        "embedding, multiple_choice, question_answering, tagging, classification, rating."
+        "which must have an entry point of this name in the group bert_tf.tasks. Known tasks: "
+        f"{', '.join(TASKS_BY_NAME)}, rating."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         read_task(str(tmp_path), CONFIG)

@@ -14,7 +14,7 @@ from tools.docs.navigation import COMMANDS, ROOT
 
 INDEX = COMMANDS.with_suffix(".md")
 _NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
-_FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;,.)]*[^\s;,.):])?)")  # in a sentence
+_FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;)]*[^\s;,.):])?)")  # in a sentence
 _INTRODUCTION = """\
 # Command line
 
@@ -71,14 +71,20 @@ def page(name: str) -> str:
     for block in blocks:
         code = block.startswith("    ")
         lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]
+    names = [flag.name for flag in module.FLAGS]
     for title, flags in usage.by_group(module.FLAGS).items():
         lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
-        lines += [f"| `--{flag.name}` | {_values(flag)} | {_default(flag)} | {_cell(flag.help)} |" for flag in flags]
+        lines += [_row(flag, names) for flag in flags]
         lines.append("")
     if idle := [f"`--{flag.name}`" for flag in module.FLAGS if not flag.has_effect]:
         listed = f"Accepted for compatibility, without effect: {', '.join(idle)}."
         lines += ["## Flags without effect", "", *_wrapped(listed)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(flag, names):
+    explanation = f"{flag.help} {usage.describe_combinations(flag, names)}".rstrip()
+    return f"| `--{flag.name}` | {_values(flag)} | {_default(flag)} | {_cell(explanation)} |"
 
 
 def _values(flag: Flag) -> str:

@@ -5,8 +5,9 @@
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Mapping
 
+from bert_tf.cli.usage import describe_combinations
 from bert_tf.export.settings import ExportSettings
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.task_flags import task_flags
@@ -29,6 +30,12 @@ _ARGUMENTS = (
     "do_export", "output_dir", "loss", "dry_run",
 )  # fmt: skip
 _PATHS = ("_file", "_dir", "_checkpoint", "teacher")
+# Flag -> the argument that takes its place.
+_FINE_TUNING = {
+    "do_train": "train", "do_eval": "eval", "do_predict": "predict", "train_file": "train", "eval_file": "eval",
+    "test_file": "test", "predict_file": "predict",
+}  # fmt: skip
+_PRETRAINING = {"do_train": "input_file", "do_eval": "eval_file"}
 _WIDER = {"class_weights": "Mapping[str, float]", "freeze_layers": "int"}  # which the command line has no form for
 
 
@@ -36,18 +43,23 @@ def text() -> str:
     """Returns the content of the file."""
     tasks = {flag.name: flag for kind in TASKS for flag in task_flags(kind)}
     tables = {
-        "FineTuningKeywords": tasks.values(),
-        "PretrainingKeywords": flags_of(PretrainingSettings),
-        "ExportKeywords": flags_of(ExportSettings),
+        "FineTuningKeywords": (tasks, _FINE_TUNING),
+        "PretrainingKeywords": (_by_name(PretrainingSettings), _PRETRAINING),
+        "ExportKeywords": (_by_name(ExportSettings), {}),
     }
-    return _HEAD + "\n\n".join(_class(*table) for table in tables.items())
+    return _HEAD + "\n\n".join(_class(name, *table) for name, table in tables.items())
 
 
-def _class(name: str, flags: Iterable[Flag]) -> str:
+def _by_name(kind):
+    return {flag.name: flag for flag in flags_of(kind)}
+
+
+def _class(name: str, flags: Mapping[str, Flag], arguments: Mapping[str, str]) -> str:
     lines = [f"class {name}(TypedDict, total=False):"]
-    for flag in flags:
+    for flag in flags.values():
         if flag.has_effect and flag.name not in _ARGUMENTS:
-            lines += [f"    {flag.name}: {_type(flag)}", *_comment(flag)]
+            text = " ".join(filter(None, [flag.help, describe_combinations(flag, flags)]))
+            lines += [f"    {flag.name}: {_type(flag)}", *_comment(text, arguments)]
     return "\n".join([*lines, ""])
 
 
@@ -60,9 +72,10 @@ def _type(flag):
     return " | ".join([*kinds, *(["None"] if flag.default is None else [])])
 
 
-def _comment(flag):
-    help_text = re.sub(r"--(\w+(?:=\w+)?)", r"`\1`", flag.help)
-    return textwrap.wrap(f'"""{help_text}"""', 116, initial_indent="    ", subsequent_indent="    ")
+def _comment(text, arguments):
+    """Returns the lines of a help text in which flags are written as arguments."""
+    text = re.sub(r"--(\w+)((?:=\w+)?)", lambda found: f"`{arguments.get(found[1], found[1])}{found[2]}`", text)
+    return textwrap.wrap(f'"""{text}"""', 116, initial_indent="    ", subsequent_indent="    ")
 
 
 if __name__ == "__main__":

@@ -56,21 +56,20 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
     label_separator: str = option(",", "Separator between the labels of an example that has several.")
     label_columns: Sequence[str] | None = option(
         None,
-        "Columns named after the labels, instead of --label_column. Each cell is 1 or true if the example has the "
-        "label; 0, false or empty if not.",
+        "Columns named after the labels. Each cell is 1 or true if the example has the label; 0, false or empty if "
+        "not.",
         excludes=("label_column", "label_separator"),
     )
     drop_empty: bool = DROP_EMPTY
     fit_temperature: bool = option(
         False,
-        "With --do_eval: fit on --eval_file the temperature that calibrates the probabilities best, and store it "
-        "with the model.",
+        "Fit on --eval_file the temperature that calibrates the probabilities best, and store it with the model.",
         group="Evaluation", requires=("do_eval",),
     )
     fit_thresholds: bool = option(
         False,
-        "With --do_eval and --problem_type=multi_label: fit the probability threshold of each label to its highest F1 "
-        "on --eval_file, and store it with the model. Unfitted thresholds are 0.5.",
+        "With --problem_type=multi_label: fit the probability threshold of each label to its highest F1 on "
+        "--eval_file, and store it with the model. Unfitted thresholds are 0.5.",
         group="Evaluation", requires=("do_eval",),
     )
     long_text: str = option(

@@ -38,8 +38,8 @@ class SquadOptions(RecurrentOptions, TeacherOptions):
     version_2_with_negative: bool = option(False, "Allow questions without an answer (SQuAD 2.0).", essential=True)
     null_score_diff_threshold: float | None = option(
         None,
-        "With --version_2_with_negative: margin by which the score of no answer must exceed that of the best answer, "
-        "for no answer to be predicted. Default: the best margin that --do_eval found, otherwise 0.",
+        "Margin by which the score of no answer must exceed that of the best answer, for no answer to be predicted. "
+        "Default: the best margin that --do_eval found, otherwise 0.",
         group="Evaluation", requires=("version_2_with_negative",),
     )
     verbose_logging: bool = option(

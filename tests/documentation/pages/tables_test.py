@@ -56,6 +56,11 @@ def test_a_flag_becomes_a_row():
     flag = Flag("do_it", True, "Do it with --kind=a|b, or --nothing. See `bert-tf x --y`.", "bool")
     assert cli_reference._cell(flag.help) == "Do it with `--kind=a\\|b`, or `--nothing`. See `bert-tf x --y`."
     assert (cli_reference._values(flag), cli_reference._default(flag)) == ("boolean", "`true`")
+    flag = Flag("teach", 0.5, "Same as --all=a,b.", "float", requires=("do_train", "kind=a"), excludes=("c", "absent"))
+    assert cli_reference._row(flag, ["do_train", "kind", "c", "teach"]) == (
+        "| `--teach` | number | `0.5` | Same as `--all=a,b`. Requires `--do_train` and `--kind=a`. Cannot be combined "
+        "with `--c`. |"
+    )
     flag = Flag("sizes", [], "Sizes.", "list", choices=("s", "m"))
     assert (cli_reference._values(flag), cli_reference._default(flag)) == ("list of `s`, `m`", "")
     flag = Flag("size", None, "Size.", "integer", low=1, required=True)

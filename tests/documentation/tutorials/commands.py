@@ -1,8 +1,9 @@
 """The shell tutorials: pages of docs/tutorials whose command blocks run in order, in one directory.
 
-A ```bash block is run as it is. A ```text block shows lines that the command block before it printed: all of them, with
-a line of three dots for lines that are left out. A line that ends with " ..." shows only the beginning of a line. A
-comment before a block, which no reader sees, says what a test must know:
+A ```bash block is run as it is, a ```python block by a Python of its own, so it imports what it uses. A ```text block
+shows lines that the command block before it printed: all of them, with a line of three dots for lines that are left
+out. A line that ends with " ..." shows only the beginning of a line. A comment before a block, which no reader sees,
+says what a test must know:
 
     <!-- not run: needs docker -->       why this block cannot be run in a test
     <!-- status 1 -->                    the block ends with this status, and not with 0
@@ -41,7 +42,7 @@ class Block(NamedTuple):
 
     Attributes:
         line: of the page, on which they begin.
-        text: bash.
+        text: bash; for a block of Python, the command that runs it.
         shown: what they print, as far as the page shows it.
         not_run: why they cannot be run in a test; None: they are run.
         status: that they end with.
@@ -66,12 +67,14 @@ def blocks(text: str) -> list[Block]:
     for match in _FENCE.finditer(text):
         mark, language, content = match.groups()
         line = text.count("\n", 0, match.start(3)) + 1
-        if language == "bash":
-            found.append(Block(line, content, [], **_marks(mark, line)))
+        if language in ("bash", "python"):
+            command = content if language == "bash" else f"python - <<'END'\n{content}END\n"
+            found.append(Block(line, command, [], **_marks(mark, line)))
         elif language == "text" and found and mark in (None, BY_THE_WEIGHTS, BY_THE_TRAINING):
             found[-1].shown.append(Shown(content, mark))
         else:
-            raise ValueError(f"Line {line}: a block must be bash, or text behind it. Received: {language!r}, {mark!r}.")
+            expected = "a block must be bash or Python, or text behind it"
+            raise ValueError(f"Line {line}: {expected}. Received: {language!r}, {mark!r}.")
     return found
 
 

@@ -42,7 +42,7 @@ def test_every_block_of_every_page_is_one_that_is_run_or_says_why_not():
         text = page.read_text(encoding="utf-8")
         found = commands.blocks(text)
         shown = sum(len(block.shown) for block in found)
-        assert text.count("```") == 2 * (len(found) + shown), f"{page.name}: a block that is neither bash nor text"
+        assert text.count("```") == 2 * (len(found) + shown), f"{page.name}: a block of another language"
         assert {block.not_run for block in found} - {None} <= REASONS
 
 
@@ -92,13 +92,15 @@ echo never
 """
 
 
-def test_blocks():
+def test_blocks(shell):
     left_out, prints, fails = commands.blocks(MADE_UP)
     assert left_out == commands.Block(4, "docker run it\n", [], "needs docker")
     assert prints.shown == [commands.Shown("one 0.50\ntwo\n", commands.BY_THE_WEIGHTS), commands.Shown("three\n")]
     assert fails.status == 1 and fails.line == 27
-    with pytest.raises(ValueError, match="Line 3: a block must be bash, or text behind it. Received: 'python'"):
-        commands.blocks("\n```python\n1\n```\n")
+    (python,) = commands.blocks("```python\nfor name in \"$a\", 'b':\n    print(name)\n```\n\n```text\n$a\nb\n```\n")
+    check_block(shell.run(python.text), python, True, 0.0)
+    with pytest.raises(ValueError, match="Line 3: a block must be bash or Python, .* Received: 'json'"):
+        commands.blocks("\n```json\n1\n```\n")
     with pytest.raises(ValueError, match="Line 3: a comment before commands .* Received: perhaps."):
         commands.blocks("<!-- perhaps -->\n```bash\nls\n```\n")
 

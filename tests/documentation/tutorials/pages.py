@@ -1,8 +1,8 @@
 """The tutorials, cut into cells: those in Python to be run, and all in `NOTEBOOKS` to be written as notebooks.
 
-A page is Markdown; those of docs/tutorials that have Python are meant, and of those for the shell (commands.py) the
-ones that a notebook can run. A block of ```python or ```bash is a cell of code; a block of ```text right after it is
-what it printed; all else is prose.
+A page is Markdown; those of docs/tutorials that have Python alone are meant, and of those with commands (commands.py)
+the ones that a notebook can run. A block of ```python or ```bash is a cell of code; a block of ```text right after it
+is what it printed; all else is prose.
 
 A notebook needs no checkout (`make notebooks` writes it): its first cell installs bert_tf where it is missing, and one
 for the shell begins with the weights, and has the files of docs/tutorials/data that its page copies.
@@ -54,8 +54,13 @@ class Cell(NamedTuple):
 
 
 def pages(language: str = "python") -> list[pathlib.Path]:
-    """Returns the pages with code in a language, sorted."""
-    return [page for page in sorted(FOLDER.glob("*.md")) if f"```{language}\n" in page.read_text(encoding="utf-8")]
+    """Returns the pages with code in a language, sorted: "bash", perhaps with blocks of Python; or "python" alone."""
+    texts = {page: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
+    return [
+        page
+        for page, text in texts.items()
+        if f"```{language}\n" in text and (language == "bash" or "```bash\n" not in text)
+    ]
 
 
 def notebook_pages() -> list[pathlib.Path]:

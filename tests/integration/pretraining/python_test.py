@@ -22,9 +22,26 @@ def test_it_is_the_command_to_the_bit(material, tmp_path):
     assert run.num_steps == 4 and run.metrics["masked_lm_loss"] > 0 and run.model.count_params() > 0
 
 
+def test_what_is_not_asked_for_is_not_given(monkeypatch):
+    received = []
+
+    def stop(settings):
+        received.append(settings)
+        raise ValueError("stopped")
+
+    monkeypatch.setattr("bert_tf.runs.pretrain.run_pretraining", stop)
+    with pytest.raises(ValueError, match="stopped"):
+        bert_tf.pretrain("records", output_dir="out", verbose=False)
+    (settings,) = received
+    assert settings.given_values() == {"do_train": True, "input_file": ["records"], "output_dir": "out"}
+    assert not settings.do_eval
+
+
 def test_wrong_arguments_are_named(tmp_path):
     with pytest.raises(TypeError, match=r"pretrain\(\) has no argument `do_train`: it trains on `input_file`"):
         bert_tf.pretrain("records", output_dir=tmp_path / "out", do_train=True)
+    with pytest.raises(TypeError, match=r"no argument `dry_run`, with which the command prints"):
+        bert_tf.pretrain("records", output_dir=tmp_path / "out", dry_run=True)
     with pytest.raises(TypeError, match=r"no argument `num_train_step`. Did you mean `num_train_steps`\?"):
         bert_tf.pretrain("records", output_dir=tmp_path / "out", num_train_step=3)
     with pytest.raises(ValueError, match="No record files found"):
