@@ -53,8 +53,10 @@ def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
     """
     known = {path: metadata for records in several for path, metadata in records.metadata.items() if metadata}
     _check_same(known, "vocabulary", "vocab_file")
-    found = ((find_vocabulary(path, metadata), metadata.do_lower_case) for path, metadata in known.items())
-    return next((each for each in found if each[0]), None)
+    for path, metadata in known.items():
+        if vocabulary := find_vocabulary(path, metadata):
+            return vocabulary, metadata.do_lower_case
+    return None
 
 
 def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):

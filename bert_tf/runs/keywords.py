@@ -75,7 +75,7 @@ def _read(flag, value):
     if flag.kind == "string":
         value = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
-    kinds = {"string": str, "bool": bool, "integer": Integral, "float": Real}
+    kinds: dict[str, type[Any]] = {"string": str, "bool": bool, "integer": Integral, "float": Real}
     if not isinstance(value, kinds[flag.kind]) or isinstance(value, bool) != (flag.kind == "bool"):
         raise TypeError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r:.80}.")
     if flag.kind in ("integer", "float"):

@@ -84,10 +84,11 @@ class RunOptions:
         Raises:
             ValueError: the file was not given.
         """
-        if not self.files[kind]:
+        path = self.files[kind]
+        if not path:
             action = ACTIONS[kind]
             raise ValueError(f"`do_{action}` requires {examples}. Specify `{action}_file`.")
-        return self.files[kind]
+        return path
 
 
 SEVERAL_FILES = "Several files, or a quoted glob pattern, are separated by commas."

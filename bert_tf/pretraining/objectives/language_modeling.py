@@ -62,15 +62,12 @@ class PretrainingTask(RecordTask):
         self.packed = packed
         self.gradient_checkpointing = gradient_checkpointing
         parts = self._parts = _PARTS[: 1 + self.next_sentence]
+        self.loss_weights = {f"{part}_loss": 1.0 for part in parts}
         self.features = (*ENCODER_INPUTS, "masked_lm_positions", *(_PACKED[: len(parts)] if packed else ()))
         self.targets = tuple(_LABELS[part] for part in parts)
         self.head = tuple(f"cls/{head}/.*" for head in ("predictions", "seq_relationship")[: len(parts)])
         google = (*(f"{part}_{name}" for part in parts for name in ("accuracy", "loss")), "loss")
         self.metric_names = (*google, f"{parts[0]}_perplexity", *(f"{part}_{_BASELINE}" for part in parts))
-
-    @property
-    def loss_weights(self):
-        return {f"{part}_loss": 1.0 for part in self._parts}
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)

@@ -27,10 +27,7 @@ class LeftToRightTask(PretrainingTask):
             )
         super().__init__(config, *args, **kwargs)
         self.metric_names = tuple(_rename(dict.fromkeys(self.metric_names)))
-
-    @property
-    def loss_weights(self):
-        return _rename(super().loss_weights)
+        self.loss_weights = _rename(self.loss_weights)
 
     def loss_parts(self, outputs, batch, denominators):
         return _rename(super().loss_parts(outputs, batch, denominators))

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -119,8 +120,15 @@ class ClassificationTask(Abstaining):
         self.every_window = every_window
         self.lstm_units = lstm_units
         self.take_abstention(abstention)
+        self._describe(self.problem)
         if lstm_units:
             self.head, self.uses_pooler = RECURRENT_HEAD, False
+
+    def _describe(self, problem):
+        self.targets, self.labels = (problem.target,), self.outputs if problem.has_labels else None
+        self.has_windows = self.reads_whole_texts = self.windows is not None
+        self.has_temperature, self.has_several_labels = problem.has_labels, problem.has_several_labels
+        self.example_method, self.metrics_note = problem.example_method, problem.metrics_note
 
     @classmethod
     def with_foreign_defaults(cls, options, model):
@@ -204,24 +212,8 @@ class ClassificationTask(Abstaining):
             **of_run,
         )
 
-    @property
-    def targets(self):
-        return (self.problem.target,)
-
-    @property
-    def labels(self):
-        return self.outputs if self.problem.has_labels else None
-
-    @property
-    def has_windows(self):
-        return self.windows is not None
-
-    @property
-    def has_temperature(self):
-        return self.problem.has_labels
-
     def to_dict(self) -> dict:
-        options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}
+        options: dict[str, Any] = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}
         changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
         if self.windows is not None:
             changed["windows"] = dataclasses.asdict(self.windows)
@@ -245,7 +237,7 @@ class ClassificationTask(Abstaining):
         return head(encoder(sequences)["pooled_output"])
 
     def identity(self):
-        options = {"class_weights": self.class_weights and list(self.class_weights)}
+        options: dict[str, Any] = {"class_weights": self.class_weights and list(self.class_weights)}
         options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
         return {name: value for name, value in options.items() if value}
 
@@ -278,10 +270,6 @@ class ClassificationTask(Abstaining):
         """Converts logits [n, L] to probabilities [n, L], or scores [n] for regression."""
         return self.problem.answers(outputs.astype(np.float64) / self.temperature)
 
-    @property
-    def example_method(self):
-        return self.problem.example_method
-
     def card_limitations(self, max_seq_length):
         if self.windows is None:
             return super().card_limitations(max_seq_length)
@@ -290,18 +278,6 @@ class ClassificationTask(Abstaining):
 
     def card_facts(self):
         return self.problem.card_facts(self.outputs)
-
-    @property
-    def has_several_labels(self):
-        return self.problem.has_several_labels
-
-    @property
-    def metrics_note(self):
-        return self.problem.metrics_note
-
-    @property
-    def reads_whole_texts(self):
-        return self.windows is not None
 
     def preprocess(self, tokenizer, texts, max_seq_length):
         if self.windows is None:

@@ -9,7 +9,7 @@ The outputs are what is kept of each of the w sequences of `encode_squad`; k spa
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def write_squad_predictions(
         OSError: a file cannot be written; an older one is unchanged.
     """
     fields = ("text", "probability", "start_logit", "end_logit")
-    contents = {
+    contents: dict[str, list[Any]] = {
         PREDICTIONS_FILE: [each.text(threshold) for each in answers],
         N_BEST_FILE: [[{name: getattr(a, name) for name in fields} for a in each.n_best] for each in answers],
     }
