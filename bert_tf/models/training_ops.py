@@ -30,6 +30,24 @@ def seed_scope(seed):
         _scopes.seed = before
 
 
+@contextlib.contextmanager
+def program_scope(is_compiled: bool):
+    """Makes the operations inside take the form that XLA fuses, if they are part of a program that it compiles whole.
+
+    Outside such a program, that form would be slower: each of its operations would pass through memory.
+    """
+    before = _in_program()
+    _scopes.in_program = is_compiled
+    try:
+        yield
+    finally:
+        _scopes.in_program = before
+
+
+def _in_program():
+    return getattr(_scopes, "in_program", False)
+
+
 def current_seed():
     """Returns the seed of the innermost `seed_scope`, or a fresh one from Keras's global generator: int32 [2]."""
     seed = getattr(_scopes, "seed", None)
@@ -57,7 +75,7 @@ def _fused(function):
 
     Unfused, every operation passes through memory. XLA recompiles for each shape, so it is used if shapes are known
     when the graph is built, as in pretraining, and not if each batch is padded to its longest sequence; and on CPUs
-    only: elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
+    only: elsewhere a step is compiled as a whole (`program_scope`) or not at all.
     """
     compiled = tf.function(function, autograph=False, jit_compile=True)
 
@@ -68,7 +86,7 @@ def _fused(function):
 
 
 def _can_fuse(*tensors):
-    return not _accelerators() and all(tensor.shape.is_fully_defined() for tensor in tensors)
+    return not _in_program() and not _accelerators() and all(tensor.shape.is_fully_defined() for tensor in tensors)
 
 
 @functools.cache
@@ -124,10 +142,11 @@ def gelu(x, approximate):
 
 
 def linear(x, kernel, bias):
-    """Computes x W + b; the bias gradient is a product with ones, because matrix products accumulate in float32.
+    """Computes x W + b; the bias gradient is summed in float32.
 
     TensorFlow's BiasAddGrad keeps its running sum in the input dtype: in bfloat16 it was off by 4 to 15 % after 2048
-    rows, and slower. Product and bias are kept together here, so that oneDNN still fuses them.
+    rows, and slower. A product with ones accumulates in float32; XLA fuses a plain sum with what computes `dy`.
+    Product and bias are kept together here, so that oneDNN still fuses them.
 
     Args:
         x: float [N, in].
@@ -137,19 +156,25 @@ def linear(x, kernel, bias):
     @tf.custom_gradient
     def run(x, kernel, bias):
         def gradient(dy):
-            ones = tf.ones([1, tf.shape(dy)[0]], dy.dtype)
-            d_kernel, d_bias = tf.matmul(x, dy, transpose_a=True), tf.matmul(ones, dy)[0]
-            return tf.matmul(dy, kernel, transpose_b=True), d_kernel, d_bias
+            d_kernel = tf.matmul(x, dy, transpose_a=True)
+            return tf.matmul(dy, kernel, transpose_b=True), d_kernel, _sum_rows(dy)
 
         return tf.nn.bias_add(tf.matmul(x, kernel), bias), gradient
 
     return run(x, tf.convert_to_tensor(kernel), tf.convert_to_tensor(bias))
 
 
+def _sum_rows(dy):
+    """Returns the sum of the rows of dy [N, out], accumulated in float32."""
+    if _in_program():
+        return tf.cast(tf.reduce_sum(tf.cast(dy, tf.float32), 0), dy.dtype)
+    return tf.matmul(tf.ones([1, tf.shape(dy)[0]], dy.dtype), dy)[0]
+
+
 def dropout(x, rate, seed):
     """Zeroes a fraction `rate` of the values and scales the others by 1 / (1 - rate); `seed` determines the mask.
 
-    If `_fused` compiles, the random bits are hashes, computed on the fly and again in the backward pass, so that no
+    Where XLA compiles, the random bits are hashes, computed on the fly and again in the backward pass, so that no
     mask is stored; otherwise they are Philox's.
 
     Args:
@@ -157,7 +182,7 @@ def dropout(x, rate, seed):
         rate: from 0 to below 1.
         seed: int32 [2].
     """
-    if not _can_fuse(x):
+    if not (_in_program() or _can_fuse(x)):
         return x * keep_mask(tf.shape(x), rate, seed, x.dtype)
 
     @tf.custom_gradient
@@ -165,7 +190,7 @@ def dropout(x, rate, seed):
         drop = functools.partial(_hashed_dropout(rate), seed=seed)
         return drop(x), drop
 
-    return tf.reshape(run(tf.reshape(x, [-1])), x.shape)
+    return tf.reshape(run(tf.reshape(x, [-1])), tf.shape(x))
 
 
 @functools.cache
@@ -173,7 +198,7 @@ def _hashed_dropout(rate):
     def drop(x, seed):
         a, b = tf.unstack(tf.bitcast(seed, tf.uint32))
         first = _hash(a + _hash(b, 0), 0)
-        place = tf.cast(tf.range(x.shape[0]), tf.uint32)
+        place = tf.cast(tf.range(tf.size(x)), tf.uint32)
         bits = _hash(tf.bitwise.bitwise_xor(place, first), _hash(first + b, 0))
         survivors = tf.cast(x, tf.float32) * np.float32(1 / (1 - rate))
         return tf.cast(tf.where(bits >= np.uint32(rate * 2**32), survivors, 0), x.dtype)

@@ -93,12 +93,15 @@ class AdamW(keras.optimizers.Optimizer):
             for v in variables
         ]
 
-    def update_step(self, gradient, variable, learning_rate):
-        """Updates a variable with its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+    def update_step(self, gradient, variable, learning_rate, when=None):
+        """Updates a variable with its gradient, float [same shape], where `when`, bool [], is None or true.
+
+        `variable` is a Keras or a TensorFlow variable.
+        """
         index = self._get_variable_index(variable)
         m, v = (moment.value for moment in self._moments[index])
         variable = variable.value if isinstance(variable, keras.Variable) else variable
-        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
+        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype), when)
         if self._decayed[index]:
             variable.assign(variable * (1 - rate * self.weight_decay_rate))
         epsilon = tf.constant(self.epsilon, variable.dtype)
@@ -120,17 +123,20 @@ class AdamW(keras.optimizers.Optimizer):
             grad=tf.convert_to_tensor(gradient),
         )
 
-    def _paced(self, index, rate):
+    def _paced(self, index, rate, when=None):
         """Returns (rate, beta_1, beta_2) of a variable in this step; before its first step, 0, 1 and 1: no change.
+
+        So they are where `when`, bool [], is false.
 
         Numbers instead of a condition around the update: a graph with a branch per variable is slow to build and to
             run.
         """
         factor, first = self._paces[index]
         rate = rate if factor == 1 else rate * factor
-        if not first:
+        if not first and when is None:
             return rate, self.beta_1, self.beta_2
-        moves = self.iterations.value >= first
+        started = self.iterations.value >= first
+        moves = started if when is None else started & when
         return tf.where(moves, rate, 0.0), tf.where(moves, self.beta_1, 1.0), tf.where(moves, self.beta_2, 1.0)
 
     def _correction(self, beta, index):
@@ -149,33 +155,54 @@ class AdamW(keras.optimizers.Optimizer):
         masked = zip(gradients, firsts, strict=True)
         return [tf.where(step >= first, g, tf.zeros_like(g)) if first else g for g, first in masked]
 
-    def apply_reduced(self, gradients, variables, when=None):
+    def apply_reduced(self, gradients, variables, when=None, use_xla=False):
         """Applies gradients that are already summed over the replicas; call it in a replica, outside XLA.
 
         Args:
             gradients: one dense tensor per variable.
             variables: the Keras variables passed to `build`.
             when: bool [], the same on every replica; False: nothing is updated. None means True.
+            use_xla: compile the update of each replica as one program.
         """
 
-        def update(strategy, gradients):
-            def move():
-                rate = self._get_current_learning_rate()
-                for gradient, variable in zip(gradients, variables, strict=True):
-                    strategy.extended.update(
-                        variable.value,
-                        lambda var, grad: self.update_step(grad, var, rate),
-                        args=(gradient,),
-                        group=False,
-                    )
-                self.iterations.assign_add(1)
-
-            if when is None:
-                move()
+        def update(strategy, gradients, when):
+            if use_xla:
+                # The update of one variable stands for that of all: it is called once on each replica.
+                args = (gradients, when)
+                strategy.extended.update(variables[0].value, compiled_update, args=args, group=False)
+            elif when is None:
+                self._update_each(strategy, gradients, variables)
             else:
-                tf.cond(strategy.experimental_local_results(when)[0], move, lambda: None)
+                is_true = strategy.experimental_local_results(when)[0]
+                tf.cond(is_true, lambda: self._update_each(strategy, gradients, variables), lambda: None)
 
-        tf.distribute.get_replica_context().merge_call(update, args=(gradients,))
+        def compiled_update(_, gradients, when):
+            def program(gradients, when):
+                self.apply_in_program(gradients, variables, when)
+
+            tf.function(program, jit_compile=True, autograph=False)(gradients, when)
+
+        tf.distribute.get_replica_context().merge_call(update, args=(gradients, when))
+
+    def _update_each(self, strategy, gradients, variables):
+        rate = self._get_current_learning_rate()
+        for gradient, variable in zip(gradients, variables, strict=True):
+            strategy.extended.update(
+                variable.value, lambda var, grad: self.update_step(grad, var, rate), args=(gradient,), group=False
+            )
+        self.iterations.assign_add(1)
+
+    def apply_in_program(self, gradients, variables, when=None):
+        """Applies gradients in a program that XLA compiles for one device; arguments as in `apply_reduced`.
+
+        A skipped update consists of numbers that change nothing, because a GPU would wait for the host at a branch.
+        """
+        rate = self._get_current_learning_rate()
+        if when is not None:  # 0 times a gradient that is not finite would be NaN
+            gradients = [tf.where(when, gradient, tf.zeros_like(gradient)) for gradient in gradients]
+        for gradient, variable in zip(gradients, variables, strict=True):
+            self.update_step(gradient, variable.value, rate, when)
+        self.iterations.assign_add(1 if when is None else tf.cast(when, self.iterations.dtype))
 
     def slots(self, variables):
         """Returns {"<path>/adam_m" and "<path>/adam_v": variable}, google-research/bert's names in a checkpoint."""

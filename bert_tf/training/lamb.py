@@ -45,13 +45,13 @@ class Lamb(AdamW):
         numbers = (learning_rate, weight_decay_rate, beta_1, beta_2, epsilon)
         super().__init__(*numbers, decay_rules, name, layer_rules, True, **kwargs)
 
-    def update_step(self, gradient, variable, learning_rate):
-        """Updates a variable with its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+    def update_step(self, gradient, variable, learning_rate, when=None):
+        """Updates a variable with its gradient; arguments as in `AdamW`."""
         index = self._get_variable_index(variable)
         m, v = (moment.value for moment in self._moments[index])
         variable = variable.value if isinstance(variable, keras.Variable) else variable
         gradient = tf.convert_to_tensor(gradient)
-        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
+        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype), when)
         m.assign(beta_1 * m + (1 - beta_1) * gradient)
         v.assign(beta_2 * v + (1 - beta_2) * tf.square(gradient))
         first, second = self._correction(self.beta_1, index), self._correction(self.beta_2, index)

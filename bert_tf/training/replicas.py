@@ -24,7 +24,7 @@ def replica_share(batch):
     return {name: part(values) for name, values in batch.items()}
 
 
-def build_graphs(function, fixed_shapes=False):
+def build_graphs(function, fixed_shapes=False, use_xla=False):
     """Returns a function that maps a batch to the tf.function of `function` for batches with its structure.
 
     One graph serves all batches, regardless of batch size and width. By default, tf.function would make one graph for
@@ -32,7 +32,8 @@ def build_graphs(function, fixed_shapes=False):
     depend on which batch came first, and a resumed run would diverge from one that never stopped.
 
     On a TPU, each shape still gets its own graph, because XLA must know the shape. The same goes for `fixed_shapes`,
-    for batches that are all alike: `models/layers.py` is faster in a graph with known shapes.
+    for batches that are all alike: `models/layers.py` is faster in a graph with known shapes. With `use_xla`, the graph
+    is compiled as one program for each shape that it meets.
     """
     graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 
@@ -41,7 +42,7 @@ def build_graphs(function, fixed_shapes=False):
         key = tuple(shapes.items())
         if key not in graphs:
             spec = {name: tf.TensorSpec(shape, batch[name].dtype) for name, shape in shapes.items()}
-            graphs[key] = tf.function(function, input_signature=[spec], autograph=False)
+            graphs[key] = tf.function(function, input_signature=[spec], autograph=False, jit_compile=use_xla or None)
         return graphs[key]
 
     return graph_of

@@ -8,7 +8,7 @@ from absl import logging
 
 from bert_tf.data.packed_rows import lay_out
 from bert_tf.models.encoder_replacement import replace_encoder
-from bert_tf.models.training_ops import seed_scope
+from bert_tf.models.training_ops import program_scope, seed_scope
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
 from bert_tf.training.micro_batches import join_results, more_parts, split_batch
 from bert_tf.training.replicas import build_graphs, replica_share
@@ -26,7 +26,8 @@ class StepConfig:
         seed: of all dropout masks, which are a function of (seed, step, replica, micro-batch).
         accumulation: number of micro-batches per step; apart from rounding, it does not affect the step's result.
         clip_norm: maximum global norm of the gradients (BERT: 1.0); 0: no clipping.
-        use_xla: compile the forward and backward pass as one XLA program inside each replica.
+        use_xla: compile the step as one XLA program or, with a distribution strategy, as three on each replica: forward
+            and backward pass, clipping, and update.
         scale_loss: multiply the loss so that float16 gradients do not vanish, and skip steps in which they overflow.
         fixed_shapes: batches have one shape, or a few, and graphs may be specialized for them.
         guard: which losses are bad, so that their step is skipped; None: no step is skipped.
@@ -80,16 +81,20 @@ class TrainStep:
         self.average = average
         self._forward = replace_encoder(model, _packing) if config.pack_examples else model
         self.strategy = tf.distribute.get_strategy()
+        self._is_one_program = config.use_xla and not tf.distribute.has_strategy()
+        self._has_programs = config.use_xla and not self._is_one_program  # several a step, on each replica
         scale = _FIRST_LOSS_SCALE if config.scale_loss else 1.0
         self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
         self.guard = Guard(config.guard) if config.guard else None
         self._moving = tf.Variable(False, trainable=False, name="moving")
         self._micro_step, self._micro_outputs, self._micro_targets, self._micro_gradients = (
-            tf.function(each, jit_compile=config.use_xla or None, autograph=False)
+            tf.function(each, jit_compile=self._has_programs or None, autograph=False)
             for each in (self._loss_and_gradients, self._outputs, task.extra_targets, self._gradients_of_outputs)
         )
-        self._graph_of = build_graphs(self._global_step, config.fixed_shapes)
+        compiled_clip = tf.function(self._clip_gradients, jit_compile=True, autograph=False)
+        self._clip = compiled_clip if self._has_programs else self._clip_gradients
+        self._graph_of = self._build_graphs()
         self._is_compiled = False
 
     def __call__(self, batch):
@@ -113,7 +118,10 @@ class TrainStep:
     def accumulate(self, parts: int):
         """Splits later steps into this many micro-batches; no variable changes."""
         self.config = dataclasses.replace(self.config, accumulation=parts)
-        self._graph_of = build_graphs(self._global_step, self.config.fixed_shapes)
+        self._graph_of = self._build_graphs()
+
+    def _build_graphs(self):
+        return build_graphs(self._global_step, self.config.fixed_shapes, self._is_one_program)
 
     def has_moved(self) -> bool:
         """Returns whether any step has started to update variables, even if it did not finish."""
@@ -149,26 +157,33 @@ class TrainStep:
         else:
             sums = self._accumulate(batch, parts, lambda part, i: self._micro_step(part, normalizers, seed(i), scale))
         losses, gradients = over_replicas(sums)
+        gradients, squares, norm = self._clip(gradients)
+        broken = first_broken(losses["loss"], squares, norm, self.loss_scale > 1)
+        return losses | {"gradient_norm": norm, "broken": broken} | self._apply(gradients, losses["loss"], norm, broken)
+
+    def _clip_gradients(self, gradients):
+        """Returns the clipped gradients, half the sum of squares of each before clipping, and the norm of all."""
         gradients = self.optimizer.mask_frozen_gradients(gradients, self.model.trainable_variables)
         squares = tf.stack([tf.nn.l2_loss(g) for g in gradients])
         norm = tf.sqrt(2 * tf.reduce_sum(squares))  # bit-identical to tf.linalg.global_norm
         if self.config.clip_norm:
             shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
             gradients = [g * shrink for g in gradients]
-        broken = first_broken(losses["loss"], squares, norm, self.loss_scale > 1)
-        return losses | {"gradient_norm": norm, "broken": broken} | self._apply(gradients, losses["loss"], norm, broken)
+        return gradients, squares, norm
 
     def _loss_and_gradients(self, batch, normalizers, seed, loss_scale):
         """Runs forward and backward over one micro-batch; returns its share of losses, by name, and gradients."""
         variables = [v.value for v in self.model.trainable_variables]
         batch = {**batch, **self.task.extra_targets(batch)}
         # A tape that watched all variables would also run a backward pass through the frozen ones.
-        with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            outputs = self._forward({k: batch[k] for k in self.task.features}, training=True)
-            losses = self._losses(outputs, batch, normalizers)
-            scaled = losses["loss"] * loss_scale
-        return losses, self._unscaled(tape.gradient(scaled, variables), loss_scale)
+        with seed_scope(seed), program_scope(self.config.use_xla):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                outputs = self._forward({k: batch[k] for k in self.task.features}, training=True)
+                losses = self._losses(outputs, batch, normalizers)
+                scaled = losses["loss"] * loss_scale
+            gradients = tape.gradient(scaled, variables)
+        return losses, self._unscaled(gradients, loss_scale)
 
     def _unscaled(self, gradients, loss_scale):
         gradients = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
@@ -229,16 +244,18 @@ class TrainStep:
 
     def _outputs(self, batch, seed):
         """Returns the model's outputs for one micro-batch in training."""
-        with seed_scope(seed):
+        with seed_scope(seed), program_scope(self.config.use_xla):
             return self._forward({k: batch[k] for k in self.task.features}, training=True)
 
     def _gradients_of_outputs(self, batch, by_outputs, seed, loss_scale):
         """Returns the gradients of one micro-batch, given those of the loss by its outputs."""
         variables = [v.value for v in self.model.trainable_variables]
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            outputs = self._outputs(batch, seed)
-        return self._unscaled(tape.gradient(outputs, variables, output_gradients=by_outputs), loss_scale)
+        with program_scope(self.config.use_xla):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                outputs = self._outputs(batch, seed)
+            gradients = tape.gradient(outputs, variables, output_gradients=by_outputs)
+        return self._unscaled(gradients, loss_scale)
 
     def _apply(self, gradients, loss, norm, broken):
         """Applies the gradients unless the step is skipped, and returns the results that describe this."""
@@ -251,7 +268,11 @@ class TrainStep:
         with tf.control_dependencies(gradients):
             moving = self._moving.assign(True)
         with tf.control_dependencies([moving]):
-            self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when=moved if can_skip else None)
+            when = moved if can_skip else None
+            if self._is_one_program:
+                self.optimizer.apply_in_program(gradients, self.model.trainable_variables, when)
+            else:
+                self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when, self._has_programs)
         if self.config.scale_loss:
             self._adapt_loss_scale(finite)
         skipped = {"skipped": tf.cast(~moved, tf.float32) if can_skip else tf.zeros([])}
