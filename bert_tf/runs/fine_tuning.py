@@ -68,18 +68,24 @@ class FineTuning:
     def task(self) -> FineTuningTask:
         return self.trained.task
 
-    def training(self, callbacks: Sequence[Callable] = ()) -> dict[str, Any]:
-        """Returns the arguments of `Trainer.fit`, with callbacks of the user, as in `adapt_callbacks`."""
+    def train(self, callbacks: Sequence[Callable] = ()):
+        """Trains from the start or from the last checkpoint, with callbacks of the user, as in `adapt_callbacks`."""
         settings, batching = self.settings, self._batching()
         metric_for_best_model = settings.get("metric_for_best_model")
-        return {
-            "batches": batching.training(self.rows["train"], self.trainer.run),
-            "on_begin": self._begin,
-            "callbacks": adapt_callbacks(callbacks, self.trainer, settings.num_train_epochs),
-            "held_out": batching.scoring(self.rows["dev"], settings.eval_batch_size) if metric_for_best_model else None,
-            "metric_for_best_model": metric_for_best_model,
-            "early_stopping": settings.get("early_stopping", 0),
-        }
+        self.trainer.fit(
+            batching.training(self.rows["train"], self.trainer.run),
+            on_begin=self._begin,
+            callbacks=adapt_callbacks(callbacks, self.trainer, settings.num_train_epochs),
+            held_out=batching.scoring(self.rows["dev"], settings.eval_batch_size) if metric_for_best_model else None,
+            metric_for_best_model=metric_for_best_model,
+            early_stopping=settings.get("early_stopping", 0),
+        )
+        self._write_adapters()
+
+    def restore(self):
+        """Loads the trained model, and creates the output directory."""
+        self.trainer.restore()
+        by_chief(prepare_directory, self.settings.output_dir)
 
     def _begin(self, model):
         """Prepares the output directory, once the model is built and before its first step."""
@@ -91,7 +97,7 @@ class FineTuning:
         save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
         save_task(directory, self.trained)
 
-    def write_adapters(self):
+    def _write_adapters(self):
         """Writes the adapters that were trained, if there are some, as Hugging Face's PEFT has them."""
         if self.model.config.lora:
             folder, base = os.path.join(self.settings.output_dir, "adapter"), self.settings.init_checkpoint

@@ -2,8 +2,13 @@
 
 import dataclasses
 
+from bert_tf.checkpoints.heads import LabelRows
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
+from bert_tf.runs.fine_tuning_start import teacher_options, warn_of_few_steps
 from bert_tf.runs.run_config import make_run_config
+from bert_tf.tasks.base import EncodedExamples, FineTuningTask, TrainableTask
+from bert_tf.tasks.distilled_task import with_teacher
 from bert_tf.training.automatic_learning_rate import with_tested_rate
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import fine_tuning_config
@@ -30,6 +35,36 @@ def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
     )
 
 
+def plan_run(
+    task: FineTuningTask,
+    model: ModelDescription,
+    settings: Settings,
+    label_rows: LabelRows | None,
+    train: EncodedExamples | None,
+    use_xla: bool,
+) -> tuple[TrainableTask, RunConfig]:
+    """Returns the task to train, which learns from a teacher if the settings name one, and the `RunConfig`.
+
+    Call it in the scope of the strategy.
+
+    Args:
+        task: of the run.
+        model: files of the model.
+        settings: of the run.
+        label_rows: the rows of the initial checkpoint's head that the run keeps.
+        train: the examples to train on, tokenized, or None.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: the teacher does not match the task, or as `plan_training` does.
+    """
+    trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
+    identity = make_identity(task, model, label_rows) | teacher_identity
+    config = plan_training(settings, model.config.num_hidden_layers, train, identity, use_xla)
+    warn_of_few_steps(label_rows, config.num_train_steps)
+    return trainable, dataclasses.replace(config, label_rows=label_rows)
+
+
 def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
     """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
 
@@ -51,19 +86,6 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
     run = make_run_config(settings, 0, 0, use_xla, identity)
     config = options_of(FineTuningConfig, settings)
     return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
-
-
-def with_fewest_checkpoints(config: RunConfig, num_examples: int, metric_for_best_model: str | None) -> RunConfig:
-    """Returns the configuration of a run that saves only what `metric_for_best_model` compares: the end of every epoch.
-
-    Args:
-        config: of the run.
-        num_examples: the number of encoded training examples.
-        metric_for_best_model: the metric; None: only the last step is saved.
-    """
-    epoch = max(1, num_examples // config.train_batch_size)
-    steps = epoch if metric_for_best_model else config.num_train_steps
-    return dataclasses.replace(config, save_checkpoints_steps=steps, keep_checkpoints=1)
 
 
 def make_identity(task, model, label_rows):

@@ -1,17 +1,52 @@
-"""What fine-tuning starts from: options of an earlier training, adapters, a teacher, rows of an earlier head."""
+"""What fine-tuning starts from: a model, earlier options, adapters, a teacher, rows of an earlier head."""
 
 import dataclasses
+from typing import NamedTuple
 
 from absl import logging
 
 from bert_tf.checkpoints.heads import few_names
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.lora import Lora
+from bert_tf.runs.start_model import describe_model, task_paths
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.options import TeacherOptions
+from bert_tf.tasks.options import RunOptions, TeacherOptions
+from bert_tf.tasks.registry import find_task
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.utils.names import word_for
 from bert_tf.utils.settings import Settings, options_of
+
+
+class StartPoint(NamedTuple):
+    """What a run of fine-tuning starts from.
+
+    Attributes:
+        settings: of the run, with the options of a trained model where the user gave none.
+        options: of the task, as the settings say.
+        model: files of the model, with the adapters that are to be trained.
+        earlier: the task that an earlier run left with the model; None: there is none.
+        trained: likewise, if the model is not trained now.
+    """
+
+    settings: Settings
+    options: RunOptions
+    model: ModelDescription
+    earlier: TrainedTask | None
+    trained: TrainedTask | None
+
+
+def find_start(kind: type[FineTuningTask], settings: Settings) -> StartPoint:
+    """Returns what the run of a task starts from.
+
+    Raises:
+        ValueError: there is no model, its parts do not fit together, or the settings do not fit it.
+    """
+    model = with_adapters(describe_model(settings), settings)
+    earlier = find_task(task_paths(settings), model.config, kind)
+    trained = None if settings.do_train else earlier
+    settings = with_trained_options(kind, settings, trained, model)
+    model.check_length(settings.max_seq_length)
+    return StartPoint(settings, options_of(type(kind.options), settings), model, earlier, trained)
 
 
 def with_trained_options(

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
+from bert_tf.runs.fine_tuning_in_memory import fine_tune_in_memory
 from bert_tf.runs.fine_tuning_plan import batch_settings
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.process import unchanged_process
-from bert_tf.runs.run_task import run_task
 from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.sklearn.fitted_model import FittedModel
@@ -253,7 +253,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         with tempfile.TemporaryDirectory() as folder, unchanged_process():
             implied["output_dir"] = os.path.join(folder, "run")
             settings = Settings(settings.to_dict() | implied, [*settings.given, *implied])
-            run = run_task(self._kind, settings, data=data)
+            run = fine_tune_in_memory(self._kind, settings, data)
         batching = batch_settings(run.settings, run.use_xla)
         return FittedModel(run.trainer, run.model.tokenizer, data.text_inputs, batching, run.settings.precision)
 
