@@ -132,7 +132,7 @@ def _plan(settings, program, table, others):
     from bert_tf.experiments.tuning import trials
     from bert_tf.experiments.tuning.tuner import OURS
 
-    axes = trials.parse_axes(settings.search, [flag for flag in table if flag.name not in OURS])
+    axes = trials.parse_axes(settings.search, table)
     check_passed_flags(others, {*OURS, *(axis.name for axis in axes)}, "tune")
     if settings.sampler == _BY_SCORES:
         require_packages(f"`sampler={_BY_SCORES}`", "optuna")

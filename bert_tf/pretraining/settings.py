@@ -34,24 +34,36 @@ class MaskingSettings:
 
     GROUP: ClassVar[str] = "Pretraining objective and masking"
 
-    max_predictions_per_seq: int = option(20, "Maximum number of masked tokens per sequence.", low=1, essential=True)
+    max_predictions_per_seq: int = option(
+        20,
+        "Maximum number of masked tokens per sequence.",
+        low=1, essential=True, decides_result="max_predictions_per_seq",
+    )
     masked_lm_prob: float = option(
         0.15,
         "Share of the tokens of an example that is masked.",
-        low=0, high=1, essential=True,
+        low=0, high=1, essential=True, decides_result="masked_lm_prob",
     )
     masking: str = option(
         "token",
         "Unit that is masked as a whole. token: a token; whole_word: all tokens of a word; span: several "
         "consecutive words, as in SpanBERT; ngram: the same as in ALBERT; phrase: a phrase of --phrase_file.",
-        choices=names.MASKINGS, essential=True,
+        choices=names.MASKINGS, essential=True, decides_result="masking",
     )
-    phrase_file: str | None = option(None, "With --masking=phrase: file of phrases and names, one per line.")
-    mask_token_prob: float = option(0.8, "Share of the masked tokens that is replaced with [MASK].", low=0, high=1)
+    phrase_file: str | None = option(
+        None,
+        "With --masking=phrase: file of phrases and names, one per line.",
+        decides_result="phrases",
+    )
+    mask_token_prob: float = option(
+        0.8,
+        "Share of the masked tokens that is replaced with [MASK].",
+        low=0, high=1, decides_result="mask_token_prob",
+    )
     random_token_prob: float = option(
         0.1,
         "Share of the masked tokens that is replaced with a random token; the rest stays unchanged.",
-        low=0, high=1,
+        low=0, high=1, decides_result="random_token_prob",
     )
 
 

@@ -7,6 +7,7 @@ from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.runs.fine_tuning_start import teacher_options, warn_of_few_steps
 from bert_tf.runs.run_config import make_run_config
+from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.base import EncodedExamples, FineTuningTask, TrainableTask
 from bert_tf.tasks.distilled_task import with_teacher
 from bert_tf.training.automatic_learning_rate import with_tested_rate
@@ -16,7 +17,7 @@ from bert_tf.training.memory_budget import available_memory
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import Settings, deciding_values, options_of
 
 
 def count_examples(examples, settings):
@@ -59,7 +60,8 @@ def plan_run(
         ValueError: the teacher does not match the task, or as `plan_training` does.
     """
     trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
-    identity = make_identity(task, model, label_rows) | teacher_identity
+    deciding = deciding_values(fine_tuning_settings(type(task.options)), settings)
+    identity = deciding | make_identity(task, model, label_rows) | teacher_identity
     config = plan_training(settings, model.config.num_hidden_layers, train, identity, use_xla)
     warn_of_few_steps(label_rows, config.num_train_steps)
     return trainable, dataclasses.replace(config, label_rows=label_rows)

@@ -19,6 +19,7 @@ from bert_tf.runs.pretraining_memory import largest_step
 from bert_tf.runs.pretraining_options import choose_masks, make_masking, make_objective, plan_records
 from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.save_formats import check_formats
+from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.start_model import describe_model, with_vocabulary_of
 from bert_tf.training.history import History
 from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
@@ -30,7 +31,7 @@ from bert_tf.training.strategies import check_batch_size
 from bert_tf.training.tracking import check_tracking, make_history
 from bert_tf.training.word_rate import word_rate
 from bert_tf.training.workers import by_chief
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, deciding_values
 
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 
@@ -175,9 +176,9 @@ class Pretraining:
     def _identity(self):
         """Returns what decides the result besides what `make_run_config` knows of."""
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
-        identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
+        identity = deciding_values(PretrainingSettings, settings)
+        identity["input_file"] = {path: os.path.getsize(path) for path in plan.paths}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        identity |= {name: getattr(settings, name) for name in ("start_embeddings", "start_positions")}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config) | self._written().config.to_dict()

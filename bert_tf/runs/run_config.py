@@ -15,7 +15,8 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
         steps: of the run.
         warmup: steps in which the rate rises.
         use_xla: compile the step.
-        identity: what else decides the result, JSON values; a run that is continued must have the same.
+        identity: what decides the result besides the steps and the learning rate, JSON values, with the
+            `deciding_values` of the settings; a run that is continued must have the same.
 
     Raises:
         ValueError: a number for the optimizer is out of range, or one was given that the optimizer does not take.
@@ -46,7 +47,7 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
             scale_loss=settings.precision == "mixed_float16",
             pack_examples=settings.get("pack_examples", False),
         ),
-        settings={"precision": settings.precision, "init_checkpoint": start and os.path.realpath(start), **identity},
+        settings={"init_checkpoint": start and os.path.realpath(start), **identity},
     )
 
 

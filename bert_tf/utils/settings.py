@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 Options = TypeVar("Options")
 
 NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
+SCORES = "scores"  # what settings decide that only affect how a trained model is scored: `Flag.decides_result`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Flag:
         requires: what must be set if this is: names of settings, or `name=value`.
         excludes: what cannot be combined with it, in the same form.
         aliases: other accepted names, which --help does not show.
+        decides_result: whether the result of a run depends on it. True: its value is part of the run's identity, so a
+            resumed run must have the same. A text: likewise, but of the identity's entry with this name, such as the
+            number of steps, which follows from the number of epochs. `SCORES`: only scores do, and a resumed run may
+            have another value. False: nothing does, so there is no use in trying several values.
     """
 
     name: str
@@ -44,6 +49,7 @@ class Flag:
     requires: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    decides_result: bool | str = False
 
     @property
     def has_effect(self) -> bool:
@@ -70,6 +76,16 @@ def option_as(kind: type, name: str, default: Any = dataclasses.MISSING, **of_fl
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     said = {**_said(kind, name), **of_flag}
     return option(default, said.pop("help"), **said)
+
+
+def deciding_values(kind: type, settings: "Settings") -> dict[str, Any]:
+    """Returns {name: value} of the settings whose values are part of a run's identity.
+
+    Args:
+        kind: settings class of the run.
+        settings: of the run.
+    """
+    return {flag.name: getattr(settings, flag.name) for flag in flags_of(kind) if flag.decides_result is True}
 
 
 _KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}

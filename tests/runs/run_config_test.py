@@ -14,17 +14,18 @@ from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import AdamConfig
-from bert_tf.utils.settings import Settings, flags_of
+from bert_tf.utils.settings import Settings, deciding_values, flags_of
 from tests import tiny
 
-DEFAULTS = {flag.name: flag.default for flag in flags_of(fine_tuning_settings(RunOptions))} | {"output_dir": "out"}
+KIND = fine_tuning_settings(RunOptions)
+DEFAULTS = {flag.name: flag.default for flag in flags_of(KIND)} | {"output_dir": "out"}
 # The identity of a run that gives nothing of it.
 PLAIN = {
     "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "optimizer": "adamw",
     "schedule": "linear", "reinit_layers": 0, "average_weights": 0.0, "seed": 0, "gradient_accumulation_steps": 1,
     "clip_norm": 1.0, "fixed_shapes": False, "guard": None, "rollback": None, "weight_decay_rate": 0.01,
     "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6, "bias_correction": False, "layer_rates": None,
-    "precision": "float32", "init_checkpoint": None,
+    "precision": "float32", "init_checkpoint": None, "bucket_by_length": True,
 }  # fmt: skip
 NUMBERS = {"weight_decay_rate": 0.0, "adam_beta1": 0.8, "adam_beta2": 0.98, "adam_epsilon": 1e-8}
 
@@ -34,7 +35,8 @@ def _settings(**given):
 
 
 def _config(**given):
-    return make_run_config(_settings(**given), 10, 2, False, {})
+    settings = _settings(**given)
+    return make_run_config(settings, 10, 2, False, deciding_values(KIND, settings))
 
 
 def test_defaults_are_google_s():
@@ -98,7 +100,7 @@ def test_batches_by_length():
 def test_how_batches_are_made_belongs_to_the_run():
     def config(use_xla=False, **given):
         settings = _settings(**{"do_train": True, "train_batch_size": 8, **given})
-        return plan_training(settings, 1, tiny.tokenized(64), {}, use_xla)
+        return plan_training(settings, 1, tiny.tokenized(64), deciding_values(KIND, settings), use_xla)
 
     batches = {"bucket_by_length", "bucket_batches", "pack_examples"}
     for given, wanted in (
