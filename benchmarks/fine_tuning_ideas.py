@@ -62,7 +62,8 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.data.batch_order import scoring_order, training_order
 from bert_tf.data.dataset import EncodedDataset, build_batches
 from bert_tf.models.lora import Lora, is_adapter
-from bert_tf.tasks.classification.data import make_source, tokenize_examples
+from bert_tf.tasks.classification.encoding import tokenize_examples
+from bert_tf.tasks.classification.sources import make_source
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.optimizers import make_optimizer

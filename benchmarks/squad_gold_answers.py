@@ -17,7 +17,8 @@ import numpy as np
 from absl import app, flags
 
 from bert_tf.evaluation.squad import Golds, normalize, score_squad
-from bert_tf.tasks.question_answering.data import SquadExamples, encode_squad, read_squad
+from bert_tf.tasks.question_answering.data import SquadExamples, read_squad
+from bert_tf.tasks.question_answering.encoding import encode_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import write_text
 

@@ -43,16 +43,17 @@ flags.DEFINE_string("results", None, "A file of JSON for every time, the ratios 
 def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], ...}, and one of all widths for warming up."""
     from bert_tf.data import batch_order, dataset
-    from bert_tf.tasks.classification import data as classification_data
+    from bert_tf.tasks.classification.encoding import tokenize_examples
+    from bert_tf.tasks.classification.sources import make_source
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    source = classification_data.make_source(
+    source = make_source(
         None, None, {"train": FLAGS.train_file}, header=FLAGS.header, text_columns=FLAGS.text_column,
         label_column=FLAGS.label_column,
     )  # fmt: skip
     texts = source.read(["train"])
     tokenizer = Tokenizer.from_directory(FLAGS.checkpoint)
-    examples = classification_data.tokenize_examples(
+    examples = tokenize_examples(
         tokenizer, texts["train"], FLAGS.max_seq_length, source.labels(texts)
     )
     files = {}

@@ -58,7 +58,7 @@ def pretrained(folder, **changes) -> pathlib.Path:
     import keras
 
     from bert_tf.checkpoints.tf1 import write_tf1
-    from bert_tf.models.pretraining_heads import Pretrainer
+    from bert_tf.models.pretrainer import Pretrainer
 
     folder = checkpoint(folder, dropout=0.0, **changes)
     keras.utils.set_random_seed(1)

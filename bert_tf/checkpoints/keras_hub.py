@@ -9,7 +9,8 @@ import numpy as np
 
 from bert_tf.checkpoints.hdf5 import Hdf5File
 from bert_tf.checkpoints.keras_hub_names import TASK
-from bert_tf.models.config_files import OF_KERAS, warn_of_unknown_keys
+from bert_tf.models.config_files import warn_of_unknown_keys
+from bert_tf.models.keras_hub_config import OF_KERAS
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 

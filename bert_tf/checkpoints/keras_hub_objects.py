@@ -12,7 +12,8 @@ from absl import logging
 from bert_tf.checkpoints.description_files import write_json
 from bert_tf.checkpoints.keras_hub_names import TASK, keras_hub_name_map
 from bert_tf.checkpoints.names.weight_mapping import WeightMapping
-from bert_tf.models import config_files, family_registry
+from bert_tf.models import family_registry
+from bert_tf.models.keras_hub_config import from_keras_hub
 
 
 class LiveWeights:
@@ -92,7 +93,7 @@ def name_map_of(model) -> WeightMapping:
     Raises:
         ValueError: its family is not supported.
     """
-    fields = config_files.from_keras_hub(_description(model))
+    fields = from_keras_hub(_description(model))
     row = family_registry.family(fields["model_type"]).keras_hub
     activation = getattr(getattr(model, "activation", None), "__name__", "linear")
     if activation != "linear":

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Sequence
 from absl import flags, logging
 
 from bert_tf.cli import usage
+from bert_tf.cli.closed_output import is_output_closed
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.given_files import check_files, check_output_paths
-from bert_tf.cli.main import is_output_closed
 from bert_tf.runs.devices import strategy_name
 from bert_tf.utils import requirements
 from bert_tf.utils.progress import LogFormatter, use_bars

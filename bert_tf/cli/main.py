@@ -1,99 +1,18 @@
 """`bert-tf COMMAND --flags` runs a command; `bert-tf` alone lists the commands."""
 
-import codecs
-import contextlib
 import functools
-import io
 import itertools
-import json
 import os
-import select
 import sys
 from collections.abc import Sequence
 
 from bert_tf.cli import commands
+from bert_tf.cli.closed_output import end_quietly_when_closed
 from bert_tf.cli.commands import PROGRAMS as PROGRAMS
+from bert_tf.cli.output_encoding import escape_unencodable_output
 
 # Distributions whose versions determine how bert_tf behaves; --version and problem reports list them.
 STANDS_ON = ("tensorflow", "keras", "tensorflow-text", "keras-hub", "numpy", "protobuf")
-
-# === Closed output ===
-# A program whose output nobody reads any more, as behind `| head`, ends and says nothing.
-
-
-_STATUS = 128 + 13  # what a shell gives a command that SIGPIPE ended
-
-
-def is_output_closed() -> bool:
-    """Says whether standard output is a pipe whose other end is closed."""
-    try:
-        poll, number = select.poll(), sys.stdout.fileno()
-    except (AttributeError, io.UnsupportedOperation):  # no standard output, or one in memory
-        return False
-    poll.register(number, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
-@contextlib.contextmanager
-def end_quietly_when_closed():
-    """Ends the process with the status of SIGPIPE where a closed standard output stopped what is inside.
-
-    A BrokenPipeError of anything else, such as a connection, passes through, and so does every error at which no output
-    was left to write.
-    """
-    try:
-        try:
-            yield
-        finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()  # what is still in the buffer may be all that there was, such as --help
-    except BrokenPipeError:
-        if not is_output_closed():
-            raise
-        # Python would write what is left at its end, and say that it could not.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(_STATUS)
-
-
-# === Encoding of the output ===
-# A character that standard output cannot encode, in a Latin-1 locale or an ASCII pipe, does not end a program.
-
-
-_ESCAPING = "bert_tf.escape"  # name of the error handler
-
-
-def escape_unencodable_output():
-    """Has characters that standard output cannot encode written as JSON does, such as \\u4e2d, with one warning."""
-    stream, is_known = sys.stdout, False
-    if not isinstance(stream, io.TextIOWrapper) or stream.errors != "strict":
-        return  # in memory, or the user has said what to do: PYTHONIOENCODING=latin-1:replace
-
-    def escape(error):
-        nonlocal is_known
-        if not isinstance(error, UnicodeEncodeError):
-            raise error
-        if not is_known:
-            is_known = True
-            _warn_of_escapes(stream.encoding)
-        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
-
-    codecs.register_error(_ESCAPING, escape)
-    stream.reconfigure(errors=_ESCAPING)
-
-
-def _warn_of_escapes(encoding):
-    from absl import logging  # here, because the list of commands does not need it
-
-    if codecs.lookup(encoding).name == "utf-8":  # of a path, for example
-        logging.warning("The output has bytes that are not valid UTF-8; they are written as \\uXXXX.")
-        return
-    logging.warning(
-        "The encoding of standard output, %s, lacks some characters; they are written as \\uXXXX. Set "
-        "PYTHONIOENCODING=utf-8 to write them unchanged.", encoding,
-    )  # fmt: skip
-
-
-# === Main ===
 
 
 def main(argv: Sequence[str] | None = None):

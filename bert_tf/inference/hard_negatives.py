@@ -14,7 +14,7 @@ from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.retrieval import read_judged_queries
 from bert_tf.inference.search import Hit, SearchIndex
 from bert_tf.inference.settings import DEFAULT_MINING, MiningOptions
-from bert_tf.tasks.embedding.data import group_texts, is_list_file
+from bert_tf.tasks.embedding.text_groups import group_texts, is_list_file
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 

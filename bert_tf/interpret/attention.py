@@ -9,7 +9,8 @@ import numpy as np
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts
 from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.distillation_model import attention_inputs
-from bert_tf.models.local_attention import layer_views, rotate
+from bert_tf.models.layer_views import layer_views
+from bert_tf.models.rotary_positions import rotate
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,8 +12,9 @@ from bert_tf.interpret.loaded_heads import build_head
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification.outputs import PROBLEMS, problem_of
-from bert_tf.tasks.question_answering.task import best_spans
+from bert_tf.tasks.classification.foreign_models import problem_of
+from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.question_answering.spans import best_spans
 from bert_tf.tasks.registry import read_task
 
 _SPANS = "cls/squad/output_weights"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.models import config_files, config_keys, family_registry
+from bert_tf.models.config_key_checks import log_unknown_keys
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief, path_text, write_text
@@ -289,7 +290,7 @@ class EncoderConfig:
         row = family_registry.family(config.model_type)
         fields = {f.name for f in dataclasses.fields(cls)}
         known = fields.union(row.keys, row.switches.values(), row.fixed, row.restated)
-        config_keys.log_unknown_keys(path, values, known)
+        log_unknown_keys(path, values, known)
         return config
 
 

@@ -12,8 +12,8 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.convolution import TokenConvolution
 from bert_tf.models.disentangled_attention import RelativePositions
 from bert_tf.models.embeddings import Embeddings, restarting_positions
+from bert_tf.models.layer_views import layer_views
 from bert_tf.models.layers import LayerNorm, Linear
-from bert_tf.models.local_attention import layer_views
 from bert_tf.models.lora import freeze_all_but_adapters
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 
 Encode = Callable[[Mapping[str, tf.Tensor]], dict[str, Any]]  # an encoder's features -> its outputs
 

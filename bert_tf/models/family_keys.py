@@ -10,9 +10,6 @@ from typing import Any
 
 from bert_tf.utils.files import brief
 
-# === Relative positions: DeBERTa ===
-
-
 # Key of config.json -> the supported value, and the one that an absent key means.
 DISENTANGLED = {
     "relative_attention": (True, False), "share_att_key": (True, False), "norm_rel_ebd": ("layer_norm", "none"),
@@ -46,9 +43,6 @@ def read_relative_positions(values: Mapping[str, Any], defaults: Mapping[str, An
     if values.pop("legacy", True) is False:  # its head multiplies by the word embeddings, whatever the other key says
         values.pop("tie_word_embeddings", None)
     return values
-
-
-# === Layer types: ModernBERT ===
 
 
 # Kind of attention in Transformers 5 -> the key of version 4 for the base of its rotary positions.

@@ -65,7 +65,8 @@ class KerasHub:
         implied: our field -> the value that its backbone always uses; its configuration has no key for it.
         masked_lm: our field -> the value that its masked-LM head uses. If None, there is no such class.
         has_segments: whether its configuration has a key for type_vocab_size; if not, that is 0.
-        keys: its configuration keys for our fields, in addition to `config_files.KEYS` or overriding them.
+        keys: its configuration keys for our fields, in addition to `keras_hub_config.KERAS_HUB_KEYS` or
+            overriding them.
         has_classifier: whether it has a class for text classification.
         stated: the keys of config.json that it also implies, and that an absent key would turn off.
     """

@@ -1,43 +1,13 @@
-"""What the attention of a layer sees: rotary positions, and local attention that costs what its window costs.
-
-Rotary positions: Su et al. 2021 (arXiv 2104.09864, section 3.2.2). Local attention: Beltagy et al. 2020 (Longformer,
-arXiv 2004.05150, section 3.1).
-"""
+"""Local attention that costs what its window costs (Beltagy et al. 2020, Longformer, arXiv 2004.05150, section 3.1)."""
 
 import dataclasses
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.attention import MASKED, attention_bias
-from bert_tf.models.config import EncoderConfig
-from bert_tf.models.disentangled_attention import relative_rows
+from bert_tf.models.attention import MASKED
 
 _BLOCKS_FROM = 4  # windows; a shorter sequence is one block, because products of few tokens are slow
-
-
-def rotation(positions, width: int, base: float):
-    """Returns the cosines and sines of rotary positions, float32 [B, 1, S, width / 2] each.
-
-    Args:
-        positions: int32 [B, S]; B may be 1.
-        width: of a head.
-        base: the i-th pair of numbers is rotated by position / base^(2 i / width).
-    """
-    # In NumPy's float32, as in Transformers: an error in a wave counts as often as there are tokens.
-    waves = 1 / np.float32(base) ** (np.arange(0, width, 2, dtype=np.float32) / np.float32(width))
-    angles = tf.cast(positions, tf.float32)[:, tf.newaxis, :, tf.newaxis] * waves
-    return tf.cos(angles), tf.sin(angles)
-
-
-def rotate(x, cos, sin):
-    """Rotates the pairs (i, i + D / 2) of queries or keys, float [B, A, S, D], by `rotation`."""
-    a, b = tf.split(tf.cast(x, tf.float32), 2, -1)
-    return tf.cast(tf.concat([a * cos - b * sin, b * cos + a * sin], -1), x.dtype)
-
-
-# === Local attention ===
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,60 +80,3 @@ def local_bias(blocks: Blocks, window: int, input_mask, sentence_ids=None, dtype
         query, key = blocks.pairs(tf.broadcast_to(sentence_ids, tf.shape(input_mask)))
         visible &= query == key
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
-
-
-# === Layers ===
-
-
-@dataclasses.dataclass(frozen=True)
-class LayerView:
-    """What a layer does with queries, keys and values, besides the bias that it adds to their products.
-
-    Attributes:
-        turn: the cosines and sines of `rotation`; None: no rotary positions.
-        blocks: of local attention; None: every query meets every key.
-        rows: of the distances between tokens, from `relative_rows`; None: no relative positions.
-    """
-
-    turn: Any = None
-    blocks: Blocks | None = None
-    rows: Any = None
-
-    def prepare(self, query, key, value):
-        """Rotates queries and keys and splits all three into blocks; float [B, A, S, D] each."""
-        if self.turn:
-            query, key = rotate(query, *self.turn), rotate(key, *self.turn)
-        if self.blocks:
-            query, key, value = self.blocks.queries(query), self.blocks.keys(key), self.blocks.keys(value)
-        return query, key, value
-
-    def join(self, y):
-        """Converts the result of attention back to [B, A, S, D]."""
-        return self.blocks.join(y) if self.blocks else y
-
-
-def layer_views(config: EncoderConfig, input_mask, sentence_ids=None, positions=None, dtype="float32", whole=False):
-    """Returns the bias and the `LayerView` of each layer of a model.
-
-    Args:
-        config: of the encoder.
-        input_mask, sentence_ids, dtype: as in `attention_bias`.
-        positions: int32 [B, S]; None: 0, 1, 2, ...
-        whole: whether each layer computes the probabilities of all pairs of tokens, [B, A, S, S].
-    """
-    c, length = config, tf.shape(input_mask)[1]
-    positions = tf.range(length)[tf.newaxis] if positions is None else positions
-    rows = relative_rows(c, length) if c.pos_att_type else None
-
-    def view(is_local):
-        theta = (is_local and c.local_rope_theta) or c.global_rope_theta
-        turn = theta and rotation(positions, c.hidden_size // c.num_attention_heads, theta)
-        if not is_local:
-            return attention_bias(input_mask, sentence_ids, dtype, c.is_decoder), LayerView(turn, rows=rows)
-        blocks = Blocks.of(length, c.local_attention, whole)
-        bias = local_bias(blocks, c.local_attention, input_mask, sentence_ids, dtype, c.is_decoder)
-        return (bias[:, :, 0], LayerView(turn)) if whole else (bias, LayerView(turn, blocks))
-
-    kinds = [c.is_local(n) for n in range(c.num_hidden_layers)]
-    views = {kind: view(kind) for kind in sorted(set(kinds))}
-    return [views[kind] for kind in kinds]

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from bert_tf.runs.fine_tuning_files import kind_of_split
-from bert_tf.tasks.base import EncodedExamples, Examples, FineTuningTask
+from bert_tf.tasks.base import Examples, FineTuningTask
+from bert_tf.tasks.trainable_task import EncodedExamples
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.token_counts import TokenCounts

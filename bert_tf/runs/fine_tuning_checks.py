@@ -5,7 +5,7 @@ from bert_tf.runs.fine_tuning_start import teacher_options
 from bert_tf.runs.scored_answers import warn_of_teacher
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.base import FineTuningTask
-from bert_tf.tasks.distilled_task import check_teacher
+from bert_tf.tasks.fine_tuning_teacher import check_teacher
 from bert_tf.training.tracking import check_tracking
 from bert_tf.utils.settings import Settings, check_combinations
 

@@ -9,7 +9,7 @@ from bert_tf.runs.fine_tuning_start import teacher_options, warn_of_few_steps
 from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.base import EncodedExamples, FineTuningTask, TrainableTask
-from bert_tf.tasks.distilled_task import with_teacher
+from bert_tf.tasks.fine_tuning_teacher import with_teacher
 from bert_tf.training.automatic_learning_rate import with_tested_rate
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import fine_tuning_config

@@ -11,7 +11,7 @@ from bert_tf.pretraining.phases import Phase, Phases, find_training_files, parse
 from bert_tf.runs.pretraining_recipes import with_recipe
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.start_model import model_paths
-from bert_tf.tasks.distilled_task import check_temperature
+from bert_tf.tasks.teacher import check_temperature
 from bert_tf.training.run_record import recorded_settings
 from bert_tf.utils.settings import Settings, command_line, flags_of
 

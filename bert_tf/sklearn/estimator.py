@@ -25,7 +25,8 @@ from bert_tf.sklearn.fitted_model import FittedModel
 from bert_tf.sklearn.sample_weights import as_weights, select
 from bert_tf.sklearn.texts import as_texts, column_names, with_string_input
 from bert_tf.tasks.base import Examples, FineTuningTask, TaskData
-from bert_tf.tasks.classification.data import ClassificationData, Source
+from bert_tf.tasks.classification.data import ClassificationData
+from bert_tf.tasks.classification.sources import Source
 from bert_tf.tasks.options import RecurrentOptions, RunOptions, SelectionOptions
 from bert_tf.utils.files import path_text
 from bert_tf.utils.html_report import Page

@@ -1,186 +1,27 @@
-"""The interface of tasks, used by training, evaluation, export and serving."""
+"""Tasks that are trained on files and served: the interface that training, evaluation, prediction and export use."""
 
 import abc
 import dataclasses
-import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.checked_examples import CheckedExamples
-from bert_tf.data.dataset import EncodedDataset
-from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.sentence_transformers_files import PoolingConfig
 from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.options import RunOptions
+from bert_tf.tasks.servable_task import ServableTask
+from bert_tf.tasks.trainable_task import EncodedExamples, Outputs, ReducedOutputs, Tensors, TrainableTask
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.json_files import json_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in `typing` from Python 3.11 on
-
-# === Parts ===
-# Tasks that can be trained, and tasks that can be served; each is independent of the other.
-
-
-Tensors = Mapping[str, tf.Tensor]
-Outputs: TypeAlias = tf.Tensor | Tensors  # of a model: one tensor, or several by name
-ReducedOutputs = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
-EncodedExamples = EncodedDataset | Windowed
-
-
-class BaseTask(Protocol):
-    """Base protocol of all tasks: a model's configuration, inputs and head.
-
-    Attributes:
-        config: configuration of the encoder.
-        features: names of the model's inputs, from `data/features.py`.
-        head: path patterns of the task's own head; `checkpoints/heads.py` lists all others.
-        uses_pooler: whether the encoder's pooler is used.
-    """
-
-    config: EncoderConfig
-    features: tuple[str, ...]
-    head: tuple[str, ...]
-    uses_pooler: bool
-
-    @abc.abstractmethod
-    def build_model(self) -> keras.Model:
-        """Builds a new functional model from `features` to this task's outputs."""
-
-
-class TrainableTask(BaseTask, Protocol):
-    """A task that `training/` can train and evaluate.
-
-    Attributes:
-        targets: names of the features that the loss compares with the outputs.
-        metric_names: names of the results of `metrics`.
-        loss_weights: weights of the components of the loss, by their names among the metrics: "masked_lm_loss"; empty
-            if it has no components.
-        loss_of_batch: whether an example's loss depends on the others in its batch, so that a batch which does not fit
-            in memory needs gradient caching instead of gradient accumulation.
-    """
-
-    targets: tuple[str, ...]
-    metric_names: tuple[str, ...]
-    loss_weights: Mapping[str, float] = types.MappingProxyType({})
-    loss_of_batch: bool = False
-
-    @abc.abstractmethod
-    def loss_normalizers(self, batch: Tensors) -> Tensors:
-        """Returns the normalizers of the losses, float32 []: sums over the batch, additive over micro-batches."""
-
-    def extra_targets(self, batch: Tensors) -> Tensors:
-        """Returns what the loss requires besides `targets`, such as a teacher's outputs: tensors [B, ...] by name.
-
-        A training step computes it for one micro-batch at a time, and adds it to the batch. By default, it is empty.
-        """
-        return {}
-
-    def loss_parts(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> Tensors:
-        """Returns {component: float32 []} for the names in `loss_weights`, unweighted; otherwise like `loss`."""
-        raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
-
-    def loss(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> tf.Tensor:
-        """Returns float32 []: the sum of the examples' losses over `normalizers`, which may be of a larger batch.
-
-        By default the weighted sum of the components. A training step computes that sum itself, to report them too.
-        """
-        parts = self.loss_parts(outputs, batch, normalizers)
-        return tf.add_n([weight * parts[name] for name, weight in self.loss_weights.items()])
-
-    @abc.abstractmethod
-    def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:
-        """Returns each example's loss and its weight in the mean over examples, float32 [B] each; or None."""
-
-    @abc.abstractmethod
-    def reduce_outputs(self, outputs: Outputs, batch: Tensors) -> Outputs:
-        """Returns the outputs to keep of a batch in evaluation and prediction: a tensor [B, ...], or a dict of them.
-
-        It runs in the graph. If batches differ in shape after B, narrower ones are padded with 0.
-        """
-
-    @abc.abstractmethod
-    def metrics(self, outputs: ReducedOutputs, encoded: EncodedExamples | None) -> dict[str, float]:
-        """Computes {metric: value} over a whole file of examples; `outputs` are those of `reduce_outputs`, in numpy."""
-
-
-class ServableTask(BaseTask, Protocol):
-    """A task that `export/` can turn into signatures.
-
-    Attributes:
-        name: name of the task.
-        example_method: name of the signature that takes tf.Examples, "classify" or "regress". If None, there is none.
-        labels: names of the outputs, in the order of their ids. If None, they have no names.
-        list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
-        reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
-        takes_pairs: whether an example may be a pair of texts instead of one.
-        has_several_labels: whether any number of the labels may be predicted for an example.
-        metrics_note: a sentence for the model card on what the metrics mean, if their names do not say it.
-    """
-
-    name: ClassVar[str]
-    example_method: str | None
-    labels: list[str] | None = None
-    list_inputs: tuple[str, ...] = ()
-    reads_whole_texts: bool = True
-    takes_pairs: bool = False
-    has_several_labels: bool = False
-    metrics_note: str = ""
-
-    def for_serving(self, model: keras.Model) -> keras.Model:
-        """Returns the served part of a model from `build_model`: by default, all of it."""
-        return model
-
-    def card_limitations(self, max_seq_length: int) -> list[str]:
-        """Returns the limitations of the served model for its model card, one sentence each."""
-        return [
-            f"Only the first {max_seq_length} tokens of an example, including special tokens, are read."
-        ]
-
-    def card_facts(self) -> dict[str, str]:
-        """Returns what the model card says of the served model, {name: text}, in place of options of these names."""
-        return {}
-
-    @abc.abstractmethod
-    def preprocess(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
-        """Converts texts to the model's inputs, in the graph.
-
-        Args:
-            tokenizer: a `Tokenizer`, or anything with its interface.
-            texts: tensors of strings [n], one per text of an example; [n, k] for `list_inputs`.
-            max_seq_length: maximum sequence length.
-
-        Returns:
-            {name: tensor} for `features`, and what `postprocess` needs in addition to the outputs, or None.
-        """
-
-    @abc.abstractmethod
-    def postprocess(self, outputs: Outputs, origin: Any = None) -> Tensors:
-        """Converts outputs to the served predictions: {name: tensor [n, ...]}.
-
-        Args:
-            outputs: the model's outputs for the features of `preprocess`, or for features sent by the client.
-            origin: the second result of `preprocess`; None for features sent by the client.
-        """
-
-    @abc.abstractmethod
-    def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
-        """Returns the response of `example_method`: `scores` and `classes` [n, L], or `outputs` [n, 1]."""
-
-
-# === Task ===
-# Training, evaluation, prediction and export use this interface; none of them depends on a concrete task.
-#
-#     TrainableTask     a model, its loss, and what is kept of its outputs         pretraining
-#     ServableTask      text to the model's inputs, its outputs to answers         fill-mask
-#     FineTuningTask    both, and files: read, encoded, scored, answered           classification, SQuAD, tagging
 
 
 class Examples(Protocol):

@@ -5,13 +5,13 @@ import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.pretraining_heads import Pretrainer
-from bert_tf.tasks.base import ServableTask
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.tasks.sequences import encode_served_texts
+from bert_tf.tasks.servable_task import ServableTask
 
 
 class FillMaskTask(ServableTask):
-    """Fill-mask task: encoder and masked-LM head, for prediction and export (`ServableTask` of `tasks/base.py`).
+    """Fill-mask task: encoder and masked-LM head, for prediction and export; see `tasks/servable_task.py`.
 
     Args:
         config: configuration of the encoder.

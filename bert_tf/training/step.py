@@ -49,7 +49,7 @@ class TrainStep:
 
     Args:
         task: has `loss_normalizers(batch)`, `loss_of_batch`, `extra_targets(batch)`, and either
-            `loss(outputs, batch, normalizers)` or `loss_weights` and `loss_parts`; see `tasks/base.py`.
+            `loss(outputs, batch, normalizers)` or `loss_weights` and `loss_parts`; see `tasks/trainable_task.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.

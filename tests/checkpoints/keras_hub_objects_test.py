@@ -18,7 +18,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.models import family_registry
-from bert_tf.models.config_files import from_keras_hub
+from bert_tf.models.keras_hub_config import from_keras_hub
 from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer

@@ -14,9 +14,11 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.head_purpose import with_task
 from bert_tf.export.conversion.leave_out import LeaveOut
 from bert_tf.export.conversion.model_outputs import compute_outputs
-from bert_tf.models import config_keys, family_registry
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.outputs import PROBLEMS, problem_of
+from bert_tf.models.config_key_checks import COMPUTED, READ, WITHOUT_EFFECT
+from bert_tf.tasks.classification.foreign_models import problem_of
+from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from tests import other_envs
 from tests.harness import relative_error
@@ -46,7 +48,7 @@ def test_every_key_is_followed_refused_or_known_to_change_nothing(version):
     for model_type, read in keys["configurations"].items():
         row = family_registry.family(model_type)
         own = fields.union(row.keys, row.switches.values(), row.fixed, row.restated)
-        tables = [own, config_keys.READ, config_keys.COMPUTED, *config_keys.WITHOUT_EFFECT.values()]
+        tables = [own, READ, COMPUTED, *WITHOUT_EFFECT.values()]
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, model_type
     tables = [FOLLOWED, ADDED, ONLY, *HARMLESS.values()]
     for name, read in keys["tokenizers"].items():

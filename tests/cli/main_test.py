@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import io
 import os
 import pathlib
 import platform
@@ -19,6 +18,7 @@ import bert_tf
 from bert_tf.cli import command_runner, main
 from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
+from tests.cli.support import start_program
 from tests.conftest import ROOT
 
 TABLE = (
@@ -34,86 +34,6 @@ def start(*words):
     """Returns what a program prints and its status, from a process of its own."""
     command = [sys.executable, "-m", "bert_tf", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def start_unread(*command):
-    """Returns the status and the errors of a process of whose output nobody reads a line."""
-    process = subprocess.Popen(
-        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    process.stdout.close()
-    said = process.stderr.read()
-    process.stderr.close()
-    return process.wait(), said
-
-
-@pytest.mark.parametrize("words", [[], ["--version"], ["split", "--help"], ["run_squad", "--help"]])
-def test_output_that_nobody_reads_ends_a_program_quietly(words):
-    assert start_unread("-m", "bert_tf", *words) == (141, "")  # as SIGPIPE ends others: `bert-tf --help | head`
-
-
-def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
-    code = (
-        "import types\n"
-        "from bert_tf.cli import main\n"
-        "def prints(settings):\n"
-        "    [print('line') for _ in range(100_000)]\n"
-        "of_mine = types.SimpleNamespace(__doc__='It prints.', FLAGS=(), main=prints)\n"
-        "main.commands.load_command = lambda name: of_mine\n"
-        "main.start_program('split', [])\n"
-    )
-    assert start_unread("-c", code) == (141, "")
-
-
-@pytest.mark.parametrize(
-    ("encoding", "shown"),
-    [("utf-8", ["é中\U0001f600", "\\udcff"]), ("latin-1", ["é\\u4e2d\\ud83d\\ude00", "\\udcff"]),
-     ("ascii", ["\\u00e9\\u4e2d\\ud83d\\ude00", "\\udcff"]), ("ascii:replace", ["???", "?"])],
-)  # fmt: skip
-def test_what_the_output_cannot_encode_is_written_as_json_does_and_warned_of_once(
-    monkeypatch, caplog, encoding, shown
-):
-    name, _, errors = encoding.partition(":")
-    stream = io.TextIOWrapper(io.BytesIO(), name, errors or "strict")
-    monkeypatch.setattr(sys, "stdout", stream)
-    main.escape_unencodable_output()
-    for text in ("é中\U0001f600", "\udcff"):
-        print(text)
-    stream.flush()
-    assert stream.buffer.getvalue().decode(name).splitlines() == shown
-    why = "The output has bytes that" if name == "utf-8" else f"The encoding of standard output, {name}, lacks"
-    warned = [record.getMessage() for record in caplog.records]
-    assert len(warned) == (0 if errors else 1) and all(each.startswith(why) for each in warned)
-
-
-def test_a_program_goes_on_where_the_output_cannot_be_encoded():
-    done = start_program("print('中'); print('é 文')", os.environ | {"PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
-    assert (done.returncode, done.stdout) == (0, "\\u4e2d\né \\u6587\n")
-    assert done.stderr.count("The encoding of standard output") == 1
-
-
-def test_json_is_ascii_where_the_output_cannot_be_encoded(tmp_path):
-    (tmp_path / "é中.tsv").write_text("text\tlabel\n", encoding="utf-8")
-    command = [sys.executable, "-m", "bert_tf", "clean_data", f"--input_file={tmp_path}/é中.tsv", "--json"]
-    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
-    assert b"/\\u00e9\\u4e2d.tsv" in done.stdout and done.stdout.isascii()
-    assert b"The encoding of standard output" not in done.stderr
-
-
-@pytest.mark.parametrize("error", ["BrokenPipeError(32, 'of a socket')", "KeyError('x')"])
-def test_other_errors_are_told_although_nobody_reads_the_output(error):
-    code = (
-        "from bert_tf.cli.main import end_quietly_when_closed\n"
-        "import sys\n"
-        "with end_quietly_when_closed():\n"
-        f"    raise {error}\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and error.partition("(")[0] in done.stderr
-    if "KeyError" in error:
-        status, said = start_unread("-c", code)
-        assert status == 1 and "KeyError" in said and "BrokenPipe" not in said
 
 
 def test_every_program_is_listed():
@@ -167,21 +87,6 @@ def test_a_mistake_is_one_message_in_flags():
         "Error: Every argument must have the form --flag=value; got 'superfluous'. See `bert-tf score_squad "
         "--help=all`.\n"
     )
-
-
-def start_program(statement, environment=None, path=ROOT, encoding=None):
-    """Starts, in a process of its own, a program whose `main` is one statement; modules in `path` come first."""
-    code = (
-        f"import os, sys, types; sys.path.insert(0, {os.fspath(path)!r})\n"
-        "from bert_tf.cli import main\n"
-        "def of_mine(settings):\n"
-        f"    {statement}\n"
-        "program = types.SimpleNamespace(__doc__='It is mine.', FLAGS=(), main=of_mine)\n"
-        "main.commands.load_command = lambda name: program\n"
-        "main.start_program('split', [])\n"
-    )
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, encoding=encoding)
 
 
 @pytest.mark.parametrize("given", [None, "0"])

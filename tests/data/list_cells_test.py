@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.data.list_cells import as_list, find_separator, is_like_list, parse_list
 from bert_tf.data.ranking_files import read_ranking_file
-from bert_tf.tasks.multiple_choice.task import read_choice_file
+from bert_tf.tasks.multiple_choice.data import read_choice_file
 from bert_tf.tasks.tagging.columns import read_columns
 
 ITEMS = ["film", "it's", 'a "b", c', "[x]", "é\\n"]

@@ -12,11 +12,11 @@ from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import read_labels
 from bert_tf.evaluation.entities import parse_entities
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.data import make_source
+from bert_tf.tasks.classification.foreign_models import problem_of
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.tasks.classification.outputs import problem_of
+from bert_tf.tasks.classification.sources import make_source
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.tagging.task import tags_of_others
+from bert_tf.tasks.tagging.foreign_models import tags_of_others
 from tests.export.conversion import models
 from tests.scripts import run_programs
 

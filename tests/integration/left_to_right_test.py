@@ -17,7 +17,7 @@ from bert_tf.export.hub.export import export_hub
 from bert_tf.export.hub.preprocessor import INPUTS
 from bert_tf.inference.extract_features import FeatureMaker
 from bert_tf.inference.sentence_encoder import SentenceEncoder
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.sklearn.embedder import BertEmbedder
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from tests import tiny

@@ -20,7 +20,7 @@ from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.interpret.page.contents import PageOptions, gather
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.family_registry import family
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
 from tests.run_cases import run_here

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from tests import other_envs, real_models
 

@@ -8,8 +8,8 @@ from bert_tf.evaluation.squad import read_golds
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.tasks.question_answering.data import read_squad
 from bert_tf.tasks.tagging.columns import read_columns
+from bert_tf.tasks.tagging.encoding import encode_sentences
 from bert_tf.tasks.tagging.task import TaggingTask, list_tags
-from bert_tf.tasks.tagging.words import encode_sentences
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

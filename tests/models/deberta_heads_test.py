@@ -16,7 +16,8 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pretraining_heads import Pretrainer, ReplacedTokenHead, build_in_cls
+from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import ReplacedTokenHead, build_in_cls
 from bert_tf.tasks.fill_mask import FillMaskTask
 from tests import parity, tiny
 from tests.harness import relative_error

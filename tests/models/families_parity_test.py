@@ -16,7 +16,8 @@ from bert_tf.export.cpu.products import Floats
 from bert_tf.models import config_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pretraining_heads import Pretrainer, ReplacedTokenHead
+from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import ReplacedTokenHead
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask

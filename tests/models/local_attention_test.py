@@ -11,6 +11,7 @@ from bert_tf.export.cpu.products import Floats
 from bert_tf.models import family_registry, local_attention
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
+from bert_tf.models.rotary_positions import rotate, rotation
 from tests import tiny
 from tests.harness import randomize
 
@@ -89,8 +90,8 @@ def test_rotary_positions_are_relative():
     x, y = np.random.default_rng(0).normal(size=(2, 1, 1, 5, 6)).astype(np.float32)
     scores = []
     for first in (0, 100):
-        turn = local_attention.rotation(tf.range(first, first + 5)[None], 6, 100.0)
-        scores.append(tf.matmul(*(local_attention.rotate(each, *turn) for each in (x, y)), transpose_b=True).numpy())
+        turn = rotation(tf.range(first, first + 5)[None], 6, 100.0)
+        scores.append(tf.matmul(*(rotate(each, *turn) for each in (x, y)), transpose_b=True).numpy())
     np.testing.assert_allclose(*scores, atol=1e-4)
     assert np.abs(scores[0] - x @ np.swapaxes(y, -1, -2)).max() > 0.1
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import ENCODER_FEATURES, encoder_inputs
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from tests import tiny
 from tests.fake_batches import fake_batch
 

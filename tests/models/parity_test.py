@@ -9,7 +9,7 @@ from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from tests import parity
 from tests.harness import relative_error
 from tests.parity import GOLDENS

@@ -11,7 +11,8 @@ from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import encoder_inputs
-from bert_tf.models.pretraining_heads import NextSentenceHead, Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import NextSentenceHead
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.pretraining.packing import pack_examples
 from tests import tiny

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.replaced_tokens import sampled_ids, with_ids_at
+from bert_tf.models.replacements import sampled_ids, with_ids_at
 
 
 def test_ids_at_the_masked_places_and_none_where_there_is_padding():

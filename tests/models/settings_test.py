@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.tasks.classification.task import ClassificationTask

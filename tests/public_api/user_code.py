@@ -30,8 +30,9 @@ from bert_tf.serving.client.results import Result
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.verification import verify
-from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, Tensors, TrainedTask
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
 from bert_tf.tasks.options import RunOptions, option
+from bert_tf.tasks.trainable_task import Tensors
 from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import best_precision
 

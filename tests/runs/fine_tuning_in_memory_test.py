@@ -8,7 +8,8 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.runs.fine_tuning_in_memory import fine_tune_in_memory
 from bert_tf.runs.task_flags import task_flags
-from bert_tf.tasks.classification.data import ClassificationData, Source
+from bert_tf.tasks.classification.data import ClassificationData
+from bert_tf.tasks.classification.sources import Source
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from bert_tf.sklearn import BertClassifier, BertRegressor, BertTagger
 from bert_tf.sklearn.sample_weights import as_weights
+from bert_tf.tasks.class_weights import class_weights
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.tagging.task import TaggingTask
 from tests import tiny
 

@@ -14,9 +14,10 @@ from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.names import family_mappings
 from bert_tf.data import batch_order, dataset, glue
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.data import tokenize_examples
+from bert_tf.tasks.classification.encoding import tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.question_answering.data import encode_squad, read_squad
+from bert_tf.tasks.question_answering.data import read_squad
+from bert_tf.tasks.question_answering.encoding import encode_squad
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.adamw import AdamW

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import keras
 import tensorflow as tf
 
-from bert_tf.tasks.base import TrainableTask
+from bert_tf.tasks.trainable_task import TrainableTask
 from bert_tf.training import strategies
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer

@@ -63,7 +63,7 @@ def test_what_is_printed_has_either_characters_or_escapes(monkeypatch, encoding,
 _WRITE_NUMBERS = ("cli", "evaluation", "experiments", "tasks", "inference/batch_prediction", "interpret/probing")
 # What they write otherwise are names, paths and settings, or the words of a program to its parent.
 _NO_NUMBERS = {
-    "tasks/registry.py", "inference/batch_prediction/input_table.py", "cli/doctor.py", "cli/main.py",
+    "tasks/registry.py", "inference/batch_prediction/input_table.py", "cli/doctor.py", "cli/output_encoding.py",
     "experiments/demo/data.py", "experiments/demo/run.py",
 }  # fmt: skip
 

@@ -19,8 +19,9 @@ from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
 from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.keras_hub_objects import LiveWeights
 from bert_tf.checkpoints.model_arrays import ModelArrays, Written
-from bert_tf.models import config_files, family_registry
+from bert_tf.models import family_registry
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.keras_hub_config import from_keras_hub, keras_hub_keys
 
 TASKS = {"text_classifier": "TextClassifier", "masked_lm": "MaskedLM"}  # our name -> the ending of KerasHub's class
 # The ending of Transformers' class -> the task. KerasHub has none for the labels of tokens and for answers in texts.
@@ -70,7 +71,7 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     weight_mapping = keras_hub_name_map(config.model_type, config.has_embedding_map)
     row = family_registry.family(config.model_type).keras_hub
     task = _checked_task(model, row)
-    again = EncoderConfig.from_dict(config_files.from_keras_hub(_backbone_values(config)))
+    again = EncoderConfig.from_dict(from_keras_hub(_backbone_values(config)))
     ours, theirs = _computed(config), _computed(again)
     other = {name: value for name, value in ours.items() if value != theirs[name]}
     lacks = [f"{name}={value!r}" for name, value in other.items()]
@@ -142,7 +143,7 @@ def _backbone_values(config):
     ours |= {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks, "inner_group_num": 1}
     if row.pad_before_positions is not None:
         ours["max_position_embeddings"] -= row.pad_before_positions + 1
-    values = {theirs: ours[name] for theirs, name in config_files.keras_hub_keys(config.model_type).items()}
+    values = {theirs: ours[name] for theirs, name in keras_hub_keys(config.model_type).items()}
     return {"class_name": f"{row.keras_hub.classes}Backbone", "config": values}
 
 

@@ -20,7 +20,7 @@ from bert_tf.models.attention import attention_scores
 from bert_tf.models.convolution import neighbors
 from bert_tf.models.embeddings import check_static_length
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.local_attention import layer_views
+from bert_tf.models.layer_views import layer_views
 
 
 class FastEncoder:

@@ -22,7 +22,7 @@ from bert_tf.pretraining.objectives.record_task import RecordTask, unmasked_ids,
 
 
 class DistillationTask(RecordTask):
-    """Trains a student to reproduce a frozen teacher's outputs; see `tasks/base.py` for the methods.
+    """Trains a student to reproduce a frozen teacher's outputs; see `tasks/trainable_task.py` for the methods.
 
     The teacher runs in the graph of the step. Its variables are not part of the model, and are not trained or saved.
 

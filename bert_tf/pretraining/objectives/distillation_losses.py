@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from bert_tf.models.attention import attention_bias
-from bert_tf.tasks.losses import divergence
+from bert_tf.tasks.divergences import divergence
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, DistillationOptions, required_outputs
-from bert_tf.tasks.distilled_task import Teacher, open_teacher
+from bert_tf.tasks.teacher import Teacher, open_teacher
 
 _HEAD = "cls/predictions/.*"
 _PART_OF_HEAD = "cls/predictions/output_bias"

@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation.metrics import majority_share
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.pretraining.objectives.record_task import RecordTask, without_padding
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 
@@ -19,7 +19,7 @@ _BASELINE = "accuracy_majority_baseline"
 
 
 class PretrainingTask(RecordTask):
-    """Masked LM, alone or with next sentence prediction or sentence order; see `tasks/base.py` for the methods.
+    """Masked LM, alone or with next sentence prediction or sentence order; `TrainableTask` documents the methods.
 
     The two sentence objectives share one head and one feature, `next_sentence_labels`: whether 1 means a random second
     text ("nsp") or swapped texts ("sop", Lan et al. 2019) was decided when the records were created.

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from bert_tf.models.replaced_tokens import with_ids_at
-from bert_tf.tasks.base import TrainableTask
+from bert_tf.models.replacements import with_ids_at
+from bert_tf.tasks.trainable_task import TrainableTask
 
 
 def unmasked_ids(batch):

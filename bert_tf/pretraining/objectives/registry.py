@@ -18,8 +18,8 @@ from bert_tf.pretraining.objectives.replaced_tokens import (
     sampling_draws,
     to_electra_config,
 )
-from bert_tf.tasks.base import Tensors, TrainableTask
-from bert_tf.tasks.distilled_task import Teacher
+from bert_tf.tasks.teacher import Teacher
+from bert_tf.tasks.trainable_task import Tensors, TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 
 

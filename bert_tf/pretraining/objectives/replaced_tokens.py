@@ -89,7 +89,9 @@ _SAMPLING = 0x5EED  # separates these random numbers from others of the same run
 
 
 class ReplacedTokensTask(RecordTask):
-    """Trains a generator that fills in masked tokens, and a discriminator that detects them; see `tasks/base.py`.
+    """Trains a generator that fills in masked tokens, and a discriminator that detects them.
+
+    `TrainableTask` documents the methods.
 
     The loss is the generator's masked LM loss, a mean over the predictions, plus 50 times the discriminator's loss, a
     mean over all tokens, including [CLS] and [SEP]. A token that the generator predicts correctly is not replaced.

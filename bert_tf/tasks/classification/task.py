@@ -22,19 +22,21 @@ from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted
 from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.class_weights import class_weights
 from bert_tf.tasks.classification.data import (
     ClassificationData,
     check_label_options,
     check_trained,
     source_from_options,
-    tokenize_examples,
     windows_of,
 )
-from bert_tf.tasks.classification.data import targets as targets_of
+from bert_tf.tasks.classification.encoding import targets as targets_of
+from bert_tf.tasks.classification.encoding import tokenize_examples
+from bert_tf.tasks.classification.foreign_models import declared_problem_type, problem_of
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.tasks.classification.outputs import PROBLEMS, MultiLabel, check_options, declared_problem_type, problem_of
-from bert_tf.tasks.classification.writers import leaderboard, write_class_predictions, write_leaderboard
-from bert_tf.tasks.losses import class_weights, sum_losses
+from bert_tf.tasks.classification.outputs import leaderboard, write_class_predictions, write_leaderboard
+from bert_tf.tasks.classification.problems import PROBLEMS, MultiLabel, check_options
+from bert_tf.tasks.losses import sum_losses
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 
@@ -54,8 +56,8 @@ class ClassificationTask(Abstaining):
         metric_names: metrics to report; by default those of the problem. "ece" is always added for labels.
         gradient_checkpointing: as in `Encoder`.
         class_weights: float > 0 per label: the weight of its examples in the training loss, which is divided by the sum
-            of the weights (`balanced`: see `tasks/losses.py`). With multiple labels, the weight of the label's own
-            decision.
+            of the weights (`balanced`: see `tasks/class_weights.py`). With multiple labels, the weight of the label's
+            own decision.
         label_smoothing: share of the training target that is spread over all labels, 0 to 1.
         temperature: divisor of the logits before they become probabilities (Guo et al. 2017, section 4.2). It affects
             neither predicted labels nor training nor the `loss` of an evaluation; "ece" is computed with it.

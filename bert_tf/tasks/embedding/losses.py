@@ -113,3 +113,8 @@ LOSS_FUNCTIONS = {
     "triplet": Loss(_triplet, texts=(3,), numbers=("margin",)),
     "margin_mse": Loss(_margin_mse, texts=(3,), scores=True, margins=True, numbers=("temperature",)),
 }
+
+
+def evaluation_by(loss: str, eval_by: str = "auto") -> str:
+    """Returns the kind of evaluation: `eval_by`, or the one that fits a loss if it is "auto"."""
+    return ("spearman" if LOSS_FUNCTIONS[loss].by_score else "retrieval") if eval_by == "auto" else eval_by

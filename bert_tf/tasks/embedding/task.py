@@ -34,8 +34,9 @@ from bert_tf.models.sentence_transformers_files import (
 )
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.embedding.data import encode_text_groups, evaluation_by, read_embedding_data
-from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.embedding.data import read_embedding_data
+from bert_tf.tasks.embedding.encoding import encode_text_groups
+from bert_tf.tasks.embedding.losses import LOSS_FUNCTIONS, LossParameters, evaluation_by
 from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.tasks.embedding.recipe import check_pooled_prompts, check_recipe, parse_prompts, read_initial_recipe
 from bert_tf.tasks.foreign_models import limit_length, log_shorter_length

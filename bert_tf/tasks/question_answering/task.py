@@ -15,64 +15,22 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.divergences import divergence
 from bert_tf.tasks.foreign_models import names_class
-from bert_tf.tasks.losses import divergence
-from bert_tf.tasks.question_answering import data as squad_data
-from bert_tf.tasks.question_answering.data import (
+from bert_tf.tasks.question_answering.data import read_squad, write_squad_rows
+from bert_tf.tasks.question_answering.encoding import encode_squad
+from bert_tf.tasks.question_answering.options import SquadOptions
+from bert_tf.tasks.question_answering.outputs import (
     PREDICTIONS_FILES,
     QuestionAnswers,
-    encode_squad,
     merge_windows,
-    read_squad,
     write_squad_predictions,
-    write_squad_rows,
 )
-from bert_tf.tasks.question_answering.options import SquadOptions
+from bert_tf.tasks.question_answering.report import question_report, score_answers
+from bert_tf.tasks.question_answering.spans import best_spans, null_score
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import at_least_one, pad_sequences
 from bert_tf.tokenization.question_windows import encode_questions
-
-# === Spans ===
-# The best spans of a sequence: the pairs of a first and a last token with the largest sum of logits. In the graph.
-
-
-def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: int):
-    """Finds the k spans with the largest start + end logit exactly, considering all allowed pairs.
-
-    google-research/bert's run_squad.py combines the `n_best_size` best starts and ends, and may therefore miss the
-    best allowed pair.
-
-    Args:
-        start_logits, end_logits: float32 [B, S].
-        is_context: bool [B, S]: tokens where a span may begin or end.
-        max_answer_length: maximum tokens per span.
-        k: number of spans.
-
-    Returns:
-        score float32 [B, k], descending; start and end int32 [B, k], the positions of the first and last token in the
-        sequence. On ties, the span that begins first comes first, then the shorter one. If there are fewer than k
-        spans, the score of the others is -inf and their positions are arbitrary.
-    """
-    width = tf.shape(start_logits)[1]
-    none = tf.constant(float("-inf"))
-    starts, ends = (tf.where(is_context, logits, none) for logits in (start_logits, end_logits))
-    behind = tf.pad(ends, [[0, 0], [0, max_answer_length - 1]], constant_values=float("-inf"))
-    sums = tf.stack([starts + behind[:, extra : extra + width] for extra in range(max_answer_length)], axis=-1)
-    sums = tf.reshape(sums, [-1, width * max_answer_length])
-    sums = tf.pad(sums, [[0, 0], [0, k]], constant_values=float("-inf"))  # sequences of few tokens have fewer spans
-    score, index = tf.math.top_k(sums, k)
-    index = tf.where(score > none, index, 0)
-    start = index // max_answer_length
-    return score, start, start + index % max_answer_length
-
-
-def null_score(start_logits, end_logits):
-    """Returns the no-answer score, float32 [B]: the sum of the logits at [CLS] (Devlin et al. 2018, section 4.3)."""
-    return start_logits[:, 0] + end_logits[:, 0]
-
-
-# === Task ===
-# Extractive question answering: SQuAD (Devlin et al. 2018, sections 4.2 and 4.3; google-research/bert run_squad.py).
 
 
 class AnswerContext(NamedTuple):
@@ -329,7 +287,7 @@ class QuestionAnsweringTask(FineTuningTask):
     def evaluate(self, outcomes):
         """Computes the official metrics; for SQuAD 2.0, stores the threshold with the best F1 unless one was set."""
         (outcome,) = outcomes
-        scores = squad_data.score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        scores = score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
         if "best_f1_thresh" in scores and self.options.null_score_diff_threshold is None:
             self.null_score_diff_threshold = scores["best_f1_thresh"]
         return scores
@@ -338,7 +296,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return {"best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"}  # whatever file they are of
 
     def error_report(self, outcome):
-        return squad_data.question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        return question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
 
     def decode(self, outcome) -> list[QuestionAnswers]:
         with_null = self.null_score_diff_threshold is not None
@@ -352,7 +310,7 @@ class QuestionAnsweringTask(FineTuningTask):
         write_squad_predictions(directory, examples, answers, self.null_score_diff_threshold)
 
     def score_answers(self, outcome, answers):
-        return squad_data.score_answers(outcome.examples, answers, self.null_score_diff_threshold)
+        return score_answers(outcome.examples, answers, self.null_score_diff_threshold)
 
     def _spans(self, outputs, is_context, k):
         return best_spans(outputs["start_logits"], outputs["end_logits"], is_context, self.max_answer_length, k)

@@ -26,53 +26,14 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.divergences import divergence
 from bert_tf.tasks.foreign_models import limit_length, log_shorter_length, names_class
-from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.ranking_data import check_differences, check_run_files, rank_relevances, read_rankings
+from bert_tf.tasks.reranking.losses import LOSS_FUNCTIONS
 from bert_tf.tasks.reranking.options import RerankingOptions
-from bert_tf.tasks.sequences import MISSING, encode_served_lists, encode_text_lists
+from bert_tf.tasks.text_lists import MISSING, encode_served_lists, encode_text_lists
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-
-# === Losses ===
-# Losses by name: logits float32 [B, N], relevances float32 [B, N] from 0 up, and which documents exist, bool [B, N], to
-# the loss of each query, float32 [B].
-
-
-def _binary_cross_entropy(logits, relevances, there):
-    """Computes the mean cross-entropy of the decisions whether each document is relevant."""
-    losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.minimum(relevances, 1.0), logits)
-    return _mean(losses, there, [-1])
-
-
-def _pairwise(logits, relevances, there):
-    """Computes RankNet's loss (Burges et al. 2005): the mean over pairs of log(1 + e^(b - a)), with a more relevant."""
-    pairs = there[:, :, tf.newaxis] & there[:, tf.newaxis, :]
-    pairs &= relevances[:, :, tf.newaxis] > relevances[:, tf.newaxis, :]
-    return _mean(tf.nn.softplus(logits[:, tf.newaxis, :] - logits[:, :, tf.newaxis]), pairs, [-2, -1])
-
-
-def _listwise_softmax(logits, relevances, there):
-    """Computes ListNet's loss (Cao et al. 2007): the cross-entropy of the softmax over the documents; the target is
-    their share of the relevance."""
-    target = tf.math.divide_no_nan(relevances, tf.reduce_sum(relevances, -1, keepdims=True))
-    return tf.nn.softmax_cross_entropy_with_logits(target, logits)
-
-
-def _mean(losses, where, axes):
-    counts = tf.reduce_sum(tf.cast(where, tf.float32), axes)
-    return tf.math.divide_no_nan(tf.reduce_sum(tf.where(where, losses, 0.0), axes), counts)
-
-
-_LOSSES = {
-    "binary_cross_entropy": _binary_cross_entropy,
-    "pairwise": _pairwise,
-    "listwise_softmax": _listwise_softmax,
-}
-
-
-# === Task ===
-
 
 _INPUTS = ("query", "documents")
 PREDICTIONS = "predictions.jsonl"
@@ -86,7 +47,7 @@ class RerankingTask(FineTuningTask):
 
     Args:
         config: configuration of the encoder.
-        loss: a key of `_LOSSES`.
+        loss: a key of `LOSS_FUNCTIONS`.
         activation: of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None, "sigmoid"
             for binary cross-entropy, whose scores are probabilities, otherwise "identity".
         gradient_checkpointing: as in `Encoder`.
@@ -116,7 +77,7 @@ class RerankingTask(FineTuningTask):
         gradient_checkpointing: bool = False,
         every_window: bool = False,
     ):
-        self.config, self.loss_name, self._loss = config, loss, _LOSSES[loss]
+        self.config, self.loss_name, self._loss = config, loss, LOSS_FUNCTIONS[loss]
         self.activation = activation or ("sigmoid" if loss == "binary_cross_entropy" else "identity")
         if self.activation not in SCORE_ACTIVATIONS:
             raise ValueError(f"`activation` must be {' or '.join(SCORE_ACTIVATIONS)}. Received: {activation!r}.")

@@ -115,10 +115,6 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
     yield from enumerate(items, 1)
 
 
-# === Forms ===
-# The spans of a text in each of the forms: (start, end, type).
-
-
 def _refuse_others(at, row, key):
     """Raises ValueError if a line has entities under a key that is not read."""
     for other in SPAN_KEYS:

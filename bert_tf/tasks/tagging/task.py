@@ -1,7 +1,6 @@
 """Token classification, such as named-entity recognition (Devlin et al. 2018, section 5.3)."""
 
 import os
-from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -16,27 +15,21 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.foreign_models import names_class
-from bert_tf.tasks.losses import class_weights, cross_entropy, divergence, sum_losses
+from bert_tf.tasks.class_weights import class_weights
+from bert_tf.tasks.divergences import divergence
+from bert_tf.tasks.losses import cross_entropy, sum_losses
 from bert_tf.tasks.recurrent import RECURRENT_HEAD, lstm_option
 from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.tagging.alignment import find_changed_entities, refuse_changed_entities, warn_of_cut_tokens
 from bert_tf.tasks.tagging.columns import read_columns
+from bert_tf.tasks.tagging.encoding import encode_sentences
+from bert_tf.tasks.tagging.foreign_models import tags_of_others
 from bert_tf.tasks.tagging.options import TaggingOptions
-from bert_tf.tasks.tagging.outputs import (
-    COLUMNS_FILE,
-    ENTITIES_FILE,
-    EVAL_FILE,
-    both_entities,
-    sentence_texts,
-    tagging_report,
-    write_entities,
-    write_tags,
-)
-from bert_tf.tasks.tagging.words import TaggedWords, encode_sentences, encode_words, entities_in
+from bert_tf.tasks.tagging.outputs import COLUMNS_FILE, ENTITIES_FILE, EVAL_FILE, write_entities, write_tags
+from bert_tf.tasks.tagging.report import both_entities, sentence_texts, tagging_report
+from bert_tf.tasks.tagging.served_entities import entities_in
+from bert_tf.tasks.tagging.words import TaggedWords, encode_words
 from bert_tf.utils.files import with_suffix
-
-# === Frozen ===
 
 
 def check_frozen(options: TaggingOptions):
@@ -46,10 +39,6 @@ def check_frozen(options: TaggingOptions):
             "`features` requires `init_checkpoint`, because the frozen weights would otherwise be random. Received "
             f"`features={options.features}` alone."
         )
-
-
-# === Task ===
-# Word tagging, such as NER (Devlin et al. 2018, section 5.3): one tag per word, at its first token.
 
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
@@ -380,40 +369,6 @@ def _boundaries(options, trained):
             f"`word_boundaries` must match the trained model's, {known}. Received: {asked}; omit it, or train again."
         )
     return known or asked or ("whitespace" if options.init_checkpoint and not options.do_train else None)
-
-
-def tags_of_others(config: EncoderConfig, labels: Sequence[str] | None) -> tuple[list[str], str] | None:
-    """Returns the tags of a tagger trained elsewhere, and their scheme: "iob1", "iob2" or "bioes".
-
-    Args:
-        config: configuration with the keys of its file.
-        labels: the names of the outputs.
-
-    Returns:
-        The tags and the scheme, or None if no Transformers class for this is named or the outputs have no names.
-
-    Raises:
-        ValueError: the names are not entity tags.
-    """
-    if labels is None or not names_class(config, "ForTokenClassification"):
-        return None
-    tags = [_foreign_tag(label) for label in labels]
-    if {"E", "S"} & {prefix for prefix, _ in tags}:
-        return list(labels), "bioes"
-    inside, begun = ({kind for prefix, kind in tags if prefix == wanted} for wanted in "IB")
-    return list(labels), "iob2" if inside <= begun else "iob1"
-
-
-def _foreign_tag(label):
-    """Returns (prefix, type) of a label of a tagger trained elsewhere; ValueError if it is not a tag."""
-    try:
-        return entities.split_tag(label)
-    except ValueError as error:
-        raise ValueError(
-            f"id2label of the model must map its outputs to tags. {error} If it is a type without a prefix, change "
-            f"it to {'I-' + label!r} in id2label of the model's config.json, do the same for its other types, and "
-            "name the output for words outside entities O."
-        ) from error
 
 
 def list_tags(tags) -> list[str]:

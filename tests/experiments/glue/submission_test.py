@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from bert_tf.experiments.glue import grid
-from bert_tf.tasks.classification.writers import write_leaderboard
+from bert_tf.tasks.classification.outputs import write_leaderboard
 
 ALL = ("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "QNLI.tsv", "RTE.tsv",
        "WNLI.tsv", "AX.tsv")  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.training.history import read_history
 from tests import tiny
 from tests.integration.pretraining import support

@@ -12,7 +12,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation import DistillationTask
 from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, required_outputs
-from bert_tf.tasks.distilled_task import Teacher
+from bert_tf.tasks.teacher import Teacher
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "distillation"

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.distilled_task import with_teacher
+from bert_tf.tasks.fine_tuning_teacher import with_teacher
 from bert_tf.tasks.options import TeacherOptions
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.tagging.task import TaggingTask
@@ -149,9 +149,6 @@ def test_bad_input(name, said, home):
     log = said[name]["log"].replace(str(home), "HOME")
     assert said[name]["status"] == 1 and re.search(BAD[name][1], log), log
     assert "Traceback" not in log and not (home / "out" / "task.json").exists()
-
-
-# === Two devices, and kills ===
 
 
 EVERY = 7

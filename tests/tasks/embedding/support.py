@@ -1,10 +1,13 @@
 """Pairs that a tiny model can learn from, and the run that does so."""
 
+import types
+
 import numpy as np
 
 from bert_tf.cli.commands import load_command
 from bert_tf.runs.run_task import run_task
 from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -20,3 +23,12 @@ def pairs(n, seed=0):
 
 def run(**given):
     run_task(EmbeddingTask, Settings({f.name: f.default for f in load_command("run_embedder").FLAGS} | given, given))
+
+
+def described(config=None):
+    return types.SimpleNamespace(config=config or tiny.config(), tokenizer=Tokenizer(tiny.VOCAB))
+
+
+def unit_vectors(*shape):
+    vectors = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)

@@ -1,9 +1,11 @@
 """Questions that a tiny model can learn to answer, and command lines of run_squad.py."""
 
 import json
+import os
 import pathlib
 
 import numpy as np
+import pytest
 
 from tests import tiny
 
@@ -53,3 +55,11 @@ def write(path, rows, answers=True, version_2=False):
     articles = [{"title": str(i), "paragraphs": paragraphs[i : i + 2]} for i in range(0, len(paragraphs), 2)]
     pathlib.Path(path).write_text(json.dumps({"version": "test", "data": articles}), encoding="utf-8")
     return path
+
+
+def real_file(name) -> pathlib.Path:
+    """A file of SQuAD 1.1, or a skip that says why."""
+    folder = pathlib.Path(os.environ.get("BERT_TF_DATA") or pathlib.Path.home() / ".cache" / "bert_tf_data")
+    if not (folder / "squad" / name).is_file():
+        pytest.skip(f"{folder} holds no squad/{name}; BERT_TF_DATA names the folder that does")
+    return folder / "squad" / name

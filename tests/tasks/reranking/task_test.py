@@ -23,8 +23,6 @@ from tests import tiny
 from tests.sentence_folders import write
 from tests.tasks.reranking import support
 
-# === Files ===
-
 
 def _write(path, text):
     path.write_text(text, encoding="utf-8")
@@ -205,9 +203,6 @@ def test_a_relevant_document_without_text_counts_as_not_found(runs, tmp_path, ca
         data = RerankingTask.read_data(runs(), ["dev", "train"], None).examples
     assert data["dev"].judged == [[1, 2], [0, -1]] and data["train"].relevances == [[0, 1]]
     assert re.search(r"lacks 1 of the 2 relevant documents .*, such as 'd3' for the query 'q1'. Metrics", caplog.text)
-
-
-# === Task ===
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import tensorflow as tf
 from bert_tf.evaluation import entities
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns, text_of
+from bert_tf.tasks.tagging.encoding import encode_sentences
 from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.tasks.tagging.task import TaggingTask, check_frozen, list_tags
-from bert_tf.tasks.tagging.words import encode_sentences
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings

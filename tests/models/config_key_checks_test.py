@@ -7,12 +7,12 @@ import re
 
 import pytest
 
-from bert_tf.models import config_keys
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_key_checks import COMPUTED, READ, WITHOUT_EFFECT
 
 
 def test_every_key_is_in_one_table():
-    tables = [config_keys.READ, set(config_keys.COMPUTED), *config_keys.WITHOUT_EFFECT.values()]
+    tables = [READ, set(COMPUTED), *WITHOUT_EFFECT.values()]
     assert len(set().union(*tables)) == sum(map(len, tables))
     fields = {name for name in EncoderConfig.__dataclass_fields__ if name != "extra"}
     assert not fields & set().union(*tables)

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from bert_tf.tasks.classification.writers import leaderboard, write_class_predictions
+from bert_tf.tasks.classification.outputs import leaderboard, write_class_predictions
 from tests.tasks.support import labeled_texts
 
 
