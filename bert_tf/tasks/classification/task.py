@@ -245,8 +245,7 @@ class ClassificationTask(Abstaining):
         return head(encoder(sequences)["pooled_output"])
 
     def identity(self):
-        options = {"class_weights": self.class_weights and list(self.class_weights)}
-        options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
+        options = {"class_weights": self.class_weights and list(self.class_weights), "lstm_units": self.lstm_units}
         return {name: value for name, value in options.items() if value}
 
     def head_difference(self, saved, config, labels):
