@@ -32,7 +32,7 @@ class CustomTaskCommand:
                 "them, or declare them as plain fields, which take the values of these flags."
             )
         fields = {field.name for field in dataclasses.fields(options) if "has_no_flag" not in field.metadata}
-        if without := sorted({field.removeprefix("given_") for field in fields} - names):
+        if without := sorted(fields - names):
             raise ValueError(
                 f"Options of the task {name!r} have no flag: {', '.join(without)}. Declare them with `option`."
             )

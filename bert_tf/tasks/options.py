@@ -1,7 +1,7 @@
 """Options that several tasks have; those of one task are in its folder. Imports no TensorFlow, so `--help` is quick.
 
 An option is a field of a dataclass. `option` gives it a flag of the task's program; a plain field is named like a flag
-that programs share. A field `given_x` holds the value of flag `x` where the user gave it, else None.
+that programs share.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.data.dialect import Dialect
-from bert_tf.utils.settings import SCORES, option_as
+from bert_tf.utils.settings import SCORES, UserSettings, option_as
 from bert_tf.utils.settings import option as option
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ACTIONS = {"train": "train", "dev": "eval", "test": "predict", "final": "test"}
 
 
 @dataclasses.dataclass(frozen=True)
-class RunOptions:
+class RunOptions(UserSettings):
     """Options of the runs of all tasks: actions, files and sequence length.
 
     Attributes:
@@ -66,7 +66,6 @@ class RunOptions:
         group="Training", aliases=("rematerialize",),
     )
     skip_bad_rows: bool = dataclasses.field(default=False, metadata={"has_no_flag": True})
-    given_max_seq_length: int | None = None
 
     @property
     def files(self) -> dict[str, str | None]:

@@ -227,12 +227,28 @@ class Settings:
         return Settings({**self._values, **additions}, self.given)
 
 
+@dataclasses.dataclass(frozen=True)
+class UserSettings:
+    """Base of settings classes whose instances tell what the user gave from the defaults.
+
+    Attributes:
+        given: names of the settings that the user gave.
+    """
+
+    given: frozenset[str] = dataclasses.field(
+        default=frozenset(), kw_only=True, repr=False, compare=False, metadata={"has_no_flag": True}
+    )
+
+    def where_given(self, name: str) -> Any:
+        """Returns the value if the user gave it, else None."""
+        return getattr(self, name) if name in self.given else None
+
+
 def options_of(kind: type[Options], settings: Settings, **values) -> Options:
     """Returns options with the values of the flags that are named like their fields.
 
     Args:
-        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
-            else None.
+        kind: a dataclass, such as one of `tasks.options`; a `UserSettings` also takes the names of what the user gave.
         settings: of a program that has all these flags.
         values: of fields that do not take their flag's value.
 
@@ -242,10 +258,10 @@ def options_of(kind: type[Options], settings: Settings, **values) -> Options:
     for field in dataclasses.fields(kind):
         if "has_no_flag" in field.metadata or field.name in values:
             continue
-        plain = field.name.removeprefix("given_")
-        name = (_said(kind, plain) or {}).get("name", plain) if plain in kind.__dataclass_fields__ else plain
-        value = getattr(settings, name)
-        values[field.name] = value if plain == field.name or name in settings.given else None
+        name = (_said(kind, field.name) or {}).get("name", field.name)
+        values[field.name] = getattr(settings, name)
+    if issubclass(kind, UserSettings):
+        values["given"] = settings.given
     return kind(**values)
 
 

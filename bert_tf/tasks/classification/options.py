@@ -111,8 +111,3 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
         "Maximum number of windows per text; the rest is cut off.",
         low=1, decides_result="train_examples",
     )
-    given_problem_type: str | None = None
-    given_label_separator: str | None = None
-    given_long_text: str | None = None
-    given_doc_stride: int | None = None
-    given_max_windows: int | None = None

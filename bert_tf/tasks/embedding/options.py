@@ -118,7 +118,3 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
         group="Embeddings and features", decides_result="normalize",
     )
     freeze_layers: str = "0"
-    given_text_column: Sequence[str] | None = None
-    given_label_column: str | None = None
-    given_temperature: float | None = None
-    given_margin: float | None = None
