@@ -9,6 +9,7 @@ and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO
 """
 
 import contextlib
+import dataclasses
 import difflib
 import errno
 import functools
@@ -24,6 +25,7 @@ from bert_tf.cli.closed_output import is_output_closed
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.runs.devices import strategy_name
+from bert_tf.training.settings import DeviceSettings
 from bert_tf.utils import requirements
 from bert_tf.utils.progress import LogFormatter, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations
@@ -254,12 +256,18 @@ def _continuation(settings):
     return "start over; unfinished output was removed"
 
 
+def _strategy(settings):
+    """Returns the name of the strategy by which a command distributes its work; most do not."""
+    devices = [field.name for field in dataclasses.fields(DeviceSettings)]
+    return strategy_name(DeviceSettings(**{name: settings.get(name) for name in devices if name in settings}))
+
+
 def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
     """Says once which flags of the command line have no effect: those that never have, and those of other devices.
 
     Flags that give their reason in their help are left to their program.
     """
-    strategy = strategy_name(settings)
+    strategy = _strategy(settings)
     names = () if strategy == "tpu" else _TPU_ADDRESS
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
     names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
@@ -282,7 +290,7 @@ def _log_error(error, settings):
     if isinstance(error, BrokenPipeError) and is_output_closed():
         return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
-    if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
+    if tf and _strategy(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
         logging.error("Error: another worker of this run has stopped or cannot be reached; see its log.")
         logging.error("Run the same command again on all workers to %s.", _continuation(settings))
         return True

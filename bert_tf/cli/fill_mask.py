@@ -16,7 +16,7 @@ from absl import logging
 from bert_tf.export.settings import ExportFormSettings
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import flags_of, option, options_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ def main(settings, texts):
     if exports and texts:
         raise ValueError("--export_dir cannot be combined with texts. Predict in a separate run.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
-    form = make_export_options(settings) if exports else DEFAULT
+    form = make_export_options(options_of(ExportFormSettings, settings)) if exports else DEFAULT
     if exports:
         form.check_folder(settings.export_dir)  # before the model is read
         form.check_processor()

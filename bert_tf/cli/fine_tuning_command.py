@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.built_in import BuiltInTask
-from bert_tf.utils.settings import Settings, flags_of
+from bert_tf.utils.settings import Settings, flags_of, options_of
 
 if TYPE_CHECKING:
     from bert_tf.tasks.base import FineTuningTask
@@ -34,8 +34,10 @@ def fine_tune(kind: "type[FineTuningTask]", settings: Settings):
     from bert_tf.cli.command_runner import in_flags
     from bert_tf.cli.next_command import log_after_fine_tuning
     from bert_tf.runs.run_task import run_task
+    from bert_tf.runs.task_flags import task_settings
     from bert_tf.training.workers import is_chief
 
-    run = run_task(kind, settings, lambda text: print(in_flags(text, settings.to_dict())))
+    typed = options_of(task_settings(kind), settings)
+    run = run_task(kind, typed, lambda text: print(in_flags(text, settings.to_dict())))
     if run and settings.do_train and is_chief(run.strategy):
         log_after_fine_tuning(settings, run.trainer.global_step)

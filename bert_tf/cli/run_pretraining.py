@@ -11,7 +11,7 @@ again to resume an interrupted run.
 
 from bert_tf.cli.command_runner import in_flags
 from bert_tf.runs.settings import PretrainingSettings
-from bert_tf.utils.settings import flags_of
+from bert_tf.utils.settings import flags_of, options_of
 
 FLAGS = flags_of(PretrainingSettings)
 
@@ -22,6 +22,7 @@ def main(settings):
     from bert_tf.runs.pretrain import run_pretraining
     from bert_tf.training.workers import is_chief
 
-    run = run_pretraining(settings, lambda text: print(in_flags(text, (flag.name for flag in FLAGS))))
+    typed = options_of(PretrainingSettings, settings)
+    run = run_pretraining(typed, lambda text: print(in_flags(text, (flag.name for flag in FLAGS))))
     if run and settings.do_train and is_chief(run.strategy):
         log_after_pretraining(settings, run.trainer.global_step)

@@ -9,14 +9,16 @@ from bert_tf.runs.fine_tuning_checks import check_settings
 from bert_tf.runs.fine_tuning_plan import batch_settings, count_examples, plan_run, with_learning_rate
 from bert_tf.runs.fine_tuning_start import find_label_rows, find_start
 from bert_tf.runs.sample_weights import weigh_examples
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.options import SelectionOptions
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import part_of
 from bert_tf.utils.token_counts import TokenCountLog
 
 
-def fine_tune_in_memory(kind: type[FineTuningTask], settings: Settings, data: TaskData) -> FineTuning:
+def fine_tune_in_memory(kind: type[FineTuningTask], settings: FineTuningSettings, data: TaskData) -> FineTuning:
     """Trains a task on examples in memory, as `run_task` does on files, and returns the run.
 
     The examples are not checked for mistakes, no record, history or report is written, and only the last step is
@@ -24,14 +26,14 @@ def fine_tune_in_memory(kind: type[FineTuningTask], settings: Settings, data: Ta
 
     Args:
         kind: the task.
-        settings: of fine-tuning, and the task's own; `do_train` is set, and no other action.
+        settings: of its fine-tuning, an instance of `task_settings`; `do_train` is set, and no other action.
         data: examples to train on and, for `metric_for_best_model`, to validate.
 
     Raises:
         ValueError: settings, examples or checkpoints are not as they must be.
     """
     settings = with_precision(settings)
-    check_settings(kind, settings)
+    check_settings(settings)
     strategy = prepare_devices(settings)
     settings, options, model, earlier, _ = find_start(kind, settings)
     use_xla = compiles(settings, count_examples(data.examples, settings))
@@ -44,7 +46,8 @@ def fine_tune_in_memory(kind: type[FineTuningTask], settings: Settings, data: Ta
     weigh_examples(task, rows["train"], data.weights, batch_settings(settings, use_xla), settings.train_batch_size)
     with strategy.scope():
         trainable, config = plan_run(task, model, settings, label_rows, rows["train"], use_xla)
-        config = _with_fewest_checkpoints(config, len(rows["train"]), settings.get("metric_for_best_model"))
+        metric = part_of(settings, SelectionOptions).metric_for_best_model
+        config = _with_fewest_checkpoints(config, len(rows["train"]), metric)
         config, _ = with_learning_rate(trainable, config, rows, settings, use_xla)
         trained = TrainedTask(task, data.text_inputs, settings.max_seq_length)
         run = FineTuning(settings, model, data, rows, trained, Trainer(trainable, config), strategy, use_xla)

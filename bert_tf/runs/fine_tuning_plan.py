@@ -5,11 +5,12 @@ import dataclasses
 from bert_tf.checkpoints.heads import LabelRows
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
-from bert_tf.runs.fine_tuning_start import teacher_options, warn_of_few_steps
+from bert_tf.runs.fine_tuning_start import warn_of_few_steps
 from bert_tf.runs.run_config import make_run_config
-from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import EncodedExamples, FineTuningTask, TrainableTask
 from bert_tf.tasks.fine_tuning_teacher import with_teacher
+from bert_tf.tasks.options import TeacherOptions
 from bert_tf.training.automatic_learning_rate import with_tested_rate
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import fine_tuning_config
@@ -17,7 +18,7 @@ from bert_tf.training.memory_budget import available_memory
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.utils.settings import Settings, deciding_values, options_of
+from bert_tf.utils.settings import options_of, part_of
 
 
 def count_examples(examples, settings):
@@ -29,17 +30,15 @@ def count_examples(examples, settings):
     return train or sum(map(len, examples.values()))
 
 
-def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
+def batch_settings(settings: FineTuningSettings, use_xla: bool) -> BatchSettings:
     """Returns how examples are batched, from `max_seq_length`, `bucket_by_length` and `bucket_batches`."""
-    return BatchSettings(
-        settings.max_seq_length, settings.bucket_by_length, use_xla, settings.get("bucket_batches")
-    )
+    return BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla, settings.bucket_batches)
 
 
 def plan_run(
     task: FineTuningTask,
     model: ModelDescription,
-    settings: Settings,
+    settings: FineTuningSettings,
     label_rows: LabelRows | None,
     train: EncodedExamples | None,
     use_xla: bool,
@@ -59,19 +58,18 @@ def plan_run(
     Raises:
         ValueError: the teacher does not match the task, or as `plan_training` does.
     """
-    trainable, teacher_identity = with_teacher(task, model, teacher_options(settings))
-    deciding = deciding_values(fine_tuning_settings(type(task.options)), settings)
-    identity = deciding | make_identity(task, model, label_rows) | teacher_identity
+    trainable, teacher_identity = with_teacher(task, model, part_of(settings, TeacherOptions))
+    identity = make_identity(task, model, label_rows) | teacher_identity
     config = plan_training(settings, model.config.num_hidden_layers, train, identity, use_xla)
     warn_of_few_steps(label_rows, config.num_train_steps)
     return trainable, dataclasses.replace(config, label_rows=label_rows)
 
 
-def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
-    """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
+def plan_training(settings: FineTuningSettings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
 
     Args:
-        settings: the flags.
+        settings: of the run.
         num_layers: the encoder's blocks.
         train: the examples to train on, tokenized, or None.
         identity: what of the task decides the result.
@@ -80,12 +78,13 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
     Raises:
         ValueError: there are too few examples for one step, or a setting is out of range for the model.
     """
-    if settings.get("pack_examples") and use_xla:
+    if settings.pack_examples and use_xla:
         raise ValueError(
             "`pack_examples` cannot be combined with `use_xla=true`, which compiles a program for every shape. "
             "Remove one."
         )
     run = make_run_config(settings, 0, 0, use_xla, identity)
+    run = dataclasses.replace(run, step=dataclasses.replace(run.step, pack_examples=settings.pack_examples))
     config = options_of(FineTuningConfig, settings)
     return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
 
@@ -105,7 +104,7 @@ def with_learning_rate(task, config, rows, settings, use_xla):
     return with_tested_rate(task, config, batch_settings(settings, use_xla).training(rows["train"], config))
 
 
-def describe_training_cost(task, config: RunConfig, train, settings: Settings, use_xla: bool) -> str:
+def describe_training_cost(task, config: RunConfig, train, settings: FineTuningSettings, use_xla: bool) -> str:
     """Returns the memory and time that the training would take, or that there is none."""
     if train is None:
         return "Nothing would be trained."

@@ -8,13 +8,14 @@ from absl import logging
 from bert_tf.checkpoints.heads import few_names
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.lora import Lora
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.runs.start_model import describe_model, task_paths
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.options import RunOptions, TeacherOptions
+from bert_tf.tasks.options import LabelOptions, RunOptions
 from bert_tf.tasks.registry import find_task
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.utils.names import word_for
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import options_of, part_of
 
 
 class StartPoint(NamedTuple):
@@ -28,14 +29,14 @@ class StartPoint(NamedTuple):
         trained: likewise, if the model is not trained now.
     """
 
-    settings: Settings
+    settings: FineTuningSettings
     options: RunOptions
     model: ModelDescription
     earlier: TrainedTask | None
     trained: TrainedTask | None
 
 
-def find_start(kind: type[FineTuningTask], settings: Settings) -> StartPoint:
+def find_start(kind: type[FineTuningTask], settings: FineTuningSettings) -> StartPoint:
     """Returns what the run of a task starts from.
 
     Raises:
@@ -50,8 +51,8 @@ def find_start(kind: type[FineTuningTask], settings: Settings) -> StartPoint:
 
 
 def with_trained_options(
-    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: ModelDescription
-) -> Settings:
+    kind: type[FineTuningTask], settings: FineTuningSettings, trained: TrainedTask | None, model: ModelDescription
+) -> FineTuningSettings:
     """Returns the settings with the options that a model was trained with, where the user gave none.
 
     Args:
@@ -69,7 +70,7 @@ def with_trained_options(
     return settings.adopt({name: value for name, value in vars(adopted).items() if value != before[name]})
 
 
-def with_adapters(model: ModelDescription, settings: Settings) -> ModelDescription:
+def with_adapters(model: ModelDescription, settings: FineTuningSettings) -> ModelDescription:
     """Returns the model with the adapters that are to be trained; those of a trained model are in its kernels.
 
     Raises:
@@ -86,16 +87,11 @@ def with_adapters(model: ModelDescription, settings: Settings) -> ModelDescripti
     return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
 
 
-def teacher_options(settings):
-    """Returns the options of a teacher; the defaults, if the command has no such flags."""
-    return options_of(TeacherOptions, settings) if "teacher" in settings else TeacherOptions()
-
-
 def find_label_rows(task, model, settings):
     """Returns the rows of the initial checkpoint's head that the run keeps, where it trains; otherwise None."""
     if not settings.do_train:
         return None
-    return rows_by_label(task, model, settings.init_checkpoint, settings.get("rename_labels") or ())
+    return rows_by_label(task, model, settings.init_checkpoint, part_of(settings, LabelOptions).rename_labels)
 
 
 _FEW_STEPS = 100  # with 20, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md

@@ -20,18 +20,18 @@ from bert_tf.runs.fine_tuning_plan import (
 from bert_tf.runs.fine_tuning_start import find_label_rows, find_start
 from bert_tf.runs.sample_weights import weigh_examples
 from bert_tf.runs.save_formats import save_formats
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.tracking import make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief, is_chief
 from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings
 
 
 def run_task(
     kind: type[FineTuningTask],
-    settings: Settings,
+    settings: FineTuningSettings,
     show: Callable[[str], None] = print,
     callbacks: Sequence[Callable] = (),
     adapt: Callable[[FineTuningTask], FineTuningTask] = lambda task: task,
@@ -40,7 +40,7 @@ def run_task(
 
     Args:
         kind: the task.
-        settings: of fine-tuning, and the task's own.
+        settings: of its fine-tuning, an instance of `task_settings`.
         show: prints what `dry_run` finds out.
         callbacks: as in `adapt_callbacks`.
         adapt: returns the task to train and evaluate in place of the one that the settings describe, such as one with
@@ -53,7 +53,7 @@ def run_task(
         ValueError: settings, files or checkpoints are not as they must be.
     """
     settings = with_precision(with_dry_run_defaults(settings))
-    check_settings(kind, settings)
+    check_settings(settings)
     strategy = prepare_devices(settings)
     settings, options, model, earlier, trained = find_start(kind, settings)
     data = kind.read_data(options, splits_to_read(settings), trained)
@@ -72,7 +72,7 @@ def run_task(
     weigh_examples(task, rows.get("train"), data.weights, batch_settings(settings, use_xla), settings.train_batch_size)
     with strategy.scope():
         trainable, config = plan_run(task, model, settings, label_rows, rows.get("train"), use_xla)
-        if settings.get("dry_run"):
+        if settings.dry_run:
             by_chief(show, describe_training_cost(trainable, config, rows.get("train"), settings, use_xla))
             return None
         config, range_test = with_learning_rate(trainable, config, rows, settings, use_xla)

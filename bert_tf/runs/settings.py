@@ -4,8 +4,9 @@ The class of a task's fine-tuning has `FineTuningSettings` and the task's option
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.export.settings import ExportSettings
 from bert_tf.pretraining.settings import MaskingSettings
@@ -13,7 +14,7 @@ from bert_tf.runs.pretraining_recipes import RECIPES
 from bert_tf.tasks.options import RunOptions, TeacherOptions
 from bert_tf.training.settings import BatchingSettings, FineTuningConfig, TrainingSettings
 from bert_tf.utils import names
-from bert_tf.utils.settings import SCORES, option, option_as
+from bert_tf.utils.settings import SCORES, UserSettings, option, option_as
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +66,15 @@ class LoraSettings:
     )
 
 
+# A task's options bring `RunOptions`; as a base here, it would override their defaults.
+_RunOptions = RunOptions if TYPE_CHECKING else object
+
+
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(
-    ModelSettings, TrainingSettings, FineTuningConfig, BatchingSettings, LoraSettings, ExportSettings
+    ModelSettings, TrainingSettings, FineTuningConfig, BatchingSettings, LoraSettings, ExportSettings, _RunOptions
 ):
-    """Settings of fine-tuning, whatever the task, besides `RunOptions`."""
+    """Settings of fine-tuning, whatever the task. Its instances are those of `fine_tuning_settings`."""
 
     GROUP: ClassVar[str] = "What to do"
 
@@ -110,7 +115,8 @@ class FineTuningSettings(
     )
 
 
-def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -> type:
+@functools.cache
+def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -> type[FineTuningSettings]:
     """Returns the settings class of fine-tuning a task.
 
     Args:
@@ -122,7 +128,7 @@ def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
+class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, UserSettings):
     """Settings of pretraining on records."""
 
     GROUP: ClassVar[str] = "Training"

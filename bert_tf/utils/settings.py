@@ -1,9 +1,13 @@
 """Settings: each is declared once, as a dataclass field. Flags follow from fields; `Settings` contains the values."""
 
 import dataclasses
+import functools
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
 
 Options = TypeVar("Options")
 
@@ -78,19 +82,10 @@ def option_as(kind: type, name: str, default: Any = dataclasses.MISSING, **of_fl
     return option(default, said.pop("help"), **said)
 
 
-def deciding_values(kind: type, settings: "Settings") -> dict[str, Any]:
-    """Returns {name: value} of the settings whose values are part of a run's identity.
-
-    Args:
-        kind: settings class of the run.
-        settings: of the run.
-    """
-    return {flag.name: getattr(settings, flag.name) for flag in flags_of(kind) if flag.decides_result is True}
-
-
 _KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
 
 
+@functools.cache
 def flags_of(kind: type) -> tuple[Flag, ...]:
     """Returns the flags of a settings class: one for each field that `option` created, in it or in a base class.
 
@@ -181,7 +176,7 @@ def command_line(values: Mapping[str, Any]) -> list[str]:
 
 
 class Settings:
-    """The values of a program's flags, as attributes: `settings.max_seq_length`. They never change.
+    """The values of a program's flags, as attributes, before they are those of a settings class: see `options_of`.
 
     Args:
         values: {name: value} of all flags.
@@ -217,15 +212,6 @@ class Settings:
         """Returns {name: value} of all, sorted."""
         return dict(sorted(self._values.items()))
 
-    def adopt(self, values: Mapping[str, Any]) -> "Settings":
-        """Returns the settings with these values, such as a trained model's, where the user gave none.
-
-        Args:
-            values: {name: value}; None leaves a setting as it is.
-        """
-        additions = {name: value for name, value in values.items() if name not in self.given and value is not None}
-        return Settings({**self._values, **additions}, self.given)
-
 
 @dataclasses.dataclass(frozen=True)
 class UserSettings:
@@ -243,8 +229,38 @@ class UserSettings:
         """Returns the value if the user gave it, else None."""
         return getattr(self, name) if name in self.given else None
 
+    def given_values(self) -> dict[str, Any]:
+        """Returns {name: value} of what the user gave, sorted."""
+        return {name: getattr(self, name) for name in sorted(self.given)}
 
-def options_of(kind: type[Options], settings: Settings, **values) -> Options:
+    def to_dict(self) -> dict[str, Any]:
+        """Returns {name: value} of all settings, sorted."""
+        return {name: getattr(self, name) for name in sorted(flag.name for flag in flags_of(type(self)))}
+
+    def deciding_values(self) -> dict[str, Any]:
+        """Returns {name: value} of the settings whose values are part of a run's identity."""
+        return {flag.name: getattr(self, flag.name) for flag in flags_of(type(self)) if flag.decides_result is True}
+
+    def adopt(self, values: Mapping[str, Any]) -> "Self":
+        """Returns the settings with these values, such as a trained model's, where the user gave none.
+
+        Args:
+            values: {name: value}; None leaves a setting as it is.
+        """
+        additions = {name: value for name, value in values.items() if name not in self.given and value is not None}
+        return dataclasses.replace(self, **additions)
+
+    def give(self, values: Mapping[str, Any]) -> "Self":
+        """Returns the settings with these values, {name: value}, as if the user had given them."""
+        return dataclasses.replace(self, **values, given=self.given | values.keys())
+
+
+def part_of(settings: Any, kind: type[Options]) -> Options:
+    """Returns the settings as those of a class that not every run has, or its defaults if this run does not have it."""
+    return settings if isinstance(settings, kind) else kind()
+
+
+def options_of(kind: type[Options], settings: "Settings | UserSettings", **values) -> Options:
     """Returns options with the values of the flags that are named like their fields.
 
     Args:
@@ -268,30 +284,31 @@ def options_of(kind: type[Options], settings: Settings, **values) -> Options:
 _OFF = (None, False, 0, "0", "", [], ())  # values with which a setting does nothing
 
 
-def check_combinations(flags: Iterable[Flag], settings: Settings):
+def check_combinations(flags: Iterable[Flag], settings: Settings | UserSettings):
     """Raises ValueError if a setting is given without what it requires, or with what it excludes.
 
     Args:
         flags: of the settings; those that `settings` does not have require and exclude nothing.
         settings: as the user gave them.
     """
-    table = {flag.name: flag for flag in flags}
+    values = settings.to_dict()
+    table = {flag.name: flag for flag in flags if flag.name in values}
+    is_set = {name: _is_set(flag, values[name], name in settings.given) for name, flag in table.items()}
     for flag in table.values():
-        if flag.name in settings and _is_set(flag, settings):
-            _check_required(flag, settings)
-            _check_excluded(flag, table, settings)
+        if is_set[flag.name]:
+            _check_required(flag, values)
+            _check_excluded(flag, is_set, values)
 
 
-def _is_set(flag, settings):
-    value = settings.get(flag.name)
-    return value != flag.default or (flag.name in settings.given and value not in _OFF)
+def _is_set(flag, value, is_given):
+    return value != flag.default or (is_given and value not in _OFF)
 
 
-def _check_required(flag, settings):
+def _check_required(flag, values):
     for required in flag.requires:
         name, _, expected = required.partition("=")
-        current = settings.get(name)
-        if name not in settings or (str(current) == expected if expected else current):
+        current = values.get(name)
+        if name not in values or (str(current) == expected if expected else current):
             continue
         if not expected:
             raise ValueError(f"`{flag.name}` requires `{name}`. Add `{name}`, or remove `{flag.name}`.")
@@ -301,9 +318,8 @@ def _check_required(flag, settings):
         )
 
 
-def _check_excluded(flag, table, settings):
+def _check_excluded(flag, is_set, values):
     for excluded in flag.excludes:
         name, _, value = excluded.partition("=")
-        is_set = name in table and name in settings and _is_set(table[name], settings)
-        if is_set and value in ("", str(settings.get(name))):
+        if is_set.get(name) and value in ("", str(values[name])):
             raise ValueError(f"`{flag.name}` and `{excluded}` cannot be combined. Remove one.")

@@ -7,11 +7,10 @@ import pytest
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.runs.fine_tuning_in_memory import fine_tune_in_memory
-from bert_tf.runs.task_flags import task_flags
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.classification.data import ClassificationData
 from bert_tf.tasks.classification.sources import Source
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
@@ -24,7 +23,7 @@ def test_a_run_in_memory_leaves_neither_record_nor_report(tmp_path, monkeypatch,
         "init_checkpoint": str(tiny.checkpoint(tmp_path / "start")), "output_dir": str(tmp_path / "run"),
         "do_train": True, "max_seq_length": 16, "train_batch_size": 4, "metric_for_best_model": metric,
     }  # fmt: skip
-    settings = Settings({flag.name: flag.default for flag in task_flags(ClassificationTask)} | given, given)
+    settings = task_settings(ClassificationTask)().give(given)
     data = ClassificationData(splits, labels=["1", "0"], source=Source())
     steps, save = [], CheckpointManager.save
 

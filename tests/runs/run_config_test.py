@@ -14,11 +14,9 @@ from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import AdamConfig
-from bert_tf.utils.settings import Settings, deciding_values, flags_of
 from tests import tiny
 
-KIND = fine_tuning_settings(RunOptions)
-DEFAULTS = {flag.name: flag.default for flag in flags_of(KIND)} | {"output_dir": "out"}
+DEFAULTS = fine_tuning_settings(RunOptions)(output_dir="out")
 # The identity of a run that gives nothing of it.
 PLAIN = {
     "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "optimizer": "adamw",
@@ -31,12 +29,11 @@ NUMBERS = {"weight_decay_rate": 0.0, "adam_beta1": 0.8, "adam_beta2": 0.98, "ada
 
 
 def _settings(**given):
-    return Settings({**DEFAULTS, **given}, given)
+    return DEFAULTS.give(given)
 
 
-def _config(**given):
-    settings = _settings(**given)
-    return make_run_config(settings, 10, 2, False, deciding_values(KIND, settings))
+def _config(optimizer="adamw", **given):
+    return make_run_config(_settings(**given), 10, 2, False, {}, optimizer)
 
 
 def test_defaults_are_google_s():
@@ -87,8 +84,8 @@ def test_numbers_out_of_range(given, message):
 
 
 def test_settings_and_configurations_have_the_same_defaults():
-    assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
-    assert DEFAULTS["bucket_batches"] is BatchSettings(16).pool_batches is None
+    assert DEFAULTS.clip_norm == RunConfig("out", 1, 1).step.clip_norm
+    assert DEFAULTS.bucket_batches is BatchSettings(16).pool_batches is None
 
 
 def test_batches_by_length():
@@ -100,7 +97,7 @@ def test_batches_by_length():
 def test_how_batches_are_made_belongs_to_the_run():
     def config(use_xla=False, **given):
         settings = _settings(**{"do_train": True, "train_batch_size": 8, **given})
-        return plan_training(settings, 1, tiny.tokenized(64), deciding_values(KIND, settings), use_xla)
+        return plan_training(settings, 1, tiny.tokenized(64), {}, use_xla)
 
     batches = {"bucket_by_length", "bucket_batches", "pack_examples"}
     for given, wanted in (
