@@ -67,7 +67,10 @@ class LoraSettings:
 
 
 # A task's options bring `RunOptions`; as a base here, it would override their defaults.
-_RunOptions = RunOptions if TYPE_CHECKING else object
+if TYPE_CHECKING:
+    from bert_tf.tasks.options import RunOptions as _RunOptions
+else:
+    _RunOptions = object
 
 
 @dataclasses.dataclass(frozen=True)
