@@ -19,7 +19,7 @@ import numpy as np
 
 from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.index_segments import Segment, document_columns, write_segment
-from bert_tf.inference.nearest_neighbors import GRAPH_FILE, SegmentGraph
+from bert_tf.inference.segment_graphs import GRAPH_FILE, SegmentGraph
 from bert_tf.inference.vector_types import unit_vectors
 from bert_tf.utils.names import VECTOR_DTYPES
 

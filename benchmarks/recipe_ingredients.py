@@ -24,7 +24,8 @@ import scripts
 
 from bert_tf.cli.pretrain_small import FLAGS, make_options
 from bert_tf.pretraining.quick.inputs import QuickOptions
-from bert_tf.pretraining.quick.plan import PLAN_FILE, SizeRecipe
+from bert_tf.pretraining.quick.plan import PLAN_FILE
+from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.quick.run import pretrain_small
 from bert_tf.runs import pretraining_recipes
 from bert_tf.utils.settings import Settings

@@ -16,7 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 from absl import app, flags
 
-from bert_tf.evaluation.squad import Golds, normalize, score_squad
+from bert_tf.evaluation.squad import normalize, score_squad
+from bert_tf.evaluation.squad_files import Golds
 from bert_tf.tasks.question_answering.data import SquadExamples, read_squad
 from bert_tf.tasks.question_answering.encoding import encode_squad
 from bert_tf.tokenization.wordpiece import Tokenizer

@@ -238,7 +238,7 @@ def test_no_other_file_names_the_families_that_came_last():
 # What is about one task by its purpose: label errors and tables of a classifier, scikit-learn's estimators, GLUE, what
 # searches and mines for rerankers and embedders, probes of tagged words, and the heads that attributions explain.
 ABOUT_ONE_TASK = {
-    "cli.clean_data", "cli.find_label_errors", "cli.mine_negatives", "cli.split", "experiments.glue.runs",
+    "cli.clean_data", "cli.find_label_errors", "cli.mine_negatives", "cli.split", "experiments.glue.child_flags",
     "inference.hard_negatives", "inference.reranker", "interpret.probing.examples", "interpret.targets",
     "sklearn.classifier", "sklearn.estimator", "sklearn.regressor", "sklearn.tagger",
 }  # fmt: skip

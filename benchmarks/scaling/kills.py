@@ -18,9 +18,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow_text  # noqa: F401  (imported once, for all forks)
 from absl import app, flags
 
-from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus import local_run
-from bert_tf.pretraining.corpus.examples import CorpusOptions
+from bert_tf.pretraining.corpus import local_run, stages, units
+from bert_tf.pretraining.corpus.job import CorpusJob
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.utils.text_blocks import read_blocks
 
 FLAGS = flags.FLAGS
@@ -30,13 +30,14 @@ flags.DEFINE_string("output_dir", None, "Directory of the records; must not exis
 flags.DEFINE_integer("kills", 10, "How often the run is killed, unless it ends before.")
 flags.DEFINE_integer("seed", 0, "Of the moments.")
 
-SMALL = {"_TASK_BYTES": 1 << 15, "_BUCKET_BYTES": 1 << 20, "_MOST_RUNS": 8, "_MERGED": 4}
+SMALL = {"_TASK_BYTES": 1 << 15, "BUCKET_BYTES": 1 << 20, "_MOST_RUNS": 8, "_MERGED": 4}
 
 
 def make_tasks_small():
     for name, value in SMALL.items():
         setattr(local_run, name, value)
-    jobs.UNIT_TOKENS = 1 << 14
+    stages.BUCKET_BYTES = SMALL["BUCKET_BYTES"]
+    units.UNIT_TOKENS = 1 << 14
     local_run.read_blocks = lambda paths, formats, options: read_blocks(paths, formats, options, 1 << 15)
 
 
@@ -49,7 +50,7 @@ def start(folder):
         options = CorpusOptions(max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2)
         files = [str(folder / f"{number}.tfrecord") for number in range(2)]
         local_run.create_pretraining_data(
-            jobs.CorpusJob([FLAGS.input_file], ["sentences"], files, FLAGS.vocab_file, options=options)
+            CorpusJob([FLAGS.input_file], ["sentences"], files, FLAGS.vocab_file, options=options)
         )
         os._exit(0)
     finally:

@@ -18,8 +18,9 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.architectures import ARCHITECTURES, architecture_of
 from bert_tf.checkpoints.description_files import LABELS_FILE, write_labels
-from bert_tf.checkpoints.edit_model import ModelDirectory
+from bert_tf.checkpoints.head_first_layers import WITH_FIRST_LAYERS, first_layers
 from bert_tf.checkpoints.loading import default_labels, read_labels
+from bert_tf.checkpoints.model_directory import ModelDirectory
 from bert_tf.checkpoints.names import family_mappings
 from bert_tf.checkpoints.peft_files import CONFIG, LORA_ENDS, PREFIX, WEIGHTS, read_peft
 from bert_tf.models import family_registry
@@ -91,11 +92,11 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
 
 def _first_layers(model, others, path):
     """Returns the first layers of the adapter's head, if it lacks them because the model's masked-LM head has them."""
-    head = next((head for head in heads.WITH_FIRST_LAYERS if f"{head}/output_weights" in others), None)
+    head = next((head for head in WITH_FIRST_LAYERS if f"{head}/output_weights" in others), None)
     kernel = f"{head}/dense/kernel"
     if not model.config.head_norm or head is None or kernel in others or kernel in model.arrays:
         return {}
-    sources = heads.first_layers(model.arrays)
+    sources = first_layers(model.arrays)
     if not sources:
         raise ValueError(
             f"{path} must hold the whole head, or the model a head that it begins with. Neither has {kernel}; pass the "

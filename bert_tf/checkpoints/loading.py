@@ -12,7 +12,8 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
-from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.config_shapes import check_shapes
 from bert_tf.checkpoints.description_files import HEAD_CLASS, LABELS_FILE, write_labels
 from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeatures
 from bert_tf.checkpoints.formats import keras_hub_models

@@ -15,8 +15,9 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.tasks.classification.options import ClassificationOptions
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.names import CLEANING_KINDS, number_of
+from bert_tf.utils.names import CLEANING_KINDS
 from bert_tf.utils.settings import flags_of, option, option_as
 
 

@@ -1,4 +1,4 @@
-"""A program whose output nobody reads anymore, as behind `| head`, ends and says nothing."""
+"""Ends a program without a message when nobody reads its output any longer, as with `| head`."""
 
 import contextlib
 import io

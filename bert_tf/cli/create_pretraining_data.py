@@ -17,8 +17,9 @@ from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings, ExampleSettings
 from bert_tf.utils.beam_settings import BeamSettings
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS, number_of
+from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS
 from bert_tf.utils.settings import flags_of, option, options_of
 
 # Google's flags come first.
@@ -108,7 +109,7 @@ def _run_on_beam(job, settings):
 def _job(settings):
     """Returns what the flags ask for: a `CorpusJob`, and its vocabulary."""
     from bert_tf.pretraining.corpus.job import CorpusJob
-    from bert_tf.tokenization.added_tokens import read_added_tokens
+    from bert_tf.tokenization.added_token_files import read_added_tokens
     from bert_tf.tokenization.file_precedence import case_of_vocabulary
     from bert_tf.utils import text_files
     from bert_tf.utils.resources import cores
@@ -197,7 +198,7 @@ def _read_vocabulary(vocab_file):
 
 def _options(settings):
     """Returns the `CorpusOptions` that the flags describe."""
-    from bert_tf.pretraining.corpus.examples import CorpusOptions
+    from bert_tf.pretraining.corpus.options import CorpusOptions
     from bert_tf.utils.text_options import TextOptions
 
     return options_of(

@@ -65,7 +65,7 @@ _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embe
 
 def main(settings):
     """Writes the new model, and prints what changed."""
-    from bert_tf.checkpoints import edit_model
+    from bert_tf.checkpoints.model_directory import describe_changes, read_model_directory, write_edited_model
 
     if not any(settings.get(name) for name in _OPERATIONS):
         wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
@@ -73,21 +73,22 @@ def main(settings):
     check_free(settings.output_dir)
     heads = read_heads(settings.prune_heads) if settings.prune_heads else None
     layers = [_number(text, "layers", settings.layers) for text in settings.layers]
-    before = edit_model.read_model_directory(settings.model, settings.do_lower_case)
+    before = read_model_directory(settings.model, settings.do_lower_case)
     after = _operate(settings, before, heads, layers)
-    edit_model.write_edited_model(after, settings.output_dir)
-    print(edit_model.describe_changes(before, after))
+    write_edited_model(after, settings.output_dir)
+    print(describe_changes(before, after))
     logging.info("Wrote %s.", settings.output_dir)
 
 
 def _operate(settings, model, heads, layers):
     """Returns the model after all that the flags ask for."""
     from bert_tf.checkpoints import adapters, edit_model
+    from bert_tf.checkpoints.model_directory import check_alike, read_model_directory
 
     if settings.average:
-        others = [edit_model.read_model_directory(path, settings.do_lower_case) for path in settings.average]
+        others = [read_model_directory(path, settings.do_lower_case) for path in settings.average]
         for other in others:
-            edit_model.check_alike(model, other)
+            check_alike(model, other)
         model = dataclasses.replace(model, arrays=edit_model.average([m.arrays for m in (model, *others)]))
     if settings.adapter:
         model = adapters.merge_adapters(model, settings.adapter)

@@ -77,6 +77,13 @@ _SHOWN = 10  # most likely errors that are printed
 def main(settings):
     """Writes the lists, and prints the most likely errors."""
     from bert_tf.experiments.label_errors import search
+    from bert_tf.experiments.label_errors.report import (
+        ERRORS_FILE,
+        PAGE_FILE,
+        change,
+        summarize_findings,
+        write_findings,
+    )
     from bert_tf.utils.folder_lock import alone_in
 
     _check(settings)
@@ -88,13 +95,13 @@ def main(settings):
             settings.overwrite_output_dir,
         )  # fmt: skip
         findings = found.findings(_probabilities(settings, found))
-        search.write_findings(settings.output_dir, findings)
-    for sentence in search.summarize_findings(findings):
+        write_findings(settings.output_dir, findings)
+    for sentence in summarize_findings(findings):
         logging.info("%s", sentence)
     for i in findings.suspects[:_SHOWN]:
-        print(f"{findings.examples.where(i)}: {search.change(findings, i)}: {findings.text(i)}")
+        print(f"{findings.examples.where(i)}: {change(findings, i)}: {findings.text(i)}")
     folder = settings.output_dir
-    print(f"All {len(findings.suspects):,}: {folder}/{search.ERRORS_FILE}; report: {folder}/{search.PAGE_FILE}")
+    print(f"All {len(findings.suspects):,}: {folder}/{ERRORS_FILE}; report: {folder}/{PAGE_FILE}")
 
 
 def _check(settings):

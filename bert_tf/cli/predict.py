@@ -111,7 +111,8 @@ def _find_model(settings):
 
 def _find_trained(settings, path, size):
     # Imported here, because an export needs none of these modules.
-    from bert_tf.inference.trained_text_model import check_has_model, find_trained_model
+    from bert_tf.inference.batch_prediction.trained_model import find_trained_model
+    from bert_tf.inference.trained_text_model import check_has_model
     from bert_tf.serving.client.requests import PAIR
 
     check_has_model(path, "model")

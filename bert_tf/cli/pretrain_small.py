@@ -26,7 +26,7 @@ def make_options(settings):
 def main(settings):
     """Makes what remains to be done of the encoder, and logs its files."""
     from bert_tf.cli.next_command import log_after_pretraining
-    from bert_tf.pretraining.quick.plan import SizeRecipe
+    from bert_tf.pretraining.quick.recipe import SizeRecipe
     from bert_tf.pretraining.quick.run import pretrain_small
 
     recipe = pretraining_recipes.SMALL_TAUGHT if settings.teacher else pretraining_recipes.SMALL

@@ -17,9 +17,9 @@ from typing import ClassVar
 
 from absl import logging
 
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import read_manifest
-from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
@@ -106,7 +106,7 @@ def main(settings, others):
 
 def _make_grid(settings, others):
     from bert_tf.experiments.glue import grid as glue_grid
-    from bert_tf.experiments.glue.report import read_score_tables
+    from bert_tf.experiments.glue.score_tables import read_score_tables
 
     tables = read_score_tables(settings.tables) if settings.tables else {}
     runs = _plan(settings, others, tables)
@@ -132,8 +132,9 @@ def _plan(settings, others, tables):
     """Returns the runs of the grid, once all that can be checked before the first of them is."""
     from bert_tf.experiments.glue import grid_comparison
     from bert_tf.experiments.glue import runs as glue_runs
+    from bert_tf.experiments.glue.child_flags import check_classifier_flags
 
-    glue_runs.check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
+    check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
     start = settings.init_checkpoint
     if not start:
         raise ValueError("--init_checkpoint is required: the model to start from.")
@@ -180,11 +181,12 @@ def _only_report(settings, others):
 def _compared(settings):
     """Returns what --compare asks for, and logs it."""
     from bert_tf.experiments.glue import grid_comparison
+    from bert_tf.experiments.glue.seed_comparison import compare_seeds
 
     if not settings.compare:
         return []
     sides = settings.output_dir, settings.compare
-    compared = [*grid_comparison.compare_grids(*sides), *grid_comparison.compare_seeds(*sides)]
+    compared = [*grid_comparison.compare_grids(*sides), *compare_seeds(*sides)]
     for each in compared:
         logging.info("%s", each)
     return compared

@@ -51,11 +51,12 @@ FLAGS = flags_of(ScoreSquadSettings)
 def main(settings):
     """Prints the scores."""
     from bert_tf.evaluation import squad
+    from bert_tf.evaluation.squad_files import read_golds, read_null_odds, read_predictions
 
     if "null_score_diff_threshold" in settings.given and not settings.null_odds_file:
         raise ValueError("--null_score_diff_threshold requires --null_odds_file. Add --null_odds_file or remove it.")
-    golds = squad.read_golds(settings.data_file)
-    predictions = squad.read_predictions(settings.predictions_file)
-    null_odds = squad.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
+    golds = read_golds(settings.data_file)
+    predictions = read_predictions(settings.predictions_file)
+    null_odds = read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
     scores = squad.score_squad(golds, predictions, null_odds, settings.null_score_diff_threshold)
     print(json_text(scores, indent=2))

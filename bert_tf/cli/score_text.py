@@ -69,7 +69,8 @@ def main(settings, texts):
 
 def _print_scores(settings, texts):
     from bert_tf.inference.batch_prediction.column_values import to_json_values
-    from bert_tf.inference.score_text import TextScorer, perplexity, score_columns
+    from bert_tf.inference.score_columns import score_columns
+    from bert_tf.inference.score_text import TextScorer, perplexity
 
     scorer = TextScorer(settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length)
     scores = scorer(texts)
@@ -87,7 +88,8 @@ def _write_scores(settings):
 
     from bert_tf.cli.batch_prediction import run_batch_prediction
     from bert_tf.inference.batch_prediction.output_formats import format_of
-    from bert_tf.inference.score_text import NUMBER, ScoreMaker, perplexity
+    from bert_tf.inference.score_columns import NUMBER, ScoreMaker
+    from bert_tf.inference.score_text import perplexity
 
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)

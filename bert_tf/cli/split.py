@@ -16,7 +16,7 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.tasks.classification.options import ClassificationOptions
-from bert_tf.utils.names import percent
+from bert_tf.utils.counts import percent
 from bert_tf.utils.settings import flags_of, option, option_as
 
 

@@ -54,7 +54,8 @@ FLAGS = flags_of(TrainVocabularySettings)
 def main(settings):
     """Writes the vocabulary and the report."""
     from bert_tf.tokenization import learning, word_counts
-    from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, resolve_case_and_accents, write_config
+    from bert_tf.tokenization.letter_case import resolve_case_and_accents
+    from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, write_config
     from bert_tf.tokenization.vocabulary import Vocabulary
     from bert_tf.utils.files import write_text
     from bert_tf.utils.text_options import TextOptions

@@ -129,18 +129,18 @@ def _plan(settings, program, table, others):
 
     There are no combinations yet if each depends on the scores of earlier trials.
     """
-    from bert_tf.experiments.tuning import trials
+    from bert_tf.experiments.tuning.search_space import combinations, draw_trials, parse_axes
     from bert_tf.experiments.tuning.tuner import OURS
 
-    axes = trials.parse_axes(settings.search, table)
+    axes = parse_axes(settings.search, table)
     check_passed_flags(others, {*OURS, *(axis.name for axis in axes)}, "tune")
     if settings.sampler == _BY_SCORES:
         require_packages(f"`sampler={_BY_SCORES}`", "optuna")
         points = []
     elif settings.trials:
-        points = trials.draw_trials(axes, settings.trials, settings.search_seed)
+        points = draw_trials(axes, settings.trials, settings.search_seed)
     else:
-        points = trials.combinations(axes)
+        points = combinations(axes)
     alike = ["--output_dir=.", *others]
     epochs = parse_flags(program, table, alike).num_train_epochs
     for axis in axes:

@@ -41,9 +41,6 @@ def group_of(flag: Flag) -> str:
     return flag.group if flag.group in GROUPS else GROUPS[-1]
 
 
-# === Values ===
-
-
 def default_of(flag: Flag) -> str:
     """Returns a flag's default as one would write it on a command line; "" for none, an empty one, and false."""
     value: Any = flag.default
@@ -66,9 +63,6 @@ def _notes(flag):
     if flag.default is True:
         notes.append(f"--no{flag.name} turns it off")
     return f" ({'; '.join(notes)})" if notes else ""
-
-
-# === Pages ===
 
 
 def asked_for(words: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from bert_tf.data.list_cells import as_list
 from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.data.text_checks import find_empty_texts, find_list_texts, find_overlap, find_repeated_texts
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 
 
 def _unreadable(sample, noun, bad, nothing, parameter):

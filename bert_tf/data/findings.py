@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 from bert_tf.utils.token_counts import LARGE_SHARE
 
 _SHOWN = 5  # positions shown in a line of text

@@ -9,7 +9,7 @@ from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.findings import DataFinding
 from bert_tf.data.list_cells import find_separator
 from bert_tf.data.row_errors import excerpt
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 
 UNKNOWN = "unknown_labels"  # a file with these cannot be encoded
 _RARE = 2  # maximum number of examples of a rare label

@@ -16,7 +16,7 @@ from bert_tf.data.label_checks import FEW_ROWS, is_number
 from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import names_in
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 
 _LOOKED_AT = 1000  # rows whose columns are counted
 _EVEN, _UNEVEN = 0.95, 0.8  # share of rows with the most common number of columns, for a right and a wrong separator

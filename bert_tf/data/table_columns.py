@@ -10,7 +10,7 @@ from bert_tf.data.dialect import (
     separator_option,
 )
 from bert_tf.data.row_errors import excerpt
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bert_tf.data.parquet_rows import parquet_rows
 from bert_tf.data.row_errors import bare_returns, excerpt, line_position
 from bert_tf.data.table_columns import Column, find_columns, missing_columns
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 _FEW = 1e-3  # share of rows that may be malformed in files known for it
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default

@@ -14,7 +14,7 @@ from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import names_in, read_rows
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 
 Examples = TypeVar("Examples")
 MOST = 99  # number of lines that a message lists, in addition to the first

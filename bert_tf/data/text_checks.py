@@ -10,7 +10,7 @@ from bert_tf.data.checked_examples import EMPTY_TEXT_HASH, CheckedExamples
 from bert_tf.data.findings import DataFinding, format_share
 from bert_tf.data.list_cells import parse_list
 from bert_tf.data.row_errors import excerpt
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 
 
 def find_empty_texts(sample: CheckedExamples) -> Iterator[DataFinding]:

@@ -9,7 +9,7 @@ from bert_tf.data import findings
 from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.findings import DataFinding, format_share
 from bert_tf.data.truncation import Truncation
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 from bert_tf.utils.token_counts import TokenCounts
 
 

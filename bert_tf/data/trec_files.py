@@ -10,7 +10,7 @@ from bert_tf.data.ranking_files import MOST_RELEVANT
 from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import iterate_lines, iterate_rows, names_in
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 RUN_EXTENSIONS = (".run", ".trec")
 _RUN = "a run has the columns query, Q0, document, rank, score and tag, or query, document and rank (MS MARCO)"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 
 _SHOWN = 6  # labels named in a sentence
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from bert_tf.experiments.comparison import RunComparison
+from bert_tf.utils.counts import list_names
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import list_names
 
 _WIDTH = 100  # characters of a text in a line
 _SURE = 0.05  # a p-value below this is significant

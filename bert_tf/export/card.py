@@ -14,8 +14,8 @@ from bert_tf.export.cpu.model import size_of
 from bert_tf.export.markdown import format_list, format_rows, format_section, format_table
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.serving_module import ServingModule
+from bert_tf.utils.counts import percent
 from bert_tf.utils.files import file_names
-from bert_tf.utils.names import percent
 from bert_tf.utils.token_counts import LARGE_SHARE, LARGE_SHARE_OF_TEXTS
 
 FILE = "MODEL_CARD.md"

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert_tf.export.text_cut import cut
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
-from bert_tf.interpret.targets import check_task, head_in
+from bert_tf.interpret.exported_targets import check_task, head_in
 from bert_tf.utils.names import EXPLANATIONS
 
 ATTENTION, ATTRIBUTIONS = EXPLANATIONS

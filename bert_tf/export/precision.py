@@ -7,7 +7,8 @@ from typing import Any
 import keras
 
 from bert_tf.checkpoints import heads
-from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.config_shapes import check_shapes
 
 
 @contextlib.contextmanager

@@ -9,15 +9,14 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.loading import ModelDescription, directory_of, load_description
-from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.loading import directory_of
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
+from bert_tf.inference.masked_lm import longest_sequence, open_masked_lm, warn_of_unknown
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils import names
@@ -25,60 +24,6 @@ from bert_tf.utils.files import decode_argument, read_text
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
-
-# === Masked lm ===
-# Opening a pretrained model with its masked-LM head.
-
-
-MASKED_LM_HEAD = "cls/predictions/output_bias"
-_DISCRIMINATOR_HEAD = "cls/replaced_tokens/output_bias"
-
-
-def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
-    """Returns a checkpoint with the head, for `build_with_weights`, and its `ModelDescription`.
-
-    Args:
-        path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
-
-    Raises:
-        ValueError: there is no such checkpoint, it has no such head, it is a discriminator, or its files do not match.
-    """
-    checkpoint = open_checkpoint(path)
-    if MASKED_LM_HEAD not in checkpoint.names:
-        raise ValueError(
-            f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
-            f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
-        )
-    if _DISCRIMINATOR_HEAD in checkpoint.names:  # some releases also have a masked-LM head, of no use with it
-        raise ValueError(
-            f"A model trained to predict masked tokens is required. {checkpoint.path} is a discriminator: it has a "
-            f"head for replaced tokens ({_DISCRIMINATOR_HEAD}; mask_predictions in Hugging Face's files), and its "
-            "masked-LM head was not trained with its encoder. Use the generator published with it: save "
-            "`pytorch_model.generator.bin` as described in docs/concepts/model_families.md."
-        )
-    return checkpoint, load_description([path], None, vocab_file, do_lower_case)
-
-
-def longest_sequence(description: ModelDescription, max_seq_length: int | None) -> int:
-    """Returns the maximum sequence length: `max_seq_length`, or the model's if None; ValueError if it is too long."""
-    description.check_length(max_seq_length or description.config.max_length)
-    return max_seq_length or description.config.max_length
-
-
-def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
-    """Warns about unknown tokens in the `ids` of `texts` texts, often caused by wrong casing."""
-    unknown = int((ids == tokenizer.unk_id).sum())
-    if unknown:
-        logging.warning(
-            "%d of %d tokens are %s, not in the vocabulary. Check that `do_lower_case`, %s here, is as in training.",
-            *(unknown, len(ids) - tokenizer.template.special(1) * texts),
-            *(tokenizer.vocab[tokenizer.unk_id], str(tokenizer.do_lower_case).lower()),
-        )
-
-
-# === Filler ===
-
 
 _BATCH = 32
 _REMEDY = "Use `dtype` float32, or another model."

@@ -24,9 +24,9 @@ from bert_tf.data.ragged import Ragged, ranges
 from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.vector_types import quantize_vectors, stored_width
 from bert_tf.utils.array_files import map_array, open_array, save_array
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.files import atomic_open, brief
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.names import number_of
 
 EMBEDDINGS = "embeddings"
 _COLUMNS = ("ids", "text", "payload")
@@ -136,9 +136,6 @@ def _load_column(folder, name):
 
 def _hash(name: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
-
-
-# === Writing ===
 
 
 def document_columns(

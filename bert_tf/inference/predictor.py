@@ -8,9 +8,9 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import Texts
+from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.items import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
-from bert_tf.serving.client.results import split_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
 from bert_tf.utils.files import path_text
 from bert_tf.utils.model_outputs import check_finite_outputs
@@ -198,10 +198,6 @@ def _checked(texts, given):
     if [] in lists:
         raise ValueError(f"`{given.name}` must not be empty. Received an empty list at position {lists.index([])}.")
     return lists
-
-
-# === Models ===
-# What is found in a directory: an export, a trained model, or a masked LM.
 
 
 def is_export(path: str) -> bool:

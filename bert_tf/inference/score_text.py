@@ -1,26 +1,19 @@
-"""Scores texts: pseudo-log-likelihood with masked LMs, log-likelihood with causal LMs."""
+"""The pseudo-log-likelihood of a text for masked LMs, and its log-likelihood for causal LMs."""
 
-import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.data.ragged import Ragged
 from bert_tf.export.precision import build_with_weights
-from bert_tf.inference.fill_mask import longest_sequence, open_masked_lm, warn_of_unknown
-from bert_tf.inference.sentence_encoder import hash_model
+from bert_tf.inference.masked_lm import longest_sequence, open_masked_lm, warn_of_unknown
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_inputs import text_list
-
-# === Scorer ===
-# The pseudo-log-likelihood of a text for masked LMs, and its log-likelihood for causal LMs.
-
 
 PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
 
@@ -224,62 +217,3 @@ def _trace(function, *more):
     """Returns a function of a batch's features and other arguments as one graph for batches of all widths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(specs, *more)
-
-
-# === Score maker ===
-# Scores of texts as output columns, for `cli/score_text.py`.
-
-
-NUMBER = "num_tokens"
-
-
-@dataclasses.dataclass(frozen=True)
-class ScoreMaker:
-    """Creates the function from rows of texts to their scores; a `table_job.Maker`.
-
-    Attributes:
-        path, vocab_file, do_lower_case, max_seq_length: as in `TextScorer`.
-        tokens: also return each token and its log-probability.
-    """
-
-    path: str
-    vocab_file: str | None = None
-    do_lower_case: bool | None = None
-    max_seq_length: int | None = None
-    tokens: bool = False
-
-    @functools.cached_property
-    def measure(self) -> str:
-        """The measure of the `TextScorer`; raises the same errors."""
-        return measure_of(open_masked_lm(self.path, self.vocab_file, self.do_lower_case)[1])
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """All that affects the results, as JSON values."""
-        values = dataclasses.asdict(self)
-        values |= {name: values[name] and os.path.realpath(values[name]) for name in ("path", "vocab_file")}
-        return values | hash_model(self.path, None, self.vocab_file, self.do_lower_case)
-
-    def __call__(self) -> Callable:
-        scorer = TextScorer(self.path, self.vocab_file, self.do_lower_case, self.max_seq_length)
-        return lambda rows: score_columns(rows.ids, rows.texts[0], scorer(rows.texts[0]), scorer.measure, self.tokens)
-
-
-def score_columns(
-    ids: Sequence, texts: Sequence[str], scores: Sequence[TextScore], measure: str, tokens: bool = False
-) -> dict[str, Any]:
-    """Returns the scores as columns: id, text, `measure`, per_token, num_tokens; with `tokens`, each token too."""
-    numbers = [len(score.tokens) for score in scores]
-    found = {
-        "id": list(ids),
-        "text": list(texts),
-        measure: np.array([score.total for score in scores], np.float32),
-        "per_token": np.array([score.per_token for score in scores], np.float32),
-        NUMBER: np.array(numbers, np.int32),
-    }
-    if not tokens:
-        return found
-    written = np.array([token for score in scores for token in score.tokens], dtype=str)
-    values = np.concatenate([score.log_probabilities for score in scores])
-    lists = {"tokens": written, "log_probabilities": values}
-    return found | {name: Ragged.of_lengths(flat, numbers) for name, flat in lists.items()}

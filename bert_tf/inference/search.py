@@ -13,7 +13,8 @@ from absl import logging
 from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.document_index import DocumentIndex, make_index
 from bert_tf.inference.embedders import Indexer
-from bert_tf.inference.nearest_neighbors import SegmentGraph, check_usearch, find_nearest
+from bert_tf.inference.nearest_neighbors import find_nearest
+from bert_tf.inference.segment_graphs import SegmentGraph, check_usearch
 from bert_tf.inference.sentence_encoder import SentenceEncoder, identity_of, with_prompt
 from bert_tf.inference.settings import EncodeOptions
 from bert_tf.inference.vector_types import as_vectors, quantize_vectors, unit_vectors

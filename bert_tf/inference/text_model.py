@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.token_counts import TokenCountLog
 
 Texts = Sequence[str] | Sequence[Sequence[str]]  # one per example; a list for an input that takes several

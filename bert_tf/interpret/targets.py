@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.interpret.encoded_text import EncodedText, name_of_model
 from bert_tf.interpret.loaded_heads import build_head
 from bert_tf.models.config_files import task_in
-from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
+from bert_tf.models.heads import QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.foreign_models import problem_of
 from bert_tf.tasks.classification.problems import PROBLEMS
@@ -339,47 +339,6 @@ def _is_of_tokens(model, task):
     if classes := [each for each in classes if isinstance(each, str)]:
         return any(each.endswith(_OF_PIECES) for each in classes)
     return bool(model.config.classifier_act) and model.head.transform_act is None
-
-
-# === In a graph ===
-
-
-def check_task(task: Any):
-    """Raises ValueError if it is clear without a model that a task has no score to explain."""
-    if task.list_inputs or task.recipe is not None or getattr(task, "lstm_units", None):
-        raise _without_head(task)
-    if task.has_windows:
-        raise ValueError(
-            "`export_explanations=attributions` cannot explain a model that averages over the windows of a text. "
-            "Remove attributions, or train with `long_text=truncate`."
-        )
-
-
-def _without_head(task):
-    return ValueError(
-        "`export_explanations=attributions` requires a model with a head for labels, tags or answers "
-        f"directly on the encoder; a model for {task.name} has none. Remove attributions."
-    )
-
-
-def head_in(model: Any, task: Any) -> TextHead:
-    """Returns the explainable head of a task's model.
-
-    Args:
-        model: functional, an `Encoder` and a head.
-        task: see `tasks/base.py`.
-
-    Raises:
-        ValueError: the model has no head whose score can be explained.
-    """
-    check_task(task)
-    heads = [layer for layer in model.layers if isinstance(layer, ClassificationHead | QuestionAnsweringHead)]
-    if len(heads) != 1:
-        raise _without_head(task)
-    if isinstance(heads[0], QuestionAnsweringHead):
-        return SpanHead(heads[0], task.max_answer_length)
-    labels = task.labels or list(map(str, range(heads[0].num_labels)))
-    return (TokenHead if "tag_ids" in task.targets else TextHead)(heads[0], labels)
 
 
 def _parse_spans(target, pattern, refusal):

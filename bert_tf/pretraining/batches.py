@@ -11,9 +11,9 @@ from bert_tf.data import tfrecords
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.record_features import MADE_WITH, describe_records, read_stamp
 from bert_tf.pretraining import record_files
-from bert_tf.pretraining.packing import to_packed_rows, unpack_dataset
 from bert_tf.pretraining.record_faults import check_ranges, check_stamps, find_wrong_record
 from bert_tf.pretraining.record_metadata import RecordMetadata
+from bert_tf.pretraining.unpacking import to_packed_rows, unpack_dataset
 
 _FILES_AT_ONCE = 16
 # Errors of the machine or its file system: searching all files for a fault, which may take hours, would find none.
@@ -204,8 +204,8 @@ class Records:
             batch_size: rows per batch.
             seed: of the shuffling.
             start: number of batches to skip.
-            masks: for records without masks, a function created by `masking.masker` from (the batch's number in the
-                run, from 0, and the batch) to the batch with masks. If None, no masks are added.
+            masks: for records without masks, a function created by `dynamic_masking.masker` from (the batch's number in
+                the run, from 0, and the batch) to the batch with masks. If None, no masks are added.
             passed: number of rows to skip before the first batch, since they were already read.
 
         Returns:

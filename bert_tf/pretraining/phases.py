@@ -10,7 +10,7 @@ from absl import logging
 
 from bert_tf.pretraining import record_files
 from bert_tf.pretraining.batches import Records
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 
 _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
 

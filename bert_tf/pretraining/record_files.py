@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable
 
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
-from bert_tf.tokenization.added_tokens import names_with_added, read_added_tokens
+from bert_tf.tokenization.added_token_files import read_added_tokens
+from bert_tf.tokenization.added_tokens import names_with_added
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object

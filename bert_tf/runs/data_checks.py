@@ -9,7 +9,7 @@ from bert_tf.data.token_checks import check_truncation, check_unknown_tokens
 from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import RunOptions
-from bert_tf.utils.names import number_of, word_for
+from bert_tf.utils.counts import number_of, word_for
 from bert_tf.utils.token_counts import TokenCounts
 
 

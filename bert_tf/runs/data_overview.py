@@ -13,7 +13,7 @@ from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import ACTIONS
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.settings import options_of
 
 _LABELS = 20  # shown

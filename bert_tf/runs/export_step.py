@@ -13,7 +13,7 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.settings import ExportFormSettings, ExportSettings
 from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.batching import BatchSettings
 from bert_tf.utils.settings import part_of
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.checkpoints.heads import LabelRows
+from bert_tf.checkpoints.label_rows import LabelRows
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.runs.fine_tuning_start import warn_of_few_steps
@@ -12,11 +12,11 @@ from bert_tf.tasks.base import EncodedExamples, FineTuningTask, TrainableTask
 from bert_tf.tasks.fine_tuning_teacher import with_teacher
 from bert_tf.tasks.options import TeacherOptions
 from bert_tf.training.automatic_learning_rate import with_tested_rate
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.memory_budget import available_memory
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
 from bert_tf.utils.settings import options_of, part_of
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert_tf.checkpoints.heads import few_names
+from bert_tf.checkpoints.label_rows import few_names
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.lora import Lora
 from bert_tf.runs.settings import FineTuningSettings
@@ -14,7 +14,7 @@ from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.options import LabelOptions, RunOptions
 from bert_tf.tasks.registry import find_task
 from bert_tf.tasks.retraining import rows_by_label
-from bert_tf.utils.names import word_for
+from bert_tf.utils.counts import word_for
 from bert_tf.utils.settings import options_of, part_of
 
 

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.loading import ModelDescription, save_description
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.pretraining import record_compatibility
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.masking import masks_identity
+from bert_tf.pretraining.dynamic_masking import masks_identity
 from bert_tf.pretraining.objectives.registry import Objective
 from bert_tf.pretraining.phases import Phases, check_sentences
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint

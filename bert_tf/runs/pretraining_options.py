@@ -4,7 +4,8 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import directory_of
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.masking import Masking, masks_for
+from bert_tf.pretraining.dynamic_masking import masks_for
+from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.objectives.distillation_losses import OF_A_LAYER, RELATIONS, DistillationOptions
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
 from bert_tf.pretraining.phases import Phase, Phases, find_training_files, parse_phases

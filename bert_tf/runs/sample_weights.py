@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from bert_tf.data.dataset import EncodedDataset
 from bert_tf.tasks.base import FineTuningTask
-from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.batching import BatchSettings
 
 
 def weigh_examples(

@@ -11,8 +11,8 @@ from bert_tf.export.precision import dtype_policy
 from bert_tf.tasks.base import Examples, FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tokenization.token_counter import TokenCounter
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory

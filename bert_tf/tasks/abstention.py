@@ -12,6 +12,7 @@ from absl import logging
 
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve
+from bert_tf.evaluation.abstention_report import add_abstention
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.tasks.options import AbstentionOptions
@@ -71,7 +72,7 @@ class Abstaining(FineTuningTask):
     def extra_report_sections(self, page, outcomes):
         share = self.options.fit_abstention or (self.abstention and self.abstention.share)
         if share:
-            abstention.add_abstention(page, RiskCoverageCurve.of(*self.certainty(outcomes[0])), self.abstention, share)
+            add_abstention(page, RiskCoverageCurve.of(*self.certainty(outcomes[0])), self.abstention, share)
 
     def _scores(self, outcomes):
         if self.abstention is None:

@@ -1,4 +1,11 @@
-"""Tasks that are trained on files and served: the interface that training, evaluation, prediction and export use."""
+"""Tasks that are trained on files and served: the interface that training, evaluation, prediction and export use.
+
+    TrainableTask     a model, its loss, and what is kept of its outputs         pretraining
+    ServableTask      text to the model's inputs, its outputs to answers         fill-mask
+    FineTuningTask    both, and files: read, encoded, scored, answered           classification, SQuAD, tagging
+
+None of them depends on a concrete task.
+"""
 
 import abc
 import dataclasses

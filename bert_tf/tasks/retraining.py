@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bert_tf.checkpoints.heads import LabelRows, few_names, not_kept
+from bert_tf.checkpoints.label_rows import LabelRows, few_names, not_kept
 from bert_tf.checkpoints.loading import ModelDescription, directory_of, read_labels
 from bert_tf.models.config_files import task_in
 from bert_tf.tasks.base import FineTuningTask

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.config_shapes import check_shapes
 from bert_tf.checkpoints.loading import ModelDescription, directory_of, load_description
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig

@@ -13,15 +13,11 @@ import tensorflow as tf
 from bert_tf.models import config_files, family_registry
 from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.tokenization import file_precedence, special_tokens, tokenizer_json, tokenizer_json_writer
+from bert_tf.tokenization.added_token_files import read_listed_tokens
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
-from bert_tf.tokenization.added_tokens import (
-    AddedToken,
-    names_with_added,
-    order_added_tokens,
-    read_listed_tokens,
-    write_added_tokens,
-)
-from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
+from bert_tf.tokenization.added_tokens import AddedToken, names_with_added, order_added_tokens, write_added_tokens
+from bert_tf.tokenization.special_token_files import with_special_tokens
+from bert_tf.tokenization.tokenizer_config import read_config, write_config
 from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_inputs import text_list
 

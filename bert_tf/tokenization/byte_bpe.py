@@ -16,9 +16,11 @@ from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
-from bert_tf.tokenization.byte_pairs import BytePairs, byte_symbols
+from bert_tf.tokenization.byte_pair_merges import byte_symbols
+from bert_tf.tokenization.byte_pairs import BytePairs
 from bert_tf.tokenization.composition import Composer
-from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
+from bert_tf.tokenization.letter_case import case_setting
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object

@@ -6,7 +6,6 @@ vocabulary files.
 """
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.tokenization import sentencepiece_model as models
+from bert_tf.tokenization.byte_pair_merges import byte_symbols, effective_merges
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
 from bert_tf.tokenization.flat_ops import shift, utf8_lengths
 
@@ -21,77 +21,6 @@ _LETTER, _NUMBER, _SPACE, _OTHER = range(4)
 _BLANK, _APOSTROPHE = 0x20, 0x27
 _CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 _NEVER = "\u2400"  # the unknown token, which SentencePiece requires; it represents no byte
-
-
-def byte_symbols() -> list[str]:
-    """Returns the character that represents each of the 256 bytes in vocabulary files."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    codes = dict(zip(printable, printable, strict=True)) | {byte: 256 + n for n, byte in enumerate(others)}
-    return [chr(codes[byte]) for byte in range(256)]
-
-
-# === Merges ===
-
-
-def effective_merges(merges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Returns what the merges make, and the number of the one merge that makes it.
-
-    SentencePiece merges two tokens whenever their concatenation is a token; byte-level BPE requires the merge of
-    exactly these two. Both have the same result if each token has a single merge, by which its own text becomes this
-    token. A merge for which this does not hold never happens in any text: two tokens get next to each other only as
-    they do in their own text, because what is merged is never split again.
-
-    Args:
-        merges: pairs of tokens, in the order they were learned.
-    """
-    ranks: dict[tuple[str, str], int] = {}
-    for number, pair in enumerate(merges):
-        ranks.setdefault(pair, number)  # of a merge that occurs twice, the first counts
-    made = {symbol: (-1, "", "") for symbol in byte_symbols()}  # by which merge, and of which two tokens
-    for (left, right), number in ranks.items():
-        if left not in made or right not in made:
-            return _simulated(ranks)  # a part is made by a later merge, or never
-        if not _is_crossed(left, right, number, ranks.get, made):
-            made[left + right] = number, left, right
-    return {token: number for token, (number, _, _) in made.items() if number >= 0}
-
-
-def _is_crossed(left, right, number, rank_of, made):
-    """Returns whether a merge before `number` joins parts of two tokens: the end of `left`, the beginning of `right`.
-
-    It undoes the merges of both tokens, the latest first, and looks at what was adjacent then.
-    """
-    while rank_of((left, right), number) >= number:
-        by_left, _, end = made[left]
-        by_right, begin, _ = made[right]
-        if by_left > by_right:
-            number, left = by_left, end
-        elif by_right >= 0:
-            number, right = by_right + 1, begin  # of two equal pairs, the left one is merged first
-        else:
-            return False
-    return True
-
-
-def _simulated(ranks):
-    """Does the same for merges in any order, of which each token's text is merged step by step."""
-    made = {}
-    for left, right in ranks:
-        parts, pair = [*(left + right)], None
-        while len(parts) > 1:
-            pairs = list(zip(parts, parts[1:], strict=False))
-            at = min(range(len(pairs)), key=lambda i: (ranks.get(pairs[i], math.inf), i))
-            pair = pairs[at]
-            if pair not in ranks:
-                break
-            parts[at : at + 2] = ["".join(pair)]
-        if len(parts) == 1:
-            made[parts[0]] = ranks[pair]
-    return made
-
-
-# === Texts ===
 
 
 @functools.cache

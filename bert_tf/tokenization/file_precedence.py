@@ -13,15 +13,8 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.tokenization.tokenizer_config import (
-    CONFIG_FILE,
-    case_setting,
-    check_case,
-    check_tokenizer_config,
-    read_config,
-    resolve_case_and_accents,
-    without_unread_case,
-)
+from bert_tf.tokenization.letter_case import case_setting, check_case, resolve_case_and_accents
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, check_tokenizer_config, read_config, without_unread_case
 from bert_tf.tokenization.tokenizer_json import WholeFile, is_tokenizer_json, read_whole
 
 _OF_NO_MODEL = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class

@@ -53,9 +53,6 @@ def shift(values, by):
     return tf.concat([fill, values[: tf.size(values) - count]] if by > 0 else [values[count:], fill], 0)
 
 
-# === Characters ===
-
-
 def unicode_decode(texts):
     """Returns the splits, int64 [n + 1], and code points, int32 [characters], of UTF-8 texts, strings [n].
 

@@ -17,12 +17,12 @@ from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.flat_ops import shift, utf8_lengths
+from bert_tf.tokenization.letter_case import case_setting
+from bert_tf.tokenization.special_token_files import family_of_tokenizer
 from bert_tf.tokenization.tokenizer_config import (
     CASE_OF_UNIGRAM,
     CONFIG_FILE,
-    case_setting,
     check_tokenizer_config,
-    family_of_tokenizer,
     without_unread_case,
 )
 from bert_tf.tokenization.tokenizer_json import METASPACE

@@ -9,8 +9,8 @@ from absl import logging
 
 from bert_tf.tokenization.flat_ops import rows_of
 from bert_tf.tokenization.words import WordSplitter
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.documents import read_documents
-from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.string_batches import CHARACTERS, split_by_characters
 from bert_tf.utils.text_blocks import read_blocks

@@ -13,7 +13,8 @@ from bert_tf.tokenization import characters, file_precedence, tokenizer_json_wri
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.flat_ops import ragged, rows_of, take, upper_bound, utf8_lengths
-from bert_tf.tokenization.tokenizer_config import case_settings, read_config, resolve_case_and_accents
+from bert_tf.tokenization.letter_case import case_settings, resolve_case_and_accents
+from bert_tf.tokenization.tokenizer_config import read_config
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capitals
 from bert_tf.tokenization.words import WordBatch, WordSplitter
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN

@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.loss_spike_guard import FiniteSteps
 from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.memory_budget import available_memory, describe_memory
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.schedules import run_schedule
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.start import first_state
 from bert_tf.utils.progress import clock
 

@@ -4,9 +4,9 @@ import dataclasses
 
 from bert_tf.data.batch_order import usual_pool
 from bert_tf.training.automatic_learning_rate import check_range_test
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.layer_rates import layer_rates
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import FineTuningConfig
 
 

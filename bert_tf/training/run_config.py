@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.label_rows import LabelRows
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.settings import AdamConfig
@@ -62,7 +62,7 @@ class RunConfig:
     layer_rates: LayerRates | EmbeddingLrFactor | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
-    label_rows: heads.LabelRows | None = None
+    label_rows: LabelRows | None = None
     first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 

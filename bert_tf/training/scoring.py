@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data import batch_order, dataset
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training.replicas import build_graphs, collect, replica_share
-from bert_tf.training.run_config import RunConfig
-from bert_tf.training.strategies import check_batch_size
 from bert_tf.utils.model_outputs import check_finite_outputs
 
 _REMEDY = "Pass `precision=float32`, or train again with a lower `learning_rate`."
@@ -100,72 +97,3 @@ def _indices(real, order):
     examples = order.reshape(-1)
     indices = np.flatnonzero(examples >= 0)
     return indices[np.argsort(examples[indices], kind="stable")]
-
-
-# === Batching ===
-# Batches of tokenized examples in memory, for training and evaluation.
-
-
-# XLA compiles a program for every shape: a few widths are then better than many.
-_XLA_WIDTHS = 4
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchSettings:
-    """How tokenized examples are batched: their order and widths.
-
-    Attributes:
-        max_seq_length: longest sequence.
-        by_length: group sequences of similar lengths, and pad each batch to its longest.
-        use_xla: a few widths only.
-        pool_batches: this many training batches are sorted by length together; None: `batch_order.usual_pool`.
-    """
-
-    max_seq_length: int
-    by_length: bool = True
-    use_xla: bool = False
-    pool_batches: int | None = None
-
-    def training(self, examples: dataset.EncodedDataset, run: RunConfig) -> Callable:
-        """Returns the batches of the run from any step on, for `Trainer.fit`."""
-        order = self._training_order(examples, run)
-        return lambda start: self._batches(examples, order[start:])
-
-    def sizes(self, examples: dataset.EncodedDataset, run: RunConfig) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the sizes of the run's batches: int64 [steps] rows, and int64 [steps] widths."""
-        order = self._training_order(examples, run)
-        rows, longest = examples.row_counts[order].sum(1), examples.longest_rows[order].max(1)
-        step = self._width_step
-        widths = np.minimum(-(-longest // step) * step, self.max_seq_length)
-        return rows, widths if self.by_length else np.full_like(widths, self.max_seq_length)
-
-    def scoring(self, examples: dataset.EncodedDataset, batch_size: int) -> EvalBatches:
-        """Returns each example once, `batch_size` at a time."""
-        check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
-        order = batch_order.scoring_order(examples.lengths, batch_size, self.by_length)
-        return EvalBatches(lambda: self._batches(examples, order), order, examples)
-
-    def sample(self, examples: dataset.EncodedDataset, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
-        """Returns up to `most` examples, drawn at random, in batches of similar lengths.
-
-        Args:
-            examples: to draw from.
-            most: the maximum number.
-            seed: of the draw.
-            batch_size: the last batch is filled up with the first examples.
-        """
-        count = min(most, len(examples))
-        drawn = batch_order.training_order(examples.lengths, count, 1, seed, by_length=False)[0]
-        drawn = drawn[np.argsort(examples.lengths[drawn], kind="stable")]
-        return self._batches(examples, np.resize(drawn, (-(-count // batch_size), batch_size)))
-
-    def _training_order(self, examples, run):
-        step = run.train_batch_size, run.num_train_steps, run.step.seed
-        return batch_order.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
-
-    @property
-    def _width_step(self):
-        return -(-self.max_seq_length // _XLA_WIDTHS) if self.use_xla else dataset.WIDTH_STEP
-
-    def _batches(self, examples, order):
-        return dataset.build_batches(examples, order, self.max_seq_length, self.by_length, self._width_step)

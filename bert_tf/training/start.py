@@ -5,8 +5,11 @@ import re
 from absl import logging
 
 from bert_tf.checkpoints import heads
-from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
+from bert_tf.checkpoints.config_shapes import check_shapes
+from bert_tf.checkpoints.head_first_layers import started_from_masked_lm
+from bert_tf.checkpoints.label_rows import rows_in
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.lora import is_adapter
 from bert_tf.training.layer_rates import top_layers
@@ -89,11 +92,11 @@ def _load_initial(variables, checkpoint, task, run):
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
     allow_unmatched = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    kept = run.label_rows and heads.rows_in(checkpoint, run.label_rows, variables, task)
+    kept = run.label_rows and rows_in(checkpoint, run.label_rows, variables, task)
     outputs = [v.path for v in variables if kept and re.fullmatch(heads.OUTPUTS, v.path)]
     if kept and kept.reason:
         targets = [v for v in targets if v.path not in outputs]
-    targets = heads.started_from_masked_lm(targets, checkpoint.names, task.config)
+    targets = started_from_masked_lm(targets, checkpoint.names, task.config)
     rows = dict.fromkeys(outputs, kept and kept.rows)
     logging.info("%s", assign_weights(checkpoint, targets, allow_unmatched, rows=rows))
     if kept:

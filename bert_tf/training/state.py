@@ -6,7 +6,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.label_rows import LabelRows
 from bert_tf.checkpoints.names.tf1 import TF1
 from bert_tf.checkpoints.weight_files import check_finite
 from bert_tf.utils.manifest import check_same
@@ -44,7 +44,7 @@ class TrainingState:
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     unreported: list[dict] = dataclasses.field(default_factory=list)
-    label_rows: heads.LabelRows | None = None
+    label_rows: LabelRows | None = None
 
     def tensors(self, ended: bool = False) -> dict:
         """Returns {name: variable or tensor}, for `CheckpointManager.save`.

@@ -7,7 +7,8 @@ import re
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.utils.names import STRATEGIES, number_of
+from bert_tf.utils.counts import number_of
+from bert_tf.utils.names import STRATEGIES
 from bert_tf.utils.proxies import describe_proxy, exempt_local
 
 

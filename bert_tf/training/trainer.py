@@ -12,8 +12,9 @@ from typing import Any
 from absl import logging
 
 from bert_tf.checkpoints import heads
-from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
+from bert_tf.checkpoints.config_shapes import check_shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.training.callbacks import KeepBest, ProgressLog, ScoreCheckpoints
 from bert_tf.training.history import History

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
+from bert_tf.utils.counts import percent
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.names import percent
 
 INK, FILL, ACCENT, PALE = "#222222", "#4c78a8", "#d9822b", "#c9d6e5"  # colours of the page and of what is drawn
 

@@ -15,8 +15,8 @@ from typing import BinaryIO
 import pyarrow as pa
 from absl import logging
 
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.files import files_below
-from bert_tf.utils.names import number_of
 from bert_tf.utils.sentence_splitting import split_sentences
 
 MAX_LINE_BYTES = 8 << 20

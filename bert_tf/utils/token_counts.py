@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert_tf.utils.names import percent, word_for
+from bert_tf.utils.counts import percent, word_for
 
 LARGE_SHARE = 0.1  # of truncated texts or unknown tokens, above which a warning is logged
 # Of texts that consist mostly of unknown tokens, from which on a warning is logged. A model does not read such a text

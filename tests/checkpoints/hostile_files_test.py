@@ -76,11 +76,12 @@ def _preset_tokenizer(folder, path):
 
 
 def _adapters(folder, path):
-    from bert_tf.checkpoints import adapters, edit_model
+    from bert_tf.checkpoints import adapters
+    from bert_tf.checkpoints.model_directory import ModelDirectory
 
     kernels = {f"bert/encoder/layer_0/attention/self/{part}/kernel": np.zeros((8, 8), np.float32)
                for part in ("query", "value")}  # fmt: skip
-    adapters.merge_adapters(edit_model.ModelDirectory("base", kernels, tiny.config(), None), folder)
+    adapters.merge_adapters(ModelDirectory("base", kernels, tiny.config(), None), folder)
 
 
 def _modules(folder, path):

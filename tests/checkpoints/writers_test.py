@@ -17,7 +17,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.replaced_tokens import make_generator_config
+from bert_tf.pretraining.objectives.electra_configs import make_generator_config
 from tests.export.conversion import models
 
 _WITH_TEXT_HEADS = ("encoder", "text", "regression")

@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from bert_tf.cli import command_runner
 from bert_tf.cli.commands import PROGRAMS, find, load_command, starting_with
-from bert_tf.experiments.tuning import trials
+from bert_tf.experiments.tuning.search_space import parse_axes
 from bert_tf.utils.logged_runs import check_passed_flags
 from tests.conftest import ROOT
 from tests.documentation import commands
@@ -84,7 +84,7 @@ def check_program(command):
 def _check_tuned(settings, *rest):
     name, _, alike = find(rest)
     check_passed_flags(alike, (), "tune")
-    for axis in trials.parse_axes(settings.search, flags_of(name)):
+    for axis in parse_axes(settings.search, flags_of(name)):
         for value in axis.values or (f"{axis.low:g}", f"{axis.high:g}"):
             read(name, [*alike, f"--{axis.name}={value}", "--output_dir=trial", "--do_train", "--do_eval"])
 

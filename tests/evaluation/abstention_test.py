@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.abstention import (
-    CURVE_FILE,
-    Abstention,
-    RiskCoverageCurve,
-    add_abstention,
-    interval,
-    scores,
-)
+from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve, interval, scores
+from bert_tf.evaluation.abstention_report import add_abstention
 from bert_tf.utils.html_report import Page
 
 #             1 of 1  2 of 2  2 of 3  3 of 4  3 of 5

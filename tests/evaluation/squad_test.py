@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bert_tf.evaluation import squad
-from bert_tf.evaluation.squad import Golds
+from bert_tf.evaluation.squad_files import Golds, read_golds, read_null_odds, read_predictions
 from tests import other_envs
 from tests.conftest import ROOT
 
@@ -125,7 +125,7 @@ def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
     ],
 )
 def test_the_version_of_squad_is_read_from_the_file(tmp_path, questions, more, version_2):
-    golds = squad.read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
+    golds = read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
     assert golds.texts == dict(questions) and golds.version_2 is version_2
 
 
@@ -134,11 +134,11 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
     paragraph = content["data"][0]["paragraphs"][0]
     paragraph["qas"][0]["is_impossible"] = False
     del paragraph["qas"][1]["answers"]
-    golds = squad.read_golds(write(tmp_path / "dev.json", content))
+    golds = read_golds(write(tmp_path / "dev.json", content))
     assert golds.texts == {"7": ["x"], "b": []} and golds.version_2
     paragraph["qas"][1]["is_impossible"] = False
     with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list\. Received the keys"):
-        squad.read_golds(write(tmp_path / "dev.json", content))
+        read_golds(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(
@@ -156,16 +156,16 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
 )
 def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
-        squad.read_golds(write(tmp_path / "dev.json", content))
+        read_golds(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(
     "read, content, message",
     [
-        (squad.read_predictions, [], r"must be one JSON object, keyed by question id\. Received list; use another"),
-        (squad.read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
-        (squad.read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
-        (squad.read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
+        (read_predictions, [], r"must be one JSON object, keyed by question id\. Received list; use another"),
+        (read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
+        (read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
+        (read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
     ],
 )
 def test_refuses_files_that_hold_no_predictions(tmp_path, read, content, message):

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests.export import models
 from tests.export.models import LENGTH

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.fill_mask import Filler
-from bert_tf.serving.client.results import split_answer
+from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.server.metrics import prometheus_text
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.request_context import RequestContext

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from bert_tf.inference.score_text import ScoreMaker, TextScorer, perplexity
+from bert_tf.inference.score_columns import ScoreMaker
+from bert_tf.inference.score_text import TextScorer, perplexity
 from tests import real_models, tiny
 from tests.inference.fill_mask_test import antiberty  # noqa: F401  (a fixture)
 from tests.scripts import run_here

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from bert_tf.experiments.glue import grid
+from bert_tf.experiments.glue import submission
 from tests import glue_files, tiny
 from tests.scripts import run_programs
 
@@ -132,7 +132,7 @@ FILES = {"mnli": ("MNLI-m.tsv", "MNLI-mm.tsv"), "ax": ("AX.tsv",), "qqp": ("QQP.
 
 @pytest.mark.parametrize("task", _tasks(FILES))
 def test_the_leaderboard_s_files_say_what_the_predictions_say(out, task):
-    assert [name for name in grid.FILES if (out / name).exists()] == sorted(FILES[task])
+    assert [name for name in submission.FILES if (out / name).exists()] == sorted(FILES[task])
     for name, end in zip(FILES[task], ("", "_mismatched"), strict=False):
         header, *lines = _table(out / name)
         answers = _answers(out, f"predictions{end}.jsonl")
@@ -151,10 +151,10 @@ def test_ids_of_the_test_files_are_asked_back(home):
 @pytest.mark.slow
 def test_the_zip_of_all_of_them(more, tmp_path):
     folders = [more / "out" / task for task in FILES]
-    missing = grid.write_submission(folders, tmp_path / "submission.zip")
+    missing = submission.write_submission(folders, tmp_path / "submission.zip")
     assert set(missing) == {"CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "RTE.tsv", "WNLI.tsv"}
     with zipfile.ZipFile(tmp_path / "submission.zip") as archive:
-        assert archive.namelist() == [name for name in grid.FILES if name not in missing]
+        assert archive.namelist() == [name for name in submission.FILES if name not in missing]
         assert archive.read("AX.tsv") == (more / "out/ax/AX.tsv").read_bytes()
 
 

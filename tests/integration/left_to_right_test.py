@@ -11,7 +11,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import edit_model
+from bert_tf.checkpoints.model_directory import read_model_directory, write_edited_model
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.export.hub.export import export_hub
 from bert_tf.export.hub.preprocessor import INPUTS
@@ -88,7 +88,7 @@ def _saved(home):
 
 
 def _operated(home):
-    edit_model.write_edited_model(edit_model.read_model_directory(str(home / "left")), str(home / "operated"))
+    write_edited_model(read_model_directory(str(home / "left")), str(home / "operated"))
     return _of_pieces(home / "operated")
 
 

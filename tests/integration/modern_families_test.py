@@ -10,9 +10,10 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import inspect
-from bert_tf.checkpoints import adapters, edit_model
-from bert_tf.checkpoints.heads import MASKED_LM_LAYERS
+from bert_tf.checkpoints import adapters
+from bert_tf.checkpoints.head_first_layers import MASKED_LM_LAYERS
 from bert_tf.checkpoints.model_arrays import ModelArrays
+from bert_tf.checkpoints.model_directory import read_model_directory, write_edited_model
 from bert_tf.checkpoints.writers import write_model
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.inference.score_text import TextScorer
@@ -201,8 +202,8 @@ def test_adapters_and_first_layers_of_heads_are_pefts_and_torch_s(tmp_path_facto
     np.testing.assert_array_equal(np.float32(head).T, bert_tf.load(start).others[f"{MASKED_LM_LAYERS}/dense/kernel"])
     np.testing.assert_allclose(ours, expected, atol=1e-5)
     for name, theirs in (("text/adapter", ours), ("made", made)):
-        model = adapters.merge_adapters(edit_model.read_model_directory(str(start)), f"{tmp_path}/{name}")
-        edit_model.write_edited_model(model, f"{tmp_path}/merged-{name.replace('/', '-')}")
+        model = adapters.merge_adapters(read_model_directory(str(start)), f"{tmp_path}/{name}")
+        write_edited_model(model, f"{tmp_path}/merged-{name.replace('/', '-')}")
         found = _probabilities(f"{tmp_path}/merged-{name.replace('/', '-')}", texts)
         np.testing.assert_allclose(found, theirs, atol=1e-5)
 

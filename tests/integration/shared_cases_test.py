@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data.tables import read_table
-from bert_tf.evaluation.squad import read_golds
+from bert_tf.evaluation.squad_files import read_golds
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.tasks.question_answering.data import read_squad
 from bert_tf.tasks.tagging.columns import read_columns

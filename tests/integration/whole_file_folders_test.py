@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints import edit_model, vocabulary_extension
+from bert_tf.checkpoints import vocabulary_extension
 from bert_tf.checkpoints.loading import has_vocabulary
+from bert_tf.checkpoints.model_directory import read_model_directory, write_edited_model
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
@@ -82,7 +83,7 @@ def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
 
 
 def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
-    edit_model.write_edited_model(edit_model.read_model_directory(str(folder)), str(tmp_path / "surgery"))
+    write_edited_model(read_model_directory(str(folder)), str(tmp_path / "surgery"))
     for form in ("sentence_transformers", "tf1"):  # the first of them writes as Transformers does, and more
         convert_model(folder, tmp_path / form, form)
     for name in ("surgery", "sentence_transformers", "tf1"):

@@ -9,7 +9,7 @@ from bert_tf import inspect
 from bert_tf.checkpoints.loading import Bert
 from bert_tf.interpret import exported
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
-from bert_tf.interpret.targets import head_in
+from bert_tf.interpret.exported_targets import head_in
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask

@@ -15,8 +15,10 @@ from bert_tf.checkpoints.loading import Bert
 from bert_tf.data.columns import number
 from bert_tf.data.features import keras_inputs
 from bert_tf.data.tables import read_table
-from bert_tf.evaluation.significance import paired_bootstrap, permutation_test
-from bert_tf.evaluation.squad import read_golds, read_null_odds, read_predictions, score_squad
+from bert_tf.evaluation.permutation import permutation_test
+from bert_tf.evaluation.significance import paired_bootstrap
+from bert_tf.evaluation.squad import score_squad
+from bert_tf.evaluation.squad_files import read_golds, read_null_odds, read_predictions
 from bert_tf.export.hub.export import export_hub
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.score_text import TextScorer

@@ -53,7 +53,7 @@ def _write_segment(folder, dtype):
 
 def _graph(dtype):
     from bert_tf.inference.index_segments import Segment
-    from bert_tf.inference.nearest_neighbors import SegmentGraph
+    from bert_tf.inference.segment_graphs import SegmentGraph
 
     def write(folder):
         _write_segment(folder, dtype)

@@ -1,6 +1,6 @@
 """What fine-tuning starts from: what it warns of before it trains."""
 
-from bert_tf.checkpoints.heads import LabelRows
+from bert_tf.checkpoints.label_rows import LabelRows
 from bert_tf.runs.fine_tuning_start import warn_of_few_steps
 
 

@@ -9,10 +9,10 @@ from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.options import RunOptions
 from bert_tf.training import devices
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.settings import AdamConfig
 from tests import tiny
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from bert_tf.serving import AsyncClient, Client, Retry, messages, tensor_messages
-from bert_tf.serving.client import load_calls, results
+from bert_tf.serving.client import load_calls
 from bert_tf.serving.client import requests as client_requests
+from bert_tf.serving.client.answers import split_answer, to_nested_lists
 from bert_tf.serving.client.requests import clean, join_names
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
@@ -111,7 +112,7 @@ def test_any_bytes_are_an_answer_or_a_value_error():
     ]
     for data in (mutated(answer, rng) for answer in answers_given for _ in range(500)):
         for kind, take in (
-            (messages.PredictResponse, lambda found: results.split_answer(client_requests.read_outputs(found), 1)),
+            (messages.PredictResponse, lambda found: split_answer(client_requests.read_outputs(found), 1)),
             (messages.MetadataResponse, client_requests.read_signatures),
             (messages.StatusResponse, client_requests.read_status),
         ):
@@ -276,10 +277,10 @@ def test_lines_have_nothing_that_a_terminal_obeys():
 
 def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
     values = np.arange(2**16 + 3, dtype=np.float32).reshape(1, -1) / 10
-    assert results.to_nested_lists(values)[0][-2:] == [6553.7, 6553.8] and results.to_nested_lists(values[:, :0]) == [
+    assert to_nested_lists(values)[0][-2:] == [6553.7, 6553.8] and to_nested_lists(values[:, :0]) == [
         []
     ]
-    assert results.to_nested_lists(np.float32(0.1)[None, None]) == [[0.1]]
+    assert to_nested_lists(np.float32(0.1)[None, None]) == [[0.1]]
 
 
 def test_a_sender_may_leave_out_a_few():

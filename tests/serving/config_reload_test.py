@@ -15,10 +15,11 @@ from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import config_reload, versions
 from bert_tf.serving.server.config_reload import ReloadRules, reload
-from bert_tf.serving.server.model_config import ALL, ModelConfig
+from bert_tf.serving.server.model_config import ModelConfig
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.version_policy import ALL
 from bert_tf.serving.server.versions import State
 from tests.serving.models import QUICK, export, serve_quickly
 

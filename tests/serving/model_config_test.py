@@ -16,10 +16,11 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import versions
-from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Policy, read_configs, read_model_config
+from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_configs, read_model_config
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.version_policy import ALL, Policy
 from bert_tf.serving.server.versions import Loading, State
 from tests.serving.models import QUICK, export, truncate, variables
 from tests.serving.server_process import wait_for

@@ -13,9 +13,10 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import versions, warmup
-from bert_tf.serving.server.batching import Batcher, ModelBatching
+from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import classify, regress
+from bert_tf.serving.server.model_batching import ModelBatching
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.rest_api import answer

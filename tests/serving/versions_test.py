@@ -22,7 +22,6 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import regular_files, version_folders, versions
 from bert_tf.serving.server.batching_limits import BatchingLimits
-from bert_tf.serving.server.model_config import LATEST
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.regular_files import check_stored_files, files_under
@@ -30,6 +29,7 @@ from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
+from bert_tf.serving.server.version_policy import LATEST
 from bert_tf.serving.server.versions import Loading, ServedModel, State
 from tests.serving.models import QUICK, expected, export, truncate, variables, write_warmup
 

@@ -13,9 +13,9 @@ from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.adamw import AdamW
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.schedules import WarmupLinearDecay
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from bert_tf.tokenization import byte_pairs
-from bert_tf.tokenization.byte_pairs import BytePairs, byte_symbols, effective_merges
+from bert_tf.tokenization import byte_pair_merges
+from bert_tf.tokenization.byte_pair_merges import byte_symbols, effective_merges
+from bert_tf.tokenization.byte_pairs import BytePairs
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
@@ -40,7 +41,7 @@ def test_any_merges_in_any_word(in_order):
     for alphabet in ("ab", "abc", "abcdefgh", "ab"):
         merges = drawn_merges(rng, alphabet, in_order)
         ranks = {pair: number for number, pair in reversed([*enumerate(merges)])}
-        assert effective_merges(merges) == byte_pairs._simulated(ranks)
+        assert effective_merges(merges) == byte_pair_merges._simulated(ranks)
         tokens = dict.fromkeys([*byte_symbols(), *("".join(pair) for pair in merges)])
         vocab = {token: number for number, token in enumerate(tokens)}
         names = list(vocab)

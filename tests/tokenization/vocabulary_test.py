@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.tokenization.tokenizer_config import check_case
+from bert_tf.tokenization.letter_case import check_case
 from bert_tf.tokenization.wordpiece import Tokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")

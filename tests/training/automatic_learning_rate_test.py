@@ -11,10 +11,10 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import automatic_learning_rate, history
 from bert_tf.training.automatic_learning_rate import check_range_test, with_tested_rate
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.history import History
 from bert_tf.training.learning_rate_range import RangeTest
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf.data.windowed import Windowed
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig
 from tests import tiny
 

@@ -9,9 +9,10 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.history import History
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings, Evaluator
+from bert_tf.training.scoring import Evaluator
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny

@@ -12,11 +12,11 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.callbacks import Events
 from bert_tf.training.history import History, read_history
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.folder_lock import alone_in

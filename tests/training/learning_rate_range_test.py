@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.training import report_page
 from bert_tf.training.learning_rate_range import RangeTest
+from bert_tf.training.range_test_section import add_range_test
 from bert_tf.utils.html_report import Page
 
 RATES = np.geomspace(1e-6, 1e-1, 80)
@@ -48,7 +48,7 @@ def test_what_is_kept_makes_the_same_test_and_the_page_shows_it():
     assert again == test and test.to_dict()["learning_rate"] == test.learning_rate
     pages = [Page("Run"), Page("Run")]
     for page in pages:
-        report_page.add_range_test(page, again)
+        add_range_test(page, again)
     text = pages[0].html()
     assert text == pages[1].html()
     assert "Learning-rate range test" in text and f"chosen {test.learning_rate:.1e}" in text

@@ -16,8 +16,8 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import batch_order, dataset
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import strategies
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief, check_equal_on_workers, is_chief, num_workers, total
 from bert_tf.utils.ports import free_ports

@@ -21,11 +21,11 @@ tf.config.set_logical_device_configuration(
 
 from bert_tf.data import batch_order, dataset  # noqa: E402
 from bert_tf.tasks.classification.task import ClassificationTask  # noqa: E402
+from bert_tf.training.batching import BatchSettings  # noqa: E402
 from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
 from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
 from bert_tf.training.run_config import RunConfig  # noqa: E402
-from bert_tf.training.scoring import BatchSettings  # noqa: E402
 from bert_tf.training.settings import AdamConfig  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from bert_tf.training.strategies import check_batch_size, make_strategy  # noqa: E402

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.weight_average import WeightAverage
 from tests import tiny

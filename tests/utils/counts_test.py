@@ -1,6 +1,6 @@
 """Counts in messages."""
 
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 
 def test_one_is_singular():

@@ -64,7 +64,7 @@ _WRITE_NUMBERS = ("cli", "evaluation", "experiments", "tasks", "inference/batch_
 # What they write otherwise are names, paths and settings, or the words of a program to its parent.
 _NO_NUMBERS = {
     "tasks/registry.py", "inference/batch_prediction/input_table.py", "cli/doctor.py", "cli/output_encoding.py",
-    "experiments/demo/data.py", "experiments/demo/run.py",
+    "experiments/demo/archives.py", "experiments/demo/run.py",
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from bert_tf.evaluation.error_reports.rates import Counts, ratio_interval
 from bert_tf.evaluation.error_reports.report import ErrorReport
 from bert_tf.evaluation.label_results import label_results
 from bert_tf.evaluation.metrics import precision_at_recall
+from bert_tf.utils.counts import percent
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import percent
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

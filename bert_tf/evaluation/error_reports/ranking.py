@@ -7,8 +7,8 @@ import numpy as np
 from bert_tf.evaluation.error_reports import sections
 from bert_tf.evaluation.error_reports.rates import ratio_interval
 from bert_tf.evaluation.error_reports.report import ErrorReport
+from bert_tf.utils.counts import percent
 from bert_tf.utils.html_report import BarCell, Page
-from bert_tf.utils.names import percent
 
 _LIMITS = (1, 3, 10, 100)
 

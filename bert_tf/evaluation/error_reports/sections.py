@@ -9,8 +9,8 @@ from bert_tf.evaluation.calibration import Bins, reliability
 from bert_tf.evaluation.error_reports.figures import draw_bars, draw_calibration, draw_confusions
 from bert_tf.evaluation.error_reports.rates import Counts
 from bert_tf.evaluation.error_reports.report import DisplayedExamples, ErrorReport
+from bert_tf.utils.counts import percent
 from bert_tf.utils.html_report import BarCell, Page, Shade
-from bert_tf.utils.names import percent
 
 MOST = 25  # errors that are listed
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import bert_tf
-from bert_tf.experiments.demo import data
+from bert_tf.experiments.demo.archives import STAMP
 from bert_tf.experiments.demo.plan import DemoPlan, choose_plan, matrix_speed, tell
 from bert_tf.experiments.demo.serving import MODEL_NAME
 from bert_tf.utils import resources
@@ -118,7 +118,7 @@ def _collect_inputs(run):
 
 
 def _read_stamp(folder):
-    return (folder / data.STAMP).read_text(encoding="utf-8")
+    return (folder / STAMP).read_text(encoding="utf-8")
 
 
 def _write_state(path, state):

@@ -2,84 +2,20 @@
 
 import os
 import pathlib
-import zipfile
 from collections.abc import Sequence
 
 from absl import logging
 
 from bert_tf.data import glue_tasks
-from bert_tf.data.glue_tasks import LEADERBOARD, LEADERBOARD_HEADER
 from bert_tf.experiments.child_runs import FINISHED_FILE, ChildRun, ChildRuns
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.report import ScoreTable
+from bert_tf.experiments.glue.child_flags import answering, training
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun
+from bert_tf.experiments.glue.score_tables import ScoreTable
+from bert_tf.experiments.glue.submission import write_submission
 from bert_tf.utils import logged_runs
-from bert_tf.utils.files import atomic_open
 from bert_tf.utils.manifest import check_manifest, contents
-
-# === Submission ===
-# Format of GLUE's server: one predictions file per test set, in one zip (gluebenchmark.com, FAQ).
-
-FILES = tuple(LEADERBOARD)
-
-
-def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLike) -> tuple[str, ...]:
-    """Writes a GLUE submission: one zip file with the predictions found in `folders`, the `output_dir` of runs.
-
-    The same files give the same zip, byte for byte. The server accepts only a complete zip.
-
-    Args:
-        folders: directories with the predictions of --do_predict for one or more GLUE tasks.
-        path: path of the zip.
-
-    Returns:
-        The missing ones of `FILES`, which are also logged.
-
-    Raises:
-        ValueError: a file is in two directories or not in run_classifier's format, or there are no files.
-        OSError: the zip cannot be written; an older one is unchanged.
-    """
-    paths = {}
-    for folder in map(os.fspath, folders):
-        for name in FILES:
-            here = os.path.join(folder, name)
-            if os.path.isfile(here):
-                if name in paths:
-                    raise ValueError(
-                        f"A submission takes only one {name}; got {paths[name]} and {here}. Pass one of them."
-                    )
-                paths[name] = here
-    if not paths:
-        raise ValueError(
-            f"No predictions to submit: none of {list(map(os.fspath, folders))} holds one of "
-            f"{', '.join(FILES)}. Write them with run_classifier, `task_name` and `do_predict`."
-        )
-    contents = {name: _read_answers_file(paths[name]) for name in FILES if name in paths}
-    with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in contents.items():
-            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
-    missing = tuple(name for name in FILES if name not in paths)
-    if missing:
-        logging.warning("%s has no %s: the GLUE server requires all files.", path, ", ".join(missing))
-    return missing
-
-
-def _read_answers_file(path):
-    """Returns the file's text after checking its format."""
-    with open(path, encoding="utf-8", newline="") as file:
-        text = file.read()
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-        if line.count("\t") != 1 or (number == 1 and f"{line}\n" != LEADERBOARD_HEADER):
-            raise ValueError(
-                f"{path}:{number}: expected the columns index and prediction, separated by a tab; got {line[:80]!r}. "
-                f"Write the file again with `do_predict`."
-            )
-    return text
-
-
-# === Grid ===
-
 
 SUBMISSION_FILE = "submission.zip"
 _FILES = ("train_file", "eval_file")  # required for a table
@@ -141,7 +77,7 @@ class Grid(ChildRuns):
         return ChildRun(
             run,
             folder,
-            glue_runs.training(run, folder, data, self.init_checkpoint, self.others),
+            training(run, folder, data, self.init_checkpoint, self.others),
             glue_runs.note_of(run, 0.0, table and table.to_dict()),
             f"Run {{number}} of {{count}}: {run}",
             size * run.settings.num_train_epochs,
@@ -164,7 +100,7 @@ class Grid(ChildRuns):
         for task, result in asked:
             if not _has_answers(task, result.folder):
                 logging.info("Predicting %s with %s", glue_tasks.TASKS[task].directory, result.run)
-                flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
+                flags = answering(task, result.folder, self._data_dir(task), self.others)
                 if not logged_runs.execute_resumable(self.program, flags, result.folder, self.claim):
                     self.failed.append(f"the predictions of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))

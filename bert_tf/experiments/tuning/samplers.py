@@ -9,7 +9,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
-from bert_tf.experiments.tuning.trials import Axis, Trial, draw_trials, numbered
+from bert_tf.experiments.tuning.search_space import Axis, draw_trials
+from bert_tf.experiments.tuning.trials import Trial, numbered
 from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import json_text, read_object
 

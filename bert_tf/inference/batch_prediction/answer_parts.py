@@ -13,14 +13,10 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.column_values import EntityLists, Labeled, Partial, Slice
 from bert_tf.inference.batch_prediction.input_table import TableRows
 from bert_tf.inference.batch_prediction.output_formats import Format
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 from bert_tf.utils.work_folder import WorkFolder
-
-# === Parts ===
-# The predictions for one part of a table, as a file in the work directory.
-
 
 _INDEX = "linex_index"  # identifies a row, even without a prediction
 _NAME = re.compile(r"part-(\d{8})")
@@ -158,10 +154,6 @@ def _join_columns(rows, answers):
             f"{', '.join(twice)}. Rename such a column, or select it by its number, which can be combined with *."
         )
     return ids | rows.kept | answers
-
-
-# === Joining ===
-# Joining parts into the output file or its shards.
 
 
 def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):

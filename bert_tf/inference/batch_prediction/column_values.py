@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.data.ragged import Ragged
-from bert_tf.serving.client import results
+from bert_tf.serving.client.answers import to_nested_lists
 
 
 class Slice(NamedTuple):
@@ -80,13 +80,13 @@ def to_json_values(values) -> list:
             None if lacks else value for value, lacks in zip(to_json_values(values.values), values.missing, strict=True)
         ]
     if isinstance(values, Labeled):
-        return [dict(zip(values.labels, row, strict=True)) for row in results.to_nested_lists(values.values)]
+        return [dict(zip(values.labels, row, strict=True)) for row in to_nested_lists(values.values)]
     if isinstance(values, Ragged):
         flat, splits = to_json_values(values.flat), values.splits.tolist()
         return [flat[first:last] for first, last in itertools.pairwise(splits)]
     if not isinstance(values, np.ndarray):
         return [value.tolist() if hasattr(value, "tolist") else value for value in values]
-    return results.to_nested_lists(values)
+    return to_nested_lists(values)
 
 
 def json_default(value):

@@ -18,7 +18,7 @@ from bert_tf.data.row_errors import line_position
 from bert_tf.data.table_columns import Column
 from bert_tf.data.table_reader import is_table, iterate_lines, iterate_rows, names_in
 from bert_tf.data.tables import MOST, is_empty, read_values
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 
 class TableRows(NamedTuple):

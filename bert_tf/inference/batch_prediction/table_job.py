@@ -25,8 +25,8 @@ from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows
 from bert_tf.inference.batch_prediction.output_formats import format_of
 from bert_tf.inference.batch_prediction.parquet_format import Parquet
 from bert_tf.utils import shards
+from bert_tf.utils.counts import number_of, word_for
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCounts, log_counts

@@ -72,10 +72,6 @@ def _read_asset(name):
     return (pathlib.Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
 
 
-# === Widget ===
-# The page from Python: to be saved as a file, or shown in a notebook.
-
-
 _HEIGHT = 760  # of a notebook's cell, in the browser's pixels
 
 

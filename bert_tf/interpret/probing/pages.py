@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.interpret.probing.head_measures import MEASURES
+from bert_tf.utils.counts import percent
 from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
-from bert_tf.utils.names import percent
 
 _TOP = 3  # heads that the log names of each measure
 _IN_PIECES = ("entropy", "distance")

@@ -26,17 +26,12 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 from bert_tf.data import ragged, record_features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.checks import check_made, check_text, check_written
 from bert_tf.pretraining.corpus.description import describe_corpus, hash_sources, metadata_of_job
-from bert_tf.pretraining.corpus.documents import tokenize_documents
-from bert_tf.pretraining.corpus.job import (
-    CorpusJob,
-    check_made,
-    check_text,
-    check_written,
-    make_records,
-    number_of_units,
-)
+from bert_tf.pretraining.corpus.document_tokenization import tokenize_documents
+from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.corpus.units import make_records, number_of_units
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.utils.documents import read_documents
 from bert_tf.utils.proxies import exempt_local

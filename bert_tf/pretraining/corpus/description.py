@@ -8,7 +8,8 @@ import os
 from bert_tf.pretraining.record_files import DESCRIPTION, VOCABULARY
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added
-from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_settings, config_text
+from bert_tf.tokenization.letter_case import case_settings
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, config_text
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown

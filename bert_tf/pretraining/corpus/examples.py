@@ -4,7 +4,6 @@ An example is chosen as positions in `Documents.tokens`; the ids are looked up l
 choice itself, which starts where the example before it ended, is a loop.
 """
 
-import dataclasses
 import random
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
@@ -12,43 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.masking import Masking, check_phrases
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.pretraining.settings import ExampleSettings
-from bert_tf.utils.text_options import TextOptions
-
-# === Options ===
-# Options of pretraining data: one value, passed from the flags to every worker.
-
-
-@dataclasses.dataclass(frozen=True)
-class CorpusOptions(ExampleSettings):
-    """Options for creating examples.
-
-    Attributes:
-        text: how text files are read.
-    """
-
-    text: TextOptions = TextOptions()
-
-    def __post_init__(self):
-        if self.max_seq_length < 5:
-            raise ValueError(
-                "`max_seq_length` must be at least 5, to hold [CLS], two [SEP] and two more tokens. "
-                f"Received {self.max_seq_length}."
-            )
-        if not self.dynamic_masking:
-            check_phrases(self.masks.kind, self.phrase_file)
-
-    @property
-    def masks(self) -> Masking:
-        """Returns the options of `masking.mask`."""
-        shares = self.mask_token_prob, self.random_token_prob
-        return Masking(self.masking, self.masked_lm_prob, self.max_predictions_per_seq, *shares)
-
-
-# === Examples ===
-
 
 CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text was selected
 

@@ -5,7 +5,8 @@ from collections import Counter
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
+from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 
 MASK, RANDOM, UNCHANGED = range(3)  # the replacement of a masked token: [MASK], a random token, itself

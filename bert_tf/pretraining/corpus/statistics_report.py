@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
+from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import UNCHANGED, Statistics
 from bert_tf.pretraining.corpus.statistics_plots import draw_histogram, draw_pairs, draw_replacements, draw_top
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
+from bert_tf.utils.counts import percent
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.names import percent
 
 _TITLE = "Pretraining data"
 _TOP = 20  # masked tokens that are listed

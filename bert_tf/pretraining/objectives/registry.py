@@ -9,15 +9,10 @@ from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.objectives.distillation import DistillationTask, unmask_batch
 from bert_tf.pretraining.objectives.distillation_losses import DistillationOptions, predicts_masked
 from bert_tf.pretraining.objectives.distillation_teacher import load_encoder_teacher
+from bert_tf.pretraining.objectives.electra_configs import make_generator_config, to_electra_config
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.pretraining.objectives.left_to_right import LeftToRightTask, next_tokens
-from bert_tf.pretraining.objectives.replaced_tokens import (
-    ReplacedTokensTask,
-    add_unmasked_ids,
-    make_generator_config,
-    sampling_draws,
-    to_electra_config,
-)
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, add_unmasked_ids, sampling_draws
 from bert_tf.tasks.teacher import Teacher
 from bert_tf.tasks.trainable_task import Tensors, TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe, spread_layers
+from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS
+from bert_tf.pretraining.quick.recipe import SizeRecipe, spread_layers
 from bert_tf.pretraining.record_files import number_of_rows
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, vocabulary_in

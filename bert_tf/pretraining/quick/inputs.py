@@ -6,12 +6,13 @@ import pathlib
 from collections.abc import Mapping
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.quick.plan import SizeRecipe
+from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 from bert_tf.utils import text_files
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.files import content_of
-from bert_tf.utils.names import MASK, number_of
+from bert_tf.utils.names import MASK
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
 # Options that do not change the result; with more minutes, a run that had too few can be resumed.

@@ -15,7 +15,8 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.quick import inputs
 from bert_tf.pretraining.quick.commands import WORK, Command, Commands
 from bert_tf.pretraining.quick.journal import Journal
-from bert_tf.pretraining.quick.plan import SizeRecipe, TrainingPlan, measure_throughput
+from bert_tf.pretraining.quick.plan import TrainingPlan, measure_throughput
+from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.folder_lock import alone_in

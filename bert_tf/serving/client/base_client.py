@@ -108,7 +108,7 @@ class BaseClient:
                 does not cover, pass a dataclass whose fields are the outputs of the model.
 
         Returns:
-            n dictionaries {output: value} of numbers, str, and lists of them, as in `results.split_answer`: a
+            n dictionaries {output: value} of numbers, str, and lists of them, as in `answers.split_answer`: a
             classifier returns {"label": str, "probabilities": {label: float}}, question answering {"answer": str,
             "start": int, "end": int, "score": float, "null_score": float}, multiple choice {"choice": int,
             "probabilities": [float]}, one probability per choice, reranking {"scores": [float], "order": [int]}.

@@ -17,10 +17,10 @@ from absl import logging
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.batching import ModelBatching
 from bert_tf.serving.server.config_reload import ReloadRules
 from bert_tf.serving.server.grpc_service import GrpcServer
 from bert_tf.serving.server.http_server import RestServer, StaticPage
+from bert_tf.serving.server.model_batching import ModelBatching
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.model_status import is_ready, ready

@@ -15,7 +15,6 @@ from absl import logging
 
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.model_config import LATEST, Policy
 from bert_tf.serving.server.regular_files import GRAPHS, folder_fingerprint
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
@@ -23,6 +22,7 @@ from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
+from bert_tf.serving.server.version_policy import LATEST, Policy
 from bert_tf.serving.server.warmup import prepare_signatures, replay
 from bert_tf.utils.memory import return_free_memory
 

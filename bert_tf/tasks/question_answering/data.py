@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.data.row_errors import excerpt
-from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
+from bert_tf.evaluation.squad_files import Golds, field, iterate_questions, question_position
 from bert_tf.utils.json_files import json_text
 
 

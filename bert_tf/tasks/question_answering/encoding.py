@@ -11,7 +11,7 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.data.truncation import Truncation
 from bert_tf.tasks.question_answering.data import SquadExamples
 from bert_tf.tokenization.question_windows import check_question_lengths, encode_tokenized_questions
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
 

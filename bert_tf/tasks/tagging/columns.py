@@ -27,7 +27,7 @@ from bert_tf.tasks.tagging.alignment import tag_words
 from bert_tf.tasks.tagging.boundaries import find_boundaries, word_spans
 from bert_tf.tasks.tagging.spans import has_spans, read_span_texts
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 _DOCUMENT = "-DOCSTART-"
 _COMMENTS = ("#", "#begin", "#end")  # what a line that is a comment begins with

@@ -14,7 +14,7 @@ from bert_tf.data.row_errors import excerpt, line_position
 from bert_tf.data.table_reader import iterate_lines, parse_object
 from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.utils import files
-from bert_tf.utils.names import number_of
+from bert_tf.utils.counts import number_of
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FORMS = (

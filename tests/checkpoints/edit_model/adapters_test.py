@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import adapters, edit_model
+from bert_tf.checkpoints import adapters
+from bert_tf.checkpoints.model_directory import read_model_directory, write_edited_model
 from bert_tf.checkpoints.readers import hash_weights, open_checkpoint, read_arrays
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
@@ -91,8 +92,8 @@ def test_the_form_is_pefts(kept):
 
 def test_merged_is_unmerged(kept, tmp_path):
     base, folder, encoder, head = kept
-    merged = adapters.merge_adapters(edit_model.read_model_directory(os.fspath(base)), os.fspath(folder))
-    edit_model.write_edited_model(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge_adapters(read_model_directory(os.fspath(base)), os.fspath(folder))
+    write_edited_model(merged, os.fspath(tmp_path / "merged"))
     bert = bert_tf.load(tmp_path / "merged")
     assert bert.labels == LABELS and bert.config.lora is None
     assert json.loads((tmp_path / "merged" / "task.json").read_text(encoding="utf-8")) == {"task": "classification"}
@@ -109,7 +110,7 @@ def test_merged_is_unmerged(kept, tmp_path):
 def test_labels_that_the_adapters_do_not_have_are_the_models_where_they_fit(kept, tmp_path, own, expected):
     base, folder, _, _ = kept
     _change(tmp_path / "adapter", folder)
-    model = dataclasses.replace(edit_model.read_model_directory(os.fspath(base)), labels=own)
+    model = dataclasses.replace(read_model_directory(os.fspath(base)), labels=own)
     assert adapters.merge_adapters(model, os.fspath(tmp_path / "adapter")).labels == expected
 
 
@@ -121,7 +122,7 @@ def test_labels_that_the_adapters_do_not_have_are_the_models_where_they_fit(kept
 def test_names_of_other_families(tmp_path, family):
     base = tiny.checkpoint(tmp_path / "base", **family)
     encoder, _ = _write(tmp_path / "adapter", base)
-    merged = adapters.merge_adapters(edit_model.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    merged = adapters.merge_adapters(read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
     plain = bert_tf.Encoder(merged.config)
     plain.build()
     for variable in plain.variables:
@@ -155,7 +156,7 @@ def test_a_head_that_begins_as_the_masked_lm_s(tmp_path):
             tensors.pop(name)
 
     _change(tmp_path / "adapter", tmp_path / "whole", weights=keep_last)
-    model = edit_model.read_model_directory(os.fspath(base))
+    model = read_model_directory(os.fspath(base))
     arrays = adapters.merge_adapters(model, os.fspath(tmp_path / "adapter")).arrays
     for name in ("dense/kernel", "dense/bias", "LayerNorm/gamma"):
         np.testing.assert_array_equal(arrays[f"classifier/{name}"], model.arrays[f"cls/predictions/transform/{name}"])
@@ -202,14 +203,14 @@ def test_adapters_that_are_none_of_this_model(kept, tmp_path, settings, weights,
     base, folder, _, _ = kept
     _change(tmp_path / "other", folder, settings, weights or (lambda tensors: None))
     with pytest.raises(ValueError, match=message):
-        adapters.merge_adapters(edit_model.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
+        adapters.merge_adapters(read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
 
 
 def test_settings_that_nobody_knows_are_named(kept, tmp_path, caplog):
     base, folder, _, _ = kept
     known = {"init_lora_weights": "gaussian", "peft_version": "0.18.1", "qalora_group_size": 16, "eva_config": None}
     _change(tmp_path / "other", folder, {**known, "use_lattice": True})
-    adapters.merge_adapters(edit_model.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
+    adapters.merge_adapters(read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
     path = tmp_path / "other" / "adapter_config.json"
     assert [m for m in caplog.messages if "unknown" in m] == [f"{path}: unknown settings are ignored: use_lattice."]
 
@@ -228,7 +229,7 @@ def _beside(folder, kept, base):
 def test_adapters_beside_a_model_are_merged(kept, tmp_path, is_stated):
     """As PEFT does, whose outputs for BERT, RoBERTa and ModernBERT were within 3e-6."""
     folder = _beside(tmp_path / "both", kept, os.fspath(tmp_path / "both") if is_stated else None)
-    expected = adapters.merge_adapters(edit_model.read_model_directory(os.fspath(kept[0])), os.fspath(kept[1]))
+    expected = adapters.merge_adapters(read_model_directory(os.fspath(kept[0])), os.fspath(kept[1]))
     found = read_arrays(folder)
     assert found.keys() == expected.arrays.keys()
     for path, array in expected.arrays.items():
@@ -240,7 +241,7 @@ def test_adapters_beside_a_model_are_merged(kept, tmp_path, is_stated):
     assert (open_checkpoint(prefix).get(query) != found[query]).any()  # a file is read alone
     assert hash_weights(prefix) == hash_weights(kept[0]) != hash_weights(folder)
     with pytest.raises(ValueError, match="are merged whenever this directory is loaded. Omit `adapter`, or"):
-        adapters.merge_adapters(edit_model.read_model_directory(os.fspath(folder)), os.fspath(folder))
+        adapters.merge_adapters(read_model_directory(os.fspath(folder)), os.fspath(folder))
 
 
 def test_adapters_beside_another_model_than_theirs_are_refused(kept, tmp_path):

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf.checkpoints import adapters, edit_model
+from bert_tf.checkpoints.model_directory import ModelDirectory, read_model_directory, write_edited_model
 from bert_tf.checkpoints.names import family_mappings
 from tests import other_envs, tiny
 from tests.scripts import run
@@ -110,10 +111,10 @@ def _logits(folder):
 
 
 def test_torch_prunes_the_same_heads(base, tmp_path):
-    before = edit_model.read_model_directory(os.fspath(base))
+    before = read_model_directory(os.fspath(base))
     arrays, config = edit_model.prune_heads(before.arrays, before.config, {0: [1, 3], 2: [0]})
     ours = tmp_path / "ours"
-    edit_model.write_edited_model(edit_model.ModelDirectory("", arrays, config, before.tokenizer), os.fspath(ours))
+    write_edited_model(ModelDirectory("", arrays, config, before.tokenizer), os.fspath(ours))
     expected = load_file(tmp_path / "pruned.safetensors")["logits"]
     np.testing.assert_allclose(_logits(ours), expected, atol=1e-5)
     theirs, weight_mapping = tmp_path / "theirs", family_mappings.hugging_face()
@@ -143,6 +144,6 @@ def test_peft_loads_the_adapters_of_a_run(base, peft, tmp_path):
 def test_an_adapter_of_pefts_is_merged(base, peft, tmp_path):
     (tmp_path / "adapter").mkdir()
     expected = _torch(MAKE_PEFTS, base, tmp_path / "peft.safetensors", tmp_path / "adapter")
-    merged = adapters.merge_adapters(edit_model.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
-    edit_model.write_edited_model(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge_adapters(read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    write_edited_model(merged, os.fspath(tmp_path / "merged"))
     np.testing.assert_allclose(_logits(tmp_path / "merged"), expected, atol=1e-5)

@@ -15,6 +15,7 @@ from bert_tf.cli import demo
 from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import run as demo_run
 from bert_tf.experiments.demo import serving
+from bert_tf.experiments.demo.archives import ensure
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -42,7 +43,7 @@ def stand_in(tmp_path, monkeypatch):
     for name, file in (("prepare_weights", "model.safetensors"), ("prepare_text", "train.tsv")):
 
         def prepare(folder, file=file):
-            return demo_data.ensure(folder, {}, lambda made: (made / file).write_text("content"))
+            return ensure(folder, {}, lambda made: (made / file).write_text("content"))
 
         monkeypatch.setattr(demo_data, name, prepare)
 
@@ -145,7 +146,7 @@ def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
     stand_in()
 
     def prepare(folder):
-        return demo_data.ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
+        return ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
 
     monkeypatch.setattr(demo_data, "prepare_text", prepare)
     assert stand_in() == ["train", "ask"]

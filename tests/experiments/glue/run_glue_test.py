@@ -12,6 +12,7 @@ from bert_tf.experiments.child_runs import FINISHED_FILE, drop_models
 from bert_tf.experiments.glue import grid as glue_grid
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.child_flags import answering, check_classifier_flags, training
 from bert_tf.experiments.glue.runs import GlueRun
 from tests.experiments.glue.glue_folder import ONE, OTHER, TASKS, finish, five_runs, program, write_glue
 
@@ -118,7 +119,7 @@ def test_one_folder_is_of_one_set_of_flags(grid):
 def test_a_run_gets_the_flags_of_its_point_and_those_of_all_runs():
     run, others = GlueRun("rte", ONE, 7), ["--precision=mixed_bfloat16", "--keep_checkpoints=3"]
     data = {"task_name": "rte", "data_dir": "glue/RTE"}
-    flags = glue_runs.training(run, pathlib.Path("o"), data, "bert", others)
+    flags = training(run, pathlib.Path("o"), data, "bert", others)
     assert {
         "--task_name=rte", "--data_dir=glue/RTE", "--output_dir=o", "--init_checkpoint=bert", "--do_train", "--do_eval",
         "--train_batch_size=16", "--learning_rate=5e-05", "--num_train_epochs=2", "--seed=7",
@@ -129,7 +130,7 @@ def test_a_run_gets_the_flags_of_its_point_and_those_of_all_runs():
 def test_flags_of_training_do_not_answer():
     others = ["--metric_for_best_model=accuracy", "--early_stopping=2", "--max_seq_length=64", "--nofit_temperature",
               "--lstm_units=8"]  # fmt: skip
-    flags = glue_runs.answering("ax", pathlib.Path("o"), "glue/diagnostic", others)
+    flags = answering("ax", pathlib.Path("o"), "glue/diagnostic", others)
     assert flags == ["--task_name=ax", "--data_dir=glue/diagnostic", "--output_dir=o", "--do_predict",
                      "--max_seq_length=64"]  # fmt: skip
 
@@ -137,12 +138,12 @@ def test_flags_of_training_do_not_answer():
 @pytest.mark.parametrize("flag", ["--seed=3", "--output_dir=x", "--nodo_train", "--do_export"])
 def test_what_the_grid_decides_is_not_for_the_runs(flag):
     with pytest.raises(ValueError, match=f"Flags after `--` must be .*Received: {flag}, which run_glue sets itself"):
-        glue_runs.check_classifier_flags(["--precision=float32", flag])
+        check_classifier_flags(["--precision=float32", flag])
 
 
 def test_words_that_are_no_flags_are_refused():
     with pytest.raises(ValueError, match="every flag must be one word, --name=value. Received: 'float32'"):
-        glue_runs.check_classifier_flags(["--precision", "float32"])
+        check_classifier_flags(["--precision", "float32"])
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from bert_tf.experiments.glue import grid
+from bert_tf.experiments.glue.submission import FILES, write_submission
 from bert_tf.tasks.classification.outputs import write_leaderboard
 
 ALL = ("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "QNLI.tsv", "RTE.tsv",
@@ -12,7 +12,7 @@ ALL = ("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv", "MNLI-m.tsv"
 
 
 def test_a_submission_has_the_leaderboards_files():
-    assert grid.FILES == ALL
+    assert FILES == ALL
 
 
 def test_names_as_they_are_and_scores_cut_to_their_scale(tmp_path):
@@ -33,8 +33,8 @@ def _folders(tmp_path, names=ALL):
 
 def test_a_whole_submission_is_the_same_to_the_byte(tmp_path):
     folders = _folders(tmp_path)
-    assert grid.write_submission(folders, tmp_path / "a.zip") == ()
-    assert grid.write_submission(folders[::-1], tmp_path / "b.zip") == ()
+    assert write_submission(folders, tmp_path / "a.zip") == ()
+    assert write_submission(folders[::-1], tmp_path / "b.zip") == ()
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert tuple(archive.namelist()) == ALL and archive.testzip() is None
@@ -43,7 +43,7 @@ def test_a_whole_submission_is_the_same_to_the_byte(tmp_path):
 
 def test_what_is_missing_is_named(tmp_path, caplog):
     folders = _folders(tmp_path, ALL[:9])
-    assert grid.write_submission([*folders, tmp_path], tmp_path / "a.zip") == ("WNLI.tsv", "AX.tsv")
+    assert write_submission([*folders, tmp_path], tmp_path / "a.zip") == ("WNLI.tsv", "AX.tsv")
     assert "a.zip has no WNLI.tsv, AX.tsv: the GLUE server requires all files." in caplog.text
 
 
@@ -52,12 +52,12 @@ def test_malformed_submissions_are_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"takes only one AX\.tsv; got .*run0/AX\.tsv and .*run1/AX\.tsv"
     ):
-        grid.write_submission(folders, tmp_path / "a.zip")
+        write_submission(folders, tmp_path / "a.zip")
     with pytest.raises(
         ValueError, match=r"No predictions to submit: none of .* holds one of CoLA\.tsv.*Write"
     ):
-        grid.write_submission([tmp_path], tmp_path / "a.zip")
+        write_submission([tmp_path], tmp_path / "a.zip")
     (tmp_path / "run2" / "QQP.tsv").write_text("index\tprediction\n0 1\n")
     with pytest.raises(ValueError, match=r"QQP\.tsv:2: expected the columns .*got '0 1'. Write the file again"):
-        grid.write_submission(folders[2:], tmp_path / "a.zip")
+        write_submission(folders[2:], tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()

@@ -8,7 +8,7 @@ from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.grid import Grid
-from bert_tf.experiments.glue.report import read_score_tables
+from bert_tf.experiments.glue.score_tables import read_score_tables
 from bert_tf.utils import logged_runs
 from tests.experiments.glue.glue_folder import ONE, TASKS, finish, program, write_glue
 

@@ -11,6 +11,7 @@ from bert_tf.cli import main
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors import search
+from bert_tf.experiments.label_errors.report import summarize_findings, write_findings
 from bert_tf.utils import logged_runs
 from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
@@ -114,7 +115,7 @@ def test_likely_errors_and_near_duplicates_are_written_as_tables_and_a_page(tmp_
     rows = [*_noisy(), ("A <b>warm</b> story, indeed a story", "good"), ("a <b>warm</b> story indeed a story", "bad")]
     found = _start(tmp_path, rows)
     findings = found.findings(found.answer_folds(_oracle([])))
-    search.write_findings(str(tmp_path), findings)
+    write_findings(str(tmp_path), findings)
     header, *errors = [line.split("\t") for line in (tmp_path / "label_errors.tsv").read_text().splitlines()]
     assert header[:4] == ["rank", "line", "label", "likely_label"] and {row[1] for row in errors} >= {"2", "3"}
     assert errors[0][0] == "1" and [len(row) for row in errors] == [8] * len(errors)
@@ -123,7 +124,7 @@ def test_likely_errors_and_near_duplicates_are_written_as_tables_and_a_page(tmp_
     assert len((tmp_path / "held_out.tsv").read_text().splitlines()) == 43
     page = (tmp_path / "label_errors.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;warm" in page and "<b>" not in page
-    assert "1 of these groups have more than one label" in search.summarize_findings(findings)[2]
+    assert "1 of these groups have more than one label" in summarize_findings(findings)[2]
 
 
 def _run(folder, *flags):

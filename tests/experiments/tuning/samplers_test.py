@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from bert_tf.experiments.tuning.samplers import SAMPLED_FILE, TpeSampler
-from bert_tf.experiments.tuning.trials import parse_axes
+from bert_tf.experiments.tuning.search_space import parse_axes
 from bert_tf.utils.settings import Flag
 
 FLAGS = [

@@ -9,8 +9,10 @@ import pytest
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.tuning import tuner as tuner_module
+from bert_tf.experiments.tuning.report import write_tuning_report
 from bert_tf.experiments.tuning.samplers import TpeSampler
-from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered, parse_axes
+from bert_tf.experiments.tuning.search_space import parse_axes
+from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered
 from bert_tf.experiments.tuning.tuner import Tuner
 from bert_tf.utils import logged_runs
 from bert_tf.utils.settings import Flag
@@ -159,7 +161,7 @@ def test_after_one_has_ended_well_every_error_is_one_trial_s_own(tmp_path, monke
 
 
 def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
-    write = tuner_module.write_tuning_report
+    write = write_tuning_report
     Children(monkeypatch, {1: 0.5, 2: 0.62, 3: 0.62, 4: math.nan})
     tuner = _tuner(tmp_path)
     assert tuner.as_good() == []
@@ -173,7 +175,7 @@ def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
 
 
 def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypatch, caplog):
-    write = tuner_module.write_tuning_report
+    write = write_tuning_report
     children, tuner = (
         Children(monkeypatch, {1: 0.68, 2: 0.62, 3: 0.66, 4: 0.68}),
         _tuner(tmp_path, SuccessiveHalving(2)),
@@ -193,7 +195,7 @@ def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypa
 
 
 def test_where_no_trial_learned_anything_the_best_is_said_to_have_learned_nothing(tmp_path, monkeypatch):
-    write, children = tuner_module.write_tuning_report, Children(monkeypatch, SCORES)
+    write, children = write_tuning_report, Children(monkeypatch, SCORES)
     children.of_one_answer, tuner = (1, 2, 3, 4), _tuner(tmp_path)
     tuner.run()
     assert tuner.best().trial.number == 2
@@ -236,7 +238,7 @@ def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
 
 
 def test_all_trials_are_written_as_a_table_and_a_page(tmp_path, monkeypatch):
-    write = tuner_module.write_tuning_report
+    write = write_tuning_report
     Children(monkeypatch, {**SCORES, 3: None, 4: math.nan})
     tuner = _tuner(tmp_path)
     tuner.run()

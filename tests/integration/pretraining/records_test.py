@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.local_run import create_pretraining_data
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from tests import tiny
 from tests.integration.pretraining import support
 from tests.integration.pretraining.support import LENGTH, PREDICTIONS, results, run_cases

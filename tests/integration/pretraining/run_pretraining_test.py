@@ -15,7 +15,7 @@ from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.replaced_tokens import to_electra_config
+from bert_tf.pretraining.objectives.electra_configs import to_electra_config
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.training.history import read_history
 from bert_tf.utils.settings import flags_of

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.local_run import create_pretraining_data
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from tests import tiny
 from tests.conftest import ROOT
 from tests.scripts import run_programs

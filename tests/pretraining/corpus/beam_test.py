@@ -8,9 +8,8 @@ from collections import Counter
 
 import pytest
 
-from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus import local_run
-from bert_tf.pretraining.corpus.examples import CorpusOptions
+from bert_tf.pretraining.corpus import local_run, units
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from tests import scripts
 from tests.pretraining.corpus import support
@@ -26,7 +25,7 @@ beam = pytest.importorskip(
 )
 def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkeypatch):
     options = {"masking": "phrase", "phrase_file": str(corpus / "phrases.list")} if phrases else {}
-    monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 13)
+    monkeypatch.setattr(units, "UNIT_TOKENS", 1 << 13)
     written = {}
     for kind in ("local", "beam"):
         os.mkdir(tmp_path / kind)

@@ -7,10 +7,10 @@ import pytest
 
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import examples as ex
-from bert_tf.pretraining.corpus.documents import tokenize_documents
-from bert_tf.pretraining.corpus.examples import CorpusOptions
-from bert_tf.pretraining.corpus.job import make_batches
+from bert_tf.pretraining.corpus.document_tokenization import tokenize_documents
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.corpus.units import make_batches
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import read_documents

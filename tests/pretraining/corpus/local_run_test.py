@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data.record_features import describe_records
-from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus import local_run
-from bert_tf.pretraining.corpus.examples import CorpusOptions
+from bert_tf.pretraining.corpus import local_run, stages, units
+from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.stages import CorpusStages
 from bert_tf.utils.text_options import TextOptions
 from bert_tf.utils.workers import WorkerDied
 from tests import processes, scripts
@@ -29,8 +29,9 @@ def _read(paths):
 def small(monkeypatch):
     """Sizes under which the small corpus has several tasks, units and buckets."""
     monkeypatch.setattr(local_run, "_TASK_BYTES", 1 << 13)
-    monkeypatch.setattr(local_run, "_BUCKET_BYTES", 1 << 17)
-    monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 12)
+    for module in (stages, local_run):
+        monkeypatch.setattr(module, "BUCKET_BYTES", 1 << 17)
+    monkeypatch.setattr(units, "UNIT_TOKENS", 1 << 12)
 
 
 def test_google_s_features_with_google_s_shapes(corpus, tmp_path):
@@ -108,7 +109,7 @@ def test_a_full_disk_midway_keeps_the_old_files_and_the_finished_work(corpus, tm
         raise OSError(28, "No space left on device", "records")
 
     with monkeypatch.context() as patch:
-        patch.setattr(local_run.tfrecords, "write_records", fail)
+        patch.setattr(stages.tfrecords, "write_records", fail)
         with pytest.raises(OSError, match="No space left"):
             local_run.create_pretraining_data(job)
     assert sorted(p.name for p in tmp_path.iterdir()) == [".a.tfrecord.parts", "a.tfrecord"]
@@ -168,7 +169,7 @@ def test_merging_changes_no_byte(corpus, tmp_path, small, monkeypatch):
     for name, most in (("not merged", 1000), ("merged", 4)):
         monkeypatch.setattr(local_run, "_MOST_RUNS", most)
         with monkeypatch.context() as patch:
-            merges = _interrupt(local_run.CorpusStages, "merge", -1, patch)
+            merges = _interrupt(CorpusStages, "merge", -1, patch)
             path = tmp_path / name / "a.tfrecord"
             statistics = local_run.create_pretraining_data(support.job(corpus, [path]))
         made.append((path.read_bytes(), statistics.to_json()))
@@ -182,7 +183,7 @@ def test_merging_changes_no_byte(corpus, tmp_path, small, monkeypatch):
 def test_an_interrupted_run_resumes_and_writes_the_same_bytes(corpus, tmp_path, several_levels, monkeypatch, moment):
     local_run.create_pretraining_data(_two_files(corpus, tmp_path / "whole"))
     name, at = INTERRUPTED[moment]
-    owner = local_run if name.startswith("_") else local_run.CorpusStages
+    owner = local_run if name.startswith("_") else CorpusStages
     with monkeypatch.context() as patch:
         before = _interrupt(owner, name, at, patch)
         with pytest.raises(KeyboardInterrupt):
@@ -191,14 +192,14 @@ def test_an_interrupted_run_resumes_and_writes_the_same_bytes(corpus, tmp_path, 
     with monkeypatch.context() as patch:
         after = _interrupt(owner, name, -1, patch)
         local_run.create_pretraining_data(_two_files(corpus, tmp_path / "parts"))
-    if owner is local_run.CorpusStages:  # only the one that was interrupted is run twice
+    if owner is CorpusStages:  # only the one that was interrupted is run twice
         assert [arguments for arguments in before if arguments in after] == [before[-1]]
     assert scripts.files(tmp_path / "parts") == scripts.files(tmp_path / "whole")
 
 
 def test_what_other_processes_have_finished_is_kept_when_one_dies(corpus, tmp_path, several_levels, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(WorkerDied):
-        _interrupt(local_run.CorpusStages, "make_records", 2, patch, WorkerDied)
+        _interrupt(CorpusStages, "make_records", 2, patch, WorkerDied)
         local_run.create_pretraining_data(_two_files(corpus, tmp_path))
     assert os.listdir(tmp_path) == [".0.tfrecord.gz.parts"]
 

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.corpus.examples import CorpusOptions
-from bert_tf.pretraining.corpus.job import make_batches
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.corpus.statistics_report import format_report, make_report_page, prediction_budgets
+from bert_tf.pretraining.corpus.units import make_batches
 from bert_tf.utils.text_options import TextOptions
 from tests.pretraining.corpus import support
 

@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
-from bert_tf.pretraining.corpus.job import make_batches
+from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.corpus.units import make_batches
 from tests.pretraining.corpus import support
 
 PAD, _, CLS, SEP, MASK = range(5)

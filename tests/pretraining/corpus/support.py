@@ -8,8 +8,8 @@ import pytest
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import CorpusJob
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.pretraining.phrases import Phrases
 

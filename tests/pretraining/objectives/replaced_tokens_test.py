@@ -11,14 +11,9 @@ from safetensors.numpy import load_file
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.names import family_mappings
 from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.objectives.electra_configs import make_generator_config, to_electra_config
 from bert_tf.pretraining.objectives.registry import Electra
-from bert_tf.pretraining.objectives.replaced_tokens import (
-    ReplacedTokensTask,
-    add_unmasked_ids,
-    make_generator_config,
-    sampling_draws,
-    to_electra_config,
-)
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, add_unmasked_ids, sampling_draws
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity, tiny

@@ -5,7 +5,8 @@ import pytest
 
 from bert_tf.cli.commands import load_command
 from bert_tf.pretraining.quick.commands import Commands
-from bert_tf.pretraining.quick.plan import TRIAL_STEPS, SizeRecipe
+from bert_tf.pretraining.quick.plan import TRIAL_STEPS
+from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.runs import pretraining_recipes
 from tests.pretraining.quick import support
 

@@ -6,13 +6,11 @@ from bert_tf.pretraining.quick.plan import (
     CHECKPOINTS,
     TRIAL_CHECKPOINTS,
     TRIAL_STEPS,
-    PlannedPhase,
-    SizeRecipe,
     Throughput,
     TrainingPlan,
     measure_throughput,
-    spread_layers,
 )
+from bert_tf.pretraining.quick.recipe import PlannedPhase, SizeRecipe, spread_layers
 from tests.pretraining.quick import support
 
 PHASES = (PlannedPhase(32, 0.6, 64), PlannedPhase(64, 0.4, 32))

@@ -5,7 +5,8 @@ import pathlib
 import subprocess
 
 from bert_tf.cli.pretrain_small import FLAGS, make_options
-from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe
+from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS
+from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.runs import pretraining_recipes
 from bert_tf.utils.settings import Settings

@@ -12,9 +12,9 @@ from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.callbacks import KeepBest
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.fake_batches import fake_batch

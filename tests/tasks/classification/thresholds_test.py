@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.evaluation.error_reports.report import write_table
-from bert_tf.serving.client.results import split_answer
+from bert_tf.serving.client.answers import split_answer
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.tasks.classification.task import ClassificationTask

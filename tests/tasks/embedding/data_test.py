@@ -15,7 +15,7 @@ from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.embedding.text_groups import TextGroups
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.batching import BatchSettings
 from tests import tiny
 from tests.tasks.embedding.support import described
 from tests.tasks.reranking.support import write_jsonl

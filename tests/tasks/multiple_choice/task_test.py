@@ -9,7 +9,7 @@ from bert_tf.tasks.multiple_choice.data import ChoiceExamples, encode_choices
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.text_lists import encode_served_lists
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.batching import BatchSettings
 from tests import tiny
 from tests.tasks.multiple_choice import support
 

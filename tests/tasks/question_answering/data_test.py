@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.evaluation.squad import Golds
+from bert_tf.evaluation.squad_files import Golds
 from bert_tf.tasks.question_answering.data import read_squad
 from tests.tasks.question_answering.support import real_file
 

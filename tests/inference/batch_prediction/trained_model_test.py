@@ -10,10 +10,10 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.inference import trained_text_model
+from bert_tf.inference.batch_prediction import trained_model
 from bert_tf.inference.batch_prediction.answer_parts import PartWriter
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
-from bert_tf.inference.trained_text_model import find_trained_model
+from bert_tf.inference.batch_prediction.trained_model import find_trained_model
 from tests import tiny
 
 ROWS = [" ".join(text.split()[:6]) for text, _ in tiny.texts(7, seed=2)]
@@ -80,12 +80,12 @@ def test_a_model_that_was_trained_again_answers_with_its_new_weights(retrainable
 def test_a_model_is_loaded_once_for_its_makers(trained, monkeypatch):
     first = find_trained_model(trained("classification"))
     again = find_trained_model(trained("classification"))
-    monkeypatch.setattr(trained_text_model, "_load", None)  # of which a call would fail
+    monkeypatch.setattr(trained_model, "load_served", None)  # of which a call would fail
     assert first.load() is again.load()
 
 
 def test_a_run_that_was_stopped_goes_on_after_its_parts(trained, predict, monkeypatch, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "absl")
     whole = predict(find_trained_model(trained("classification")), "a")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(PartWriter, "write", stop_at(2))

@@ -7,8 +7,8 @@ import pytest
 from bert_tf.experiments.glue import grid_comparison
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.grid_comparison import compare_seeds
 from bert_tf.experiments.glue.runs import GlueRun
+from bert_tf.experiments.glue.seed_comparison import compare_seeds
 from tests.experiments.glue.glue_folder import ONE, OTHER, finish
 
 

@@ -6,10 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.inference import nearest_neighbors
+from bert_tf.inference import nearest_neighbors, segment_graphs
 from bert_tf.inference.graph_file import check_graph_file
 from bert_tf.inference.index_segments import Segment, document_columns, write_segment
 from bert_tf.inference.search import SearchIndex
+from bert_tf.inference.segment_graphs import SegmentGraph
 from tests.inference.hostile_graphs import crafted_graphs, odd_graphs
 
 
@@ -25,7 +26,7 @@ def clusters(count, width=32, seed=0):
 def test_a_graph_finds_almost_all_of_the_nearest(dtype, model, tmp_path, monkeypatch):
     pytest.importorskip("usearch", reason="needs bert-tf[search]")
     monkeypatch.setattr(nearest_neighbors, "_LEAST_ROWS", 1000)
-    monkeypatch.setattr(nearest_neighbors, "cores", lambda: 1)  # the graph depends on the order of insertion
+    monkeypatch.setattr(segment_graphs, "cores", lambda: 1)  # the graph depends on the order of insertion
     stored, queries = clusters(2000)
     names = [str(n) for n in range(2000)]
     exact = SearchIndex.create(tmp_path / "index", model, vector_dtype=dtype)
@@ -69,11 +70,11 @@ def test_a_graph_of_other_documents_is_refused(model, tmp_path, monkeypatch):
 
 def test_graphs_are_checked_before_usearch_maps_them(tmp_path, monkeypatch):
     pytest.importorskip("usearch", reason="needs bert-tf[search]")
-    monkeypatch.setattr(nearest_neighbors, "cores", lambda: 1)
+    monkeypatch.setattr(segment_graphs, "cores", lambda: 1)
     [stored, _], names = clusters(300, width=8), list(map(str, range(300)))
     write_segment(str(tmp_path / "s"), document_columns(stored, names, names, [{}] * 300, "float32"))
     segment = Segment(str(tmp_path / "s"))
-    empty = nearest_neighbors.SegmentGraph(segment) and nearest_neighbors._empty_graph(segment)
+    empty = SegmentGraph(segment) and segment_graphs._empty_graph(segment)
     path = tmp_path / "s" / "graph.usearch"
     good = path.read_bytes()
     check_graph_file(str(path), 300, empty)
@@ -84,7 +85,7 @@ def test_graphs_are_checked_before_usearch_maps_them(tmp_path, monkeypatch):
             pytest.fail(name)
     for data in odd_graphs(good).values():  # these find little, and harm nothing
         path.write_bytes(data)
-        nearest_neighbors.SegmentGraph(segment).nearest(segment, segment.vectors[:3], 2)
+        SegmentGraph(segment).nearest(segment, segment.vectors[:3], 2)
 
 
 def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, monkeypatch, caplog):
@@ -94,7 +95,7 @@ def test_an_index_that_cannot_be_written_is_searched_exactly(model, tmp_path, mo
     def fail(*_):
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(nearest_neighbors, "_write_graph", fail)
+    monkeypatch.setattr(segment_graphs, "_write_graph", fail)
     exact = SearchIndex.create(tmp_path / "index", model)
     exact.add(list("abcdef"), list("abcdef"))
     index = SearchIndex(tmp_path / "index", approximate=True)
