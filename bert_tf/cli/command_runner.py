@@ -2,8 +2,10 @@
 
 A command is a module of this package with
 
-    FLAGS           a tuple of `settings.Flag`, made by `flags_of` from its settings class
-    main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words without dashes
+    SETTINGS        its settings class
+    FLAGS           a tuple of `settings.Flag`, made of the class by `flags_of`
+    main(settings)  what it does, with an instance of the class or, without SETTINGS, `Settings`; with
+                    TAKES_TEXTS = True, main(settings, texts): the words without dashes
 
 and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, a sentence and a blank.
 """
@@ -28,7 +30,7 @@ from bert_tf.runs.devices import strategy_name
 from bert_tf.training.settings import DeviceSettings
 from bert_tf.utils import requirements
 from bert_tf.utils.progress import LogFormatter, use_bars
-from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations, options_of
 from bert_tf.utils.signals import Terminated, orderly_end
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -229,7 +231,9 @@ def run_program(program, argv: Sequence[str]):
         check_files(settings)
         check_output_paths(settings)
         with orderly_end():  # unfinished files are removed after a signal, too
-            program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
+            kind = getattr(program, "SETTINGS", None)
+            typed = options_of(kind, settings) if kind else settings
+            program.main(typed, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:
         if not _log_error(error, settings):
             raise

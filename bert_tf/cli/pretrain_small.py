@@ -32,4 +32,4 @@ def main(settings):
     recipe = pretraining_recipes.SMALL_TAUGHT if settings.teacher else pretraining_recipes.SMALL
     with resumable():
         steps = pretrain_small(make_options(settings), SizeRecipe.of(recipe))
-    log_after_pretraining(settings, steps)
+    log_after_pretraining(settings.output_dir, steps)

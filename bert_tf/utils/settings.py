@@ -100,6 +100,13 @@ def flags_of(kind: type) -> tuple[Flag, ...]:
     )
 
 
+@functools.cache
+def _fields(kind):
+    """Returns {name of the setting: name of its field}."""
+    said = {field.name: _said(kind, field.name) for field in dataclasses.fields(kind)}
+    return {each.get("name", field): field for field, each in said.items() if each}
+
+
 def _said(kind, name):
     """Returns what `option` said of a field, with its group; None if it is no option."""
     fields = {each: each.__dict__.get("__dataclass_fields__", {}).get(name) for each in kind.__mro__}
@@ -218,7 +225,7 @@ class UserSettings:
     """Base of settings classes whose instances tell what the user gave from the defaults.
 
     Attributes:
-        given: names of the settings that the user gave.
+        given: names of the settings that the user gave, as flags and keywords have them.
     """
 
     given: frozenset[str] = dataclasses.field(
@@ -227,19 +234,20 @@ class UserSettings:
 
     def where_given(self, name: str) -> Any:
         """Returns the value if the user gave it, else None."""
-        return getattr(self, name) if name in self.given else None
+        return self.to_dict()[name] if name in self.given else None
 
     def given_values(self) -> dict[str, Any]:
         """Returns {name: value} of what the user gave, sorted."""
-        return {name: getattr(self, name) for name in sorted(self.given)}
+        return {name: value for name, value in self.to_dict().items() if name in self.given}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns {name: value} of all settings, sorted."""
-        return {name: getattr(self, name) for name in sorted(flag.name for flag in flags_of(type(self)))}
+        return {name: getattr(self, field) for name, field in sorted(_fields(type(self)).items())}
 
     def deciding_values(self) -> dict[str, Any]:
         """Returns {name: value} of the settings whose values are part of a run's identity."""
-        return {flag.name: getattr(self, flag.name) for flag in flags_of(type(self)) if flag.decides_result is True}
+        deciding = {flag.name for flag in flags_of(type(self)) if flag.decides_result is True}
+        return {name: value for name, value in self.to_dict().items() if name in deciding}
 
     def adopt(self, values: Mapping[str, Any]) -> "Self":
         """Returns the settings with these values, such as a trained model's, where the user gave none.
@@ -265,7 +273,7 @@ def options_of(kind: type[Options], settings: "Settings | UserSettings", **value
 
     Args:
         kind: a dataclass, such as one of `tasks.options`; a `UserSettings` also takes the names of what the user gave.
-        settings: of a program that has all these flags.
+        settings: of a program that has all these flags, or an instance of a class that has all these fields.
         values: of fields that do not take their flag's value.
 
     Raises:
@@ -274,8 +282,8 @@ def options_of(kind: type[Options], settings: "Settings | UserSettings", **value
     for field in dataclasses.fields(kind):
         if "has_no_flag" in field.metadata or field.name in values:
             continue
-        name = (_said(kind, field.name) or {}).get("name", field.name)
-        values[field.name] = getattr(settings, name)
+        name = field.name if isinstance(settings, UserSettings) else (_said(kind, field.name) or {}).get("name")
+        values[field.name] = getattr(settings, name or field.name)
     if issubclass(kind, UserSettings):
         values["given"] = settings.given
     return kind(**values)
