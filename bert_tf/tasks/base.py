@@ -221,7 +221,10 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns the arguments, except `config`, that recreate this task; JSON values."""
 
     def identity(self) -> dict[str, Any]:
-        """Returns the options that determine the result of training: a run can only resume with the same."""
+        """Returns what decides the result of training: a run can only resume with the same.
+
+        The values of options that are declared with `decides_result=True` are added to it.
+        """
         return {}
 
     def label_name(self, output: str) -> str:

@@ -4,17 +4,15 @@ import json
 
 import pytest
 
-from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
 def _run(**given):
-    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
-    run_task(ClassificationTask, Settings(defaults | given, given))
+    run_task(ClassificationTask, task_settings(ClassificationTask)().give(given))
 
 
 def _write(path, n, seed, labels=("film", "film,good")):
