@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -176,7 +177,7 @@ class Pretraining:
     def _identity(self):
         """Returns what decides the result besides the settings that say so."""
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
-        identity = {"input_file": {path: os.path.getsize(path) for path in plan.paths}}
+        identity: dict[str, Any] = {"input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob

@@ -64,4 +64,5 @@ def task_paths(settings: FineTuningSettings) -> list[str]:
     """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
     if settings.overwrite_output_dir:
         return []
-    return [settings.output_dir] if settings.do_train else [path for path in model_paths(settings) if path]
+    paths = [settings.output_dir] if settings.do_train else model_paths(settings)
+    return [path for path in paths if path]

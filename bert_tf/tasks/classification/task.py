@@ -84,6 +84,7 @@ class ClassificationTask(Abstaining):
     files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
+    targets: tuple[str, ...] = ("label_ids",)  # of one label; otherwise as the problem says
     uses_pooler = takes_pairs = True
 
     def __init__(
