@@ -89,6 +89,7 @@ def test_the_precision_of_the_start_is_kept(home, monkeypatch, caplog):
 
 def test_the_export_in_another_precision_is_scored_itself(home, caplog):
     scored = {"eval_file": str(home / "dev.tsv"), "do_eval": True, "precision": "float32"}
+    _run(output_dir=str(home / "out"), **scored | {"eval_file": str(home / "test.tsv")})  # before, in either precision
     with caplog.at_level("INFO", "absl"):
         _run(output_dir=str(home / "out"), **scored, do_export=True, export_dtype="bfloat16")
     assert "Largest change in bfloat16: eval_" in caplog.text
