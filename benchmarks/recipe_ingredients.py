@@ -22,13 +22,11 @@ import time
 import fine_tuned
 import scripts
 
-from bert_tf.cli.pretrain_small import FLAGS, make_options
 from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import PLAN_FILE
 from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.quick.run import pretrain_small
 from bert_tf.runs import pretraining_recipes
-from bert_tf.utils.settings import Settings
 from bert_tf.utils.subprocesses import execute_command
 
 _ENOUGH = 15.0  # minutes, for a plan
@@ -69,7 +67,7 @@ def options_of(options, changes, folder) -> QuickOptions:
     given = {"input_file": options.texts, "eval_file": options.held_out, "output_dir": str(folder)}
     given |= {"minutes": _ENOUGH, "precision": options.precision, **changes.get("flags", {})}
     given |= {"teacher": options.teacher} if changes.get("teacher") else {}
-    return make_options(Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    return QuickOptions().give(given)
 
 
 class Planned(Exception):

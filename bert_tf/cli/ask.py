@@ -27,11 +27,11 @@ from typing import ClassVar
 from bert_tf.cli.tls import tls_of
 from bert_tf.serving.client.settings import ConnectionSettings
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class AskSettings(ConnectionSettings):
+class AskSettings(ConnectionSettings, UserSettings):
     """Server to query, and the texts of an example."""
 
     GROUP: ClassVar[str] = "Server and requests"
@@ -53,7 +53,8 @@ class AskSettings(ConnectionSettings):
     )
 
 
-FLAGS = flags_of(AskSettings)
+SETTINGS = AskSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 
 
@@ -61,7 +62,7 @@ _BATCH = 32  # examples a request
 _CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not escape
 
 
-def main(settings, texts):
+def main(settings: AskSettings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client.client import Client
     from bert_tf.serving.client.items import chunks, read_items, read_list_arguments, to_inputs
@@ -93,7 +94,7 @@ def _input_names(settings, meanings):
     Raises:
         ValueError: they contradict one another, or a name is missing or there twice.
     """
-    names, short = tuple(settings.inputs), [flag for flag in meanings if settings.get(flag)]
+    names, short = tuple(settings.inputs), [flag for flag in meanings if getattr(settings, flag)]
     if short and "inputs" in settings.given and names != meanings[short[0]]:
         raise ValueError(
             f"--{short[0]} means --inputs={','.join(meanings[short[0]])} and cannot be combined with "

@@ -58,11 +58,11 @@ class BatchPredictionSettings(Dialect, BeamSettings):
     )
 
 
-def run_batch_prediction(settings, maker, **more):
+def run_batch_prediction(settings: BatchPredictionSettings, maker, **more):
     """Answers for every row of --input_file.
 
     Args:
-        settings: with the flags of `BatchPredictionSettings`.
+        settings: of the command.
         maker: a `Maker` of `inference.batch_prediction`.
         more: further attributes of the `TableJob`, or others than the flags say.
 
@@ -78,7 +78,7 @@ def run_batch_prediction(settings, maker, **more):
 
     names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",
              "quote_formulas")  # fmt: skip
-    values = {name: settings.get(name) for name in names} | {"text_columns": settings.text_column} | more
+    values = {name: getattr(settings, name) for name in names} | {"text_columns": settings.text_column} | more
     values["dialect"] = Dialect(settings.separator, settings.encoding)
     _warn_of_ignored(settings, is_table(settings.input_file))
     job = TableJob(maker=maker, **{**values, "text_columns": tuple(values["text_columns"])})

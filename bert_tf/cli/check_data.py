@@ -19,7 +19,7 @@ from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.tasks.entry_points import custom_tasks
 from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.logged_runs import name_of_flag
-from bert_tf.utils.settings import Settings, flags_of, option
+from bert_tf.utils.settings import Settings, flags_of, option, options_of
 
 # Task -> the command that trains it, whose flags describe its files.
 _COMMANDS = {task.name: load_command(task.command) for task in sorted(BUILT_IN_TASKS)}
@@ -106,11 +106,15 @@ def main(settings, words):
     from bert_tf.cli.command_runner import in_flags
     from bert_tf.runs.data_checks import refuse_warnings
     from bert_tf.runs.data_overview import look_at_files
+    from bert_tf.runs.task_flags import task_settings
+    from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task
 
-    overview = look_at_files(settings.task, of_program(settings, words))
+    kind = TASKS_BY_NAME.get(settings.task) or load_custom_task(settings.task)
+    overview = look_at_files(kind, options_of(task_settings(kind), of_program(settings, words)))
     text = printable_json(overview.to_dict(), indent=2) if settings.json else str(overview)
     print(in_flags(text, settings.to_dict()))
-    refuse_warnings(overview.findings, settings)
+    if settings.strict_data:
+        refuse_warnings(overview.findings)
 
 
 def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
@@ -141,7 +145,7 @@ def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
         )
     values = _read_words(settings.task, flags, words)
     values |= {name: _as_kind(flags[name], settings.get(name)) for name in given}
-    values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}
+    values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES if file != "test_file"}
     if settings.task_name:
         values |= {"do_train": True, "do_eval": True}
     return Settings(values, given)

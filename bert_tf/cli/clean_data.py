@@ -18,11 +18,11 @@ from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.json_files import printable_json
 from bert_tf.utils.names import CLEANING_KINDS
-from bert_tf.utils.settings import flags_of, option, option_as
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as
 
 
 @dataclasses.dataclass(frozen=True)
-class CleanDataSettings:
+class CleanDataSettings(UserSettings):
     """Table to clean, and the corrections to make."""
 
     GROUP: ClassVar[str] = "Output"
@@ -56,10 +56,11 @@ class CleanDataSettings:
     label_column: str = option_as(ClassificationOptions, "label_column")
 
 
-FLAGS = flags_of(CleanDataSettings)
+SETTINGS = CleanDataSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: CleanDataSettings):
     """Writes the table, and prints the report."""
     from bert_tf.data.cleaning import clean_table
     from bert_tf.data.dialect import Dialect

@@ -2,13 +2,16 @@
 
 A command is a module of this package with
 
-    FLAGS           a tuple of `settings.Flag`, made by `flags_of` from its settings class
-    main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words without dashes
+    SETTINGS        its settings class
+    FLAGS           a tuple of `settings.Flag`, made of the class by `flags_of`
+    main(settings)  what it does, with an instance of the class or, without SETTINGS, `Settings`; with
+                    TAKES_TEXTS = True, main(settings, texts): the words without dashes
 
 and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, a sentence and a blank.
 """
 
 import contextlib
+import dataclasses
 import difflib
 import errno
 import functools
@@ -24,9 +27,10 @@ from bert_tf.cli.closed_output import is_output_closed
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.runs.devices import strategy_name
+from bert_tf.training.settings import DeviceSettings
 from bert_tf.utils import requirements
 from bert_tf.utils.progress import LogFormatter, use_bars
-from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations, options_of
 from bert_tf.utils.signals import Terminated, orderly_end
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -232,7 +236,9 @@ def run_program(program, argv: Sequence[str]):
         check_files(settings)
         check_output_paths(settings)
         with orderly_end():  # unfinished files are removed after a signal, too
-            program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
+            kind = getattr(program, "SETTINGS", None)
+            typed = options_of(kind, settings) if kind else settings
+            program.main(typed, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:
         if not _log_error(error, settings):
             raise
@@ -259,12 +265,18 @@ def _continuation(settings):
     return "start over; unfinished output was removed"
 
 
+def _strategy(settings):
+    """Returns the name of the strategy by which a command distributes its work; most do not."""
+    devices = [field.name for field in dataclasses.fields(DeviceSettings)]
+    return strategy_name(DeviceSettings(**{name: settings.get(name) for name in devices if name in settings}))
+
+
 def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
     """Says once which flags of the command line have no effect: those that never have, and those of other devices.
 
     Flags that give their reason in their help are left to their program.
     """
-    strategy = strategy_name(settings)
+    strategy = _strategy(settings)
     names = () if strategy == "tpu" else _TPU_ADDRESS
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
     names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
@@ -287,7 +299,7 @@ def _log_error(error, settings):
     if isinstance(error, BrokenPipeError) and is_output_closed():
         return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
-    if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
+    if tf and _strategy(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
         logging.error("Error: another worker of this run has stopped or cannot be reached; see its log.")
         logging.error("Run the same command again on all workers to %s.", _continuation(settings))
         return True

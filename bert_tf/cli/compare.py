@@ -11,11 +11,11 @@ labels, only examples of the labels that both have are compared.
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class CompareSettings:
+class CompareSettings(UserSettings):
     """Options for comparing two runs."""
 
     GROUP: ClassVar[str] = "Output"
@@ -34,13 +34,14 @@ class CompareSettings:
     )
 
 
-FLAGS = flags_of(CompareSettings)
+SETTINGS = CompareSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True  # the two runs
 
 _ON_PAGE = 100  # times as many examples as in the text
 
 
-def main(settings, runs):
+def main(settings: CompareSettings, runs):
     """Prints the comparison, and writes its page."""
     from bert_tf.experiments.comparison import compare_runs
     from bert_tf.experiments.comparison_page import build_comparison_page, comparison_lines

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bert_tf.utils import names
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class ConvertSettings:
+class ConvertSettings(UserSettings):
     """Model to convert, and the target format."""
 
     GROUP: ClassVar[str] = "Export"
@@ -50,12 +50,13 @@ class ConvertSettings:
     )
 
 
-FLAGS = flags_of(ConvertSettings)
+SETTINGS = ConvertSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: ConvertSettings):
     """Writes the new directory, or nothing, and prints the proof."""
     from bert_tf.export.conversion.convert import convert_model
 
-    options = {name: settings.get(name) for name in ("leave_out", "with_optimizer", "overwrite", "do_lower_case")}
-    print(convert_model(settings.get("from"), settings.to, settings.format, **options))
+    options = {name: getattr(settings, name) for name in ("leave_out", "with_optimizer", "overwrite", "do_lower_case")}
+    print(convert_model(settings.source, settings.to, settings.format, **options))

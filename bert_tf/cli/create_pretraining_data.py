@@ -20,13 +20,13 @@ from bert_tf.utils.beam_settings import BeamSettings
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.extras import require_packages
 from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS
-from bert_tf.utils.settings import flags_of, option, options_of
+from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
 
 # Google's flags come first.
 
 
 @dataclasses.dataclass(frozen=True)
-class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSettings):
+class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSettings, UserSettings):
     """Text to read, and the records to create from it."""
 
     GROUP: ClassVar[str] = "Pretraining objective and masking"
@@ -70,14 +70,15 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
     )
 
 
-FLAGS = flags_of(CreatePretrainingDataSettings)
+SETTINGS = CreatePretrainingDataSettings
+FLAGS = flags_of(SETTINGS)
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
     "max_predictions_per_seq",
 )  # fmt: skip
 
 
-def main(settings):
+def main(settings: CreatePretrainingDataSettings):
     """Writes the records and the report."""
     from bert_tf.pretraining.corpus.local_run import create_pretraining_data
     from bert_tf.pretraining.corpus.statistics_report import format_report, make_report_page

@@ -22,12 +22,12 @@ from bert_tf.utils.files import check_exists
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import check_passed_flags, name_of_flag
 from bert_tf.utils.manifest import check_manifest, contents
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
 
 @dataclasses.dataclass(frozen=True)
-class CrossValidateSettings:
+class CrossValidateSettings(UserSettings):
     """Options for creating the folds."""
 
     GROUP: ClassVar[str] = "Data"
@@ -49,7 +49,8 @@ class CrossValidateSettings:
     seed: int = option(0, "Random seed of the folds; pass the seed of the training runs after `--`.", low=0)
 
 
-FLAGS = flags_of(CrossValidateSettings)
+SETTINGS = CrossValidateSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True  # the flags of run_classifier, after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 
@@ -57,7 +58,7 @@ _FITS = ("metric_for_best_model", "early_stopping", "fit_temperature", "fit_thre
 _NOTE_FILE = "cross_validation.json"
 
 
-def main(settings, words):
+def main(settings: CrossValidateSettings, words):
     """Trains and evaluates the folds, and prints their metrics."""
     from bert_tf.data.dialect import Dialect
     from bert_tf.data.splitting import Columns, check_copyable, split_folds
@@ -85,7 +86,7 @@ def main(settings, words):
     out.mkdir(parents=True, exist_ok=True)
     with resumable(), alone_in(out, wait=True) as claim:
         made_with = {**contents([asked.train_file]), "flags": " ".join(words)}
-        made_with |= {name: settings.get(name) for name in ("folds", "group_column", "seed")}
+        made_with |= {name: getattr(settings, name) for name in ("folds", "group_column", "seed")}
         check_manifest(out / _NOTE_FILE, made_with, "Name another `output_dir`.")
         files, fold_of = split_folds(asked.train_file, os.fspath(out / "folds"), settings.folds, columns, settings.seed)
         others = [word for word in words if name_of_flag(word) != "train_file"]

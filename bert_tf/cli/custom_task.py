@@ -5,9 +5,10 @@ import inspect
 
 from bert_tf.cli.fine_tuning_command import fine_tune
 from bert_tf.runs.settings import FineTuningSettings
-from bert_tf.runs.task_flags import task_flags
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import load_custom_task
+from bert_tf.utils.settings import flags_of
 
 
 class CustomTaskCommand:
@@ -23,7 +24,8 @@ class CustomTaskCommand:
     def __init__(self, name: str):
         self._kind = load_custom_task(name)
         options = type(self._kind.options)
-        self.FLAGS = task_flags(self._kind)
+        self.SETTINGS = task_settings(self._kind)
+        self.FLAGS = flags_of(self.SETTINGS)
         names = {flag.name for flag in self.FLAGS}
         shared = {field.name for kind in (FineTuningSettings, RunOptions) for field in dataclasses.fields(kind)}
         if twice := sorted(_own_options(options) & shared):
@@ -32,13 +34,13 @@ class CustomTaskCommand:
                 "them, or declare them as plain fields, which take the values of these flags."
             )
         fields = {field.name for field in dataclasses.fields(options) if "has_no_flag" not in field.metadata}
-        if without := sorted({field.removeprefix("given_") for field in fields} - names):
+        if without := sorted(fields - names):
             raise ValueError(
                 f"Options of the task {name!r} have no flag: {', '.join(without)}. Declare them with `option`."
             )
         self.__doc__ = inspect.getdoc(self._kind)
 
-    def main(self, settings):
+    def main(self, settings: FineTuningSettings):
         """Trains, evaluates, predicts and exports, as the flags specify."""
         fine_tune(self._kind, settings)
 

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class DeleteTextsSettings:
+class DeleteTextsSettings(UserSettings):
     """Texts to delete."""
 
     GROUP: ClassVar[str] = "Data"
@@ -24,11 +24,12 @@ class DeleteTextsSettings:
     input_file: str | None = option(None, "Ids to delete, one per line, instead of arguments.", essential=True)
 
 
-FLAGS = flags_of(DeleteTextsSettings)
+SETTINGS = DeleteTextsSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 
 
-def main(settings, ids):
+def main(settings: DeleteTextsSettings, ids):
     """Deletes the texts."""
     from bert_tf.inference.search import SearchIndex
     from bert_tf.utils.files import read_lines

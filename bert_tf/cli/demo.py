@@ -21,12 +21,12 @@ from bert_tf.experiments.demo import serving
 from bert_tf.experiments.demo.run import STATE, DemoRun, make_plan, train_demo
 from bert_tf.utils import names
 from bert_tf.utils.extras import SERVER, require_packages
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 from bert_tf.utils.subprocesses import display_path
 
 
 @dataclasses.dataclass(frozen=True)
-class DemoSettings:
+class DemoSettings(UserSettings):
     """Directory of the demo, and how to train its model."""
 
     GROUP: ClassVar[str] = "Training"
@@ -47,7 +47,8 @@ class DemoSettings:
     seed: int = option(1, "Random seed for example order and dropout.", low=0, essential=True)
 
 
-FLAGS = flags_of(DemoSettings)
+SETTINGS = DemoSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck
 SENTENCES = {  # and what the answers must be
@@ -56,7 +57,7 @@ SENTENCES = {  # and what the answers must be
 }
 
 
-def main(settings, texts):
+def main(settings: DemoSettings, texts):
     """Fetches, trains, asks and reports, each only where that is still to do.
 
     Raises:

@@ -25,11 +25,11 @@ from typing import ClassVar, NamedTuple
 
 from bert_tf.utils import memory, resources
 from bert_tf.utils.requirements import DISTRIBUTIONS, find_misfit, lacks, pip_install
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class DoctorSettings:
+class DoctorSettings(UserSettings):
     """Output format of the findings."""
 
     GROUP: ClassVar[str] = "Output"
@@ -41,7 +41,8 @@ class DoctorSettings:
     )
 
 
-FLAGS = flags_of(DoctorSettings)
+SETTINGS = DoctorSettings
+FLAGS = flags_of(SETTINGS)
 OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
 PYTHONS = ((3, 10), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
@@ -74,7 +75,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def main(settings):
+def main(settings: DoctorSettings):
     """Prints the findings, what is quick first; ends with status 1 where there is a fault."""
     distributions = reversed(list(metadata.distributions()))  # of several versions the first counts
     findings = [

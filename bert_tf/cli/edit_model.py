@@ -18,11 +18,11 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.utils.files import check_free
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class EditModelSettings:
+class EditModelSettings(UserSettings):
     """Model to edit, and the edits."""
 
     GROUP: ClassVar[str] = "Model"
@@ -59,15 +59,16 @@ class EditModelSettings:
     do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
 
 
-FLAGS = flags_of(EditModelSettings)
+SETTINGS = EditModelSettings
+FLAGS = flags_of(SETTINGS)
 _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embeddings")
 
 
-def main(settings):
+def main(settings: EditModelSettings):
     """Writes the new model, and prints what changed."""
     from bert_tf.checkpoints.model_directory import describe_changes, read_model_directory, write_edited_model
 
-    if not any(settings.get(name) for name in _OPERATIONS):
+    if not any(getattr(settings, name) for name in _OPERATIONS):
         wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
         raise ValueError(f"Nothing to do: pass at least one of {wanted}.")
     check_free(settings.output_dir)

@@ -18,11 +18,11 @@ from absl import logging
 from bert_tf.cli.batch_prediction import BatchPredictionSettings, run_batch_prediction
 from bert_tf.inference.settings import EncodeOptions
 from bert_tf.utils import names
-from bert_tf.utils.settings import flags_of, option, option_as, options_of
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as, options_of
 
 
 @dataclasses.dataclass(frozen=True)
-class EmbedSettings(EncodeOptions, BatchPredictionSettings):
+class EmbedSettings(EncodeOptions, BatchPredictionSettings, UserSettings):
     """Texts to embed, and how to embed them."""
 
     GROUP: ClassVar[str] = "Embeddings and features"
@@ -68,10 +68,11 @@ class EmbedSettings(EncodeOptions, BatchPredictionSettings):
     )
 
 
-FLAGS = flags_of(EmbedSettings)
+SETTINGS = EmbedSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: EmbedSettings):
     """Writes the vectors of all texts, or an index of them."""
     from bert_tf.inference.embedders import Embedder
 

@@ -14,11 +14,11 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.export.settings import ExportSettings
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportCommandSettings(ExportSettings):
+class ExportCommandSettings(ExportSettings, UserSettings):
     """Model to export, and how to export it."""
 
     GROUP: ClassVar[str] = "Export"
@@ -49,10 +49,11 @@ class ExportCommandSettings(ExportSettings):
     )
 
 
-FLAGS = flags_of(ExportCommandSettings)
+SETTINGS = ExportCommandSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: ExportCommandSettings):
     """Writes the next version, or TF Hub's pair."""
     if settings.hub:
         return _export_hub(settings)
@@ -62,8 +63,8 @@ def main(settings):
     from bert_tf.export.trained_model import export_trained
     from bert_tf.runs.export_step import make_export_options
 
-    calibration = settings.calibration_file
-    export_trained(settings.model, settings.export_dir, make_export_options(settings), calibration=calibration)
+    form, calibration = make_export_options(options_of(ExportSettings, settings)), settings.calibration_file
+    export_trained(settings.model, settings.export_dir, form, calibration=calibration)
     log_after_export(settings)
 
 

@@ -18,11 +18,11 @@ from absl import logging
 from bert_tf.cli.edit_model import EditModelSettings
 from bert_tf.pretraining.settings import CorpusSettings
 from bert_tf.utils.files import check_free
-from bert_tf.utils.settings import flags_of, option, option_as, options_of
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as, options_of
 
 
 @dataclasses.dataclass(frozen=True)
-class ExtendVocabularySettings(CorpusSettings):
+class ExtendVocabularySettings(CorpusSettings, UserSettings):
     """Words to add to a model."""
 
     GROUP: ClassVar[str] = "Model"
@@ -45,10 +45,11 @@ class ExtendVocabularySettings(CorpusSettings):
     input_file: Sequence[str] | None = option_as(CorpusSettings, "input_file", required=False)
 
 
-FLAGS = flags_of(ExtendVocabularySettings)
+SETTINGS = ExtendVocabularySettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: ExtendVocabularySettings):
     """Writes the checkpoint with the words, and prints what they start from."""
     from bert_tf.checkpoints import vocabulary_extension
     from bert_tf.checkpoints.loading import load_description

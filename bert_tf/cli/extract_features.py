@@ -16,11 +16,11 @@ from typing import ClassVar
 
 from bert_tf.cli.batch_prediction import BatchPredictionSettings, run_batch_prediction
 from bert_tf.utils import names
-from bert_tf.utils.settings import NO_EFFECT, flags_of, option
+from bert_tf.utils.settings import NO_EFFECT, UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class ExtractFeaturesSettings(BatchPredictionSettings):
+class ExtractFeaturesSettings(BatchPredictionSettings, UserSettings):
     """Features to extract."""
 
     GROUP: ClassVar[str] = "Model"
@@ -64,10 +64,11 @@ class ExtractFeaturesSettings(BatchPredictionSettings):
     rows_per_part: int = 256  # features of every token are many numbers
 
 
-FLAGS = flags_of(ExtractFeaturesSettings)
+SETTINGS = ExtractFeaturesSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: ExtractFeaturesSettings):
     """Writes the features of all rows."""
     from bert_tf.inference.extract_features import FeatureMaker
 

@@ -16,11 +16,11 @@ from absl import logging
 from bert_tf.export.settings import ExportFormSettings
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
 
 
 @dataclasses.dataclass(frozen=True)
-class FillMaskSettings(TokenizerSettings, ExportFormSettings):
+class FillMaskSettings(TokenizerSettings, ExportFormSettings, UserSettings):
     """Model that predicts masked tokens, and how to run it."""
 
     GROUP: ClassVar[str] = "Model"
@@ -46,11 +46,12 @@ class FillMaskSettings(TokenizerSettings, ExportFormSettings):
     )
 
 
-FLAGS = flags_of(FillMaskSettings)
+SETTINGS = FillMaskSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 
 
-def main(settings, texts):
+def main(settings: FillMaskSettings, texts):
     """Prints an answer for each [MASK], or exports the model."""
     from bert_tf.export.export_options import DEFAULT
     from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
@@ -60,7 +61,7 @@ def main(settings, texts):
     if exports and texts:
         raise ValueError("--export_dir cannot be combined with texts. Predict in a separate run.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
-    form = make_export_options(settings) if exports else DEFAULT
+    form = make_export_options(options_of(ExportFormSettings, settings)) if exports else DEFAULT
     if exports:
         form.check_folder(settings.export_dir)  # before the model is read
         form.check_processor()

@@ -144,9 +144,10 @@ def _probabilities(settings, found):
         return found.answer_folds(lambda folder: _train(settings, folder, len(folds.text_columns(found.examples)) > 1))
     import keras
 
-    from bert_tf.runs.devices import with_precision
+    from bert_tf.runs.devices import choose_precision
 
-    keras.config.set_dtype_policy(with_precision(settings).precision)
+    output_dir = None if settings.overwrite_output_dir else settings.output_dir
+    keras.config.set_dtype_policy(choose_precision(settings.precision, settings.distribution_strategy, output_dir))
     texts = [folds.texts_of(found.examples, i) for i in range(len(found.given))]
     vectors = frozen_encoder.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
     return frozen_encoder.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)

@@ -3,9 +3,9 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.runs.settings import FineTuningSettings, fine_tuning_settings
 from bert_tf.tasks.built_in import BuiltInTask
-from bert_tf.utils.settings import Settings, flags_of
+from bert_tf.utils.settings import flags_of
 
 if TYPE_CHECKING:
     from bert_tf.tasks.base import FineTuningTask
@@ -20,15 +20,16 @@ class FineTuningCommand:
 
     def __init__(self, task: BuiltInTask):
         self._task = task
-        self.FLAGS = flags_of(fine_tuning_settings(task.load_options()))
+        self.SETTINGS = fine_tuning_settings(task.load_options())
+        self.FLAGS = flags_of(self.SETTINGS)
         self.__doc__ = importlib.import_module(f"bert_tf.tasks.{task.name}").__doc__
 
-    def main(self, settings: Settings):
+    def main(self, settings: FineTuningSettings):
         """Trains, evaluates, predicts and exports, as the flags specify."""
         fine_tune(self._task.load_task(), settings)
 
 
-def fine_tune(kind: "type[FineTuningTask]", settings: Settings):
+def fine_tune(kind: "type[FineTuningTask]", settings: FineTuningSettings):
     """Trains, evaluates, predicts and exports a task, as the flags specify; arguments and errors as in `run_task`."""
     # Here, because --help must not import TensorFlow.
     from bert_tf.cli.command_runner import in_flags

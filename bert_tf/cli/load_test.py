@@ -19,11 +19,11 @@ from absl import logging
 from bert_tf.cli.tls import tls_of
 from bert_tf.serving.client.settings import ConnectionSettings, TlsSettings
 from bert_tf.utils.files import write_text
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class LoadTestSettings(ConnectionSettings):
+class LoadTestSettings(ConnectionSettings, UserSettings):
     """Server to test, the requests to send, and the duration."""
 
     GROUP: ClassVar[str] = "Server and requests"
@@ -65,11 +65,12 @@ class LoadTestSettings(ConnectionSettings):
     )
 
 
-FLAGS = flags_of(LoadTestSettings)
+SETTINGS = LoadTestSettings
+FLAGS = flags_of(SETTINGS)
 _CALLERS = 8
 
 
-def main(settings):
+def main(settings: LoadTestSettings):
     """Prints what each run found, and writes it where that is wanted."""
     from bert_tf.serving.client import load_report
 

@@ -109,6 +109,5 @@ def _start_without(package, name, words):
     if name != "doctor":
         sys.exit(f"Error: The package {package!r} is not installed. `bert-tf doctor` lists everything that is missing.")
     from bert_tf.cli import doctor
-    from bert_tf.utils.settings import Settings
 
-    doctor.main(Settings({"json": "--json" in words}))
+    doctor.main(doctor.DoctorSettings(json="--json" in words))

@@ -20,13 +20,13 @@ from absl import logging
 
 from bert_tf.inference.settings import ApproximateSettings, MiningOptions, PromptSettings
 from bert_tf.tasks.embedding.options import EmbeddingOptions
-from bert_tf.utils.settings import flags_of, option, option_as
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as
 
 _COLUMNS = ("header", "separator", "encoding")  # as the embedder has them
 
 
 @dataclasses.dataclass(frozen=True)
-class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings):
+class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings, UserSettings):
     """Index and examples to mine hard negatives from."""
 
     GROUP: ClassVar[str] = "Data"
@@ -80,10 +80,11 @@ class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings):
     encoding: str | None = option_as(EmbeddingOptions, "encoding")
 
 
-FLAGS = flags_of(MineNegativesSettings)
+SETTINGS = MineNegativesSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: MineNegativesSettings):
     """Writes the training file."""
     from bert_tf.inference.hard_negatives import mine_negatives, write_mined
     from bert_tf.inference.reranker import Reranker

@@ -4,11 +4,16 @@ import os
 import shlex
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 from absl import logging
 
-from bert_tf.utils.settings import Settings, command_line
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, is_child
+
+if TYPE_CHECKING:
+    from bert_tf.cli.export import ExportCommandSettings  # which logs the next command
 
 # Files that a run may have left in its directory, in the order in which they are listed.
 _LEFT = {
@@ -23,11 +28,11 @@ _LEFT = {
 }
 
 
-def log_end(settings: Settings, step: int, words: str, program: str, **flags):
+def log_end(folder: str, step: int, words: str, program: str, **flags):
     """Logs where a run's results lie, and what to do with them; not where the run is a step of a longer one.
 
     Args:
-        settings: of the run.
+        folder: `output_dir` of the run.
         step: of its result.
         words: say what comes next, such as "To serve the model".
         program: which program comes next.
@@ -35,7 +40,6 @@ def log_end(settings: Settings, step: int, words: str, program: str, **flags):
     """
     if is_child():
         return
-    folder = settings.output_dir
     files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
     logging.info("Files in %s: %s", folder, ", ".join([f"model.ckpt-{step} (model)", *files]))
     _log_command(words, program, flags)
@@ -45,20 +49,20 @@ def _log_command(words, program, flags):
     logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
 
 
-def log_after_fine_tuning(settings: Settings, step: int):
+def log_after_fine_tuning(settings: FineTuningSettings, step: int):
     """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
-    for_servers = settings.get("export_for") != "litert"
-    exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
+    output_dir, for_servers = settings.output_dir, settings.export_for != "litert"
+    exports = for_servers and settings.export_dir or os.path.join(output_dir, "export")
     if settings.do_export and for_servers:
-        log_end(settings, step, "To serve the model", "serve", **_served(exports, settings.output_dir, settings))
+        log_end(output_dir, step, "To serve the model", "serve", **_served(exports, output_dir, settings))
     else:
-        flags = {"model": settings.output_dir, "export_dir": exports}
-        log_end(settings, step, "To export the model for serving", "export", **flags)
+        flags = {"model": output_dir, "export_dir": exports}
+        log_end(output_dir, step, "To export the model for serving", "export", **flags)
 
 
-def log_after_export(settings: Settings):
+def log_after_export(settings: "ExportCommandSettings"):
     """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
-    if not is_child() and settings.get("export_for") != "litert":
+    if not is_child() and settings.export_for != "litert":
         _log_command("To serve the model", "serve", _served(settings.export_dir, settings.model, settings))
 
 
@@ -66,21 +70,16 @@ def _served(exports, model, settings):
     """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
     exports, model = os.path.abspath(exports), os.path.abspath(model)
     name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
-    in_parts = (
-        settings.get("export_for") == "cpu"
-        and settings.get("export_threads", 2) > 1
-        and not settings.get("export_explanations")
-    )
+    in_parts = settings.export_for == "cpu" and settings.export_threads > 1 and not settings.export_explanations
     threads = {"tensorflow_intra_op_parallelism": 1} if in_parts else {}
     return {"model_base_path": exports, "model_name": name} | threads
 
 
-def log_after_pretraining(settings: Settings, step: int):
+def log_after_pretraining(output_dir: str, step: int):
     """Does so for a pretrained model: it is fine-tuned next."""
-    folder = settings.output_dir
-    flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": folder}
-    flags |= {"output_dir": f"{folder.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
-    log_end(settings, step, "To fine-tune the model on your own data", "run_classifier", **flags)
+    flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": output_dir}
+    flags |= {"output_dir": f"{output_dir.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
+    log_end(output_dir, step, "To fine-tune the model on your own data", "run_classifier", **flags)
 
 
 def _bert_tf():

@@ -1,4 +1,4 @@
-"""A character that standard output cannot encode, in a Latin-1 locale or an ASCII pipe, does not end a program."""
+"""Writes characters that standard output cannot encode, in a Latin-1 locale or an ASCII pipe, as JSON does."""
 
 import codecs
 import io

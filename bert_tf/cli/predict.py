@@ -18,11 +18,11 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.cli.batch_prediction import BatchPredictionSettings, run_batch_prediction
-from bert_tf.utils.settings import flags_of, option, option_as
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as
 
 
 @dataclasses.dataclass(frozen=True)
-class PredictSettings(BatchPredictionSettings):
+class PredictSettings(BatchPredictionSettings, UserSettings):
     """Model to predict with, and what to write."""
 
     GROUP: ClassVar[str] = "Data"
@@ -71,10 +71,11 @@ class PredictSettings(BatchPredictionSettings):
     )
 
 
-FLAGS = flags_of(PredictSettings)
+SETTINGS = PredictSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: PredictSettings):
     """Writes the answers."""
     from bert_tf.inference.batch_prediction.answer_columns import label_columns
     from bert_tf.inference.batch_prediction.exported_model import match_columns

@@ -10,20 +10,14 @@ resume.
 
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.runs import pretraining_recipes
-from bert_tf.utils.settings import flags_of, options_of
+from bert_tf.utils.settings import flags_of
 from bert_tf.utils.subprocesses import resumable
 
-FLAGS = flags_of(QuickOptions)
-_READING = ("input_format", "text_column", "document_start", "language")
+SETTINGS = QuickOptions
+FLAGS = flags_of(SETTINGS)
 
 
-def make_options(settings):
-    """Returns the `QuickOptions` that the flags describe."""
-    given = {name: value for name, value in settings.given_values().items() if name in _READING}
-    return options_of(QuickOptions, settings, text_flags=given)
-
-
-def main(settings):
+def main(settings: QuickOptions):
     """Makes what remains to be done of the encoder, and logs its files."""
     from bert_tf.cli.next_command import log_after_pretraining
     from bert_tf.pretraining.quick.recipe import SizeRecipe
@@ -31,5 +25,5 @@ def main(settings):
 
     recipe = pretraining_recipes.SMALL_TAUGHT if settings.teacher else pretraining_recipes.SMALL
     with resumable():
-        steps = pretrain_small(make_options(settings), SizeRecipe.of(recipe))
-    log_after_pretraining(settings, steps)
+        steps = pretrain_small(settings, SizeRecipe.of(recipe))
+    log_after_pretraining(settings.output_dir, steps)

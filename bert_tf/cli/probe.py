@@ -21,13 +21,13 @@ from absl import logging
 
 from bert_tf.data.dialect import Dialect
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 _FILE = "tagged words, as run_tagger reads them, or with --unit=text labeled texts, as run_classifier reads them"
 
 
 @dataclasses.dataclass(frozen=True)
-class ProbeSettings(Dialect):
+class ProbeSettings(Dialect, UserSettings):
     """What to probe, and the data to probe with."""
 
     GROUP: ClassVar[str] = "Data"
@@ -93,13 +93,14 @@ class ProbeSettings(Dialect):
     max_texts: int = option(500, "With --heads: maximum number of texts to measure on, sampled with --seed.", low=1)
 
 
-FLAGS = flags_of(ProbeSettings)
+SETTINGS = ProbeSettings
+FLAGS = flags_of(SETTINGS)
 _OF_TEXTS = ("label_column", "header", "separator")
 _OF_WORDS = ("tag_column",)
 _HELD_OUT = 0.2  # of the only file
 
 
-def main(settings):
+def main(settings: ProbeSettings):
     """Writes what was found, and prints the table."""
     from bert_tf.checkpoints.loading import load
     from bert_tf.utils.files import write_text

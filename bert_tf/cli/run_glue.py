@@ -20,12 +20,12 @@ from absl import logging
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import read_manifest
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
 
 @dataclasses.dataclass(frozen=True)
-class RunGlueSettings:
+class RunGlueSettings(UserSettings):
     """Runs to make, and what to compare them with."""
 
     GROUP: ClassVar[str] = "Training"
@@ -93,12 +93,13 @@ class RunGlueSettings:
     )
 
 
-FLAGS = flags_of(RunGlueSettings)
+SETTINGS = RunGlueSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True  # the flags after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 
 
-def main(settings, others):
+def main(settings: RunGlueSettings, others):
     """Makes the grid of runs, or the page of the runs that are there."""
     with resumable():
         _make_grid(settings, others) if settings.glue_dir or settings.tables else _only_report(settings, others)
@@ -151,7 +152,7 @@ def _axes(settings):
     from bert_tf.experiments.glue.runs import AXES, axis
 
     kinds = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}
-    return [axis(name, settings.get(name) or AXES[settings.grid][name], kind) for name, kind in kinds.items()]
+    return [axis(name, getattr(settings, name) or AXES[settings.grid][name], kind) for name, kind in kinds.items()]
 
 
 def _only_report(settings, others):

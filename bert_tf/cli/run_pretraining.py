@@ -13,10 +13,11 @@ from bert_tf.cli.command_runner import in_flags
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.utils.settings import flags_of
 
-FLAGS = flags_of(PretrainingSettings)
+SETTINGS = PretrainingSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: PretrainingSettings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.cli.next_command import log_after_pretraining
     from bert_tf.runs.pretrain import run_pretraining
@@ -24,4 +25,4 @@ def main(settings):
 
     run = run_pretraining(settings, lambda text: print(in_flags(text, (flag.name for flag in FLAGS))))
     if run and settings.do_train and is_chief(run.strategy):
-        log_after_pretraining(settings, run.trainer.global_step)
+        log_after_pretraining(settings.output_dir, run.trainer.global_step)

@@ -13,11 +13,11 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class ScoreSquadSettings:
+class ScoreSquadSettings(UserSettings):
     """Answers to score."""
 
     GROUP: ClassVar[str] = "Data"
@@ -45,10 +45,11 @@ class ScoreSquadSettings:
     )
 
 
-FLAGS = flags_of(ScoreSquadSettings)
+SETTINGS = ScoreSquadSettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: ScoreSquadSettings):
     """Prints the scores."""
     from bert_tf.evaluation import squad
     from bert_tf.evaluation.squad_files import read_golds, read_null_odds, read_predictions

@@ -18,11 +18,11 @@ from bert_tf.cli.batch_prediction import BatchPredictionSettings
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import flags_of, option, option_as
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as
 
 
 @dataclasses.dataclass(frozen=True)
-class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings):
+class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings, UserSettings):
     """Texts to score, and the model to score them with."""
 
     GROUP: ClassVar[str] = "Model"
@@ -44,15 +44,17 @@ class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings):
     rows_per_part: int = 256  # a text of 20 tokens is read 20 times
 
 
-FLAGS = flags_of(ScoreTextSettings)
+SETTINGS = ScoreTextSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 
 
-def main(settings, texts):
+def main(settings: ScoreTextSettings, texts):
     """Prints the scores of the arguments, or writes those of a file."""
-    files = [name for name in ("input_file", "output_file") if settings.get(name)]
+    files = [name for name in ("input_file", "output_file") if getattr(settings, name)]
     if len(files) != (0 if texts else 2):
-        received = [*(["texts as arguments"] if texts else []), *(f"`{name}={settings.get(name)}`" for name in files)]
+        received = [*(["texts as arguments"] if texts else [])]
+        received += [f"`{name}={getattr(settings, name)}`" for name in files]
         raise ValueError(
             "Pass texts as arguments, or both `input_file` and `output_file`; got "
             f"{' and '.join(received) or 'neither'}."

@@ -20,11 +20,11 @@ from absl import logging
 from bert_tf.inference.settings import ApproximateSettings, PromptSettings
 from bert_tf.utils.files import decode_argument
 from bert_tf.utils.json_files import json_text, printable_json
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchSettings(ApproximateSettings, PromptSettings):
+class SearchSettings(ApproximateSettings, PromptSettings, UserSettings):
     """Options for searching, evaluating or exporting an index."""
 
     GROUP: ClassVar[str] = "Prediction"
@@ -85,11 +85,12 @@ class SearchSettings(ApproximateSettings, PromptSettings):
     json: bool = option(False, "Print JSON, one object per line for each query.", group="Output", essential=True)
 
 
-FLAGS = flags_of(SearchSettings)
+SETTINGS = SearchSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 
 
-def main(settings, texts):
+def main(settings: SearchSettings, texts):
     """Prints the nearest texts of each query, or the answers in them; or the metrics of the search; or exports."""
     if settings.export_file:
         _export(settings, texts)

@@ -36,7 +36,7 @@ from bert_tf.serving.server.settings import (
     VersionSettings,
 )
 from bert_tf.utils.extras import SERVER, require_packages
-from bert_tf.utils.settings import NO_EFFECT, flags_of, option, options_of
+from bert_tf.utils.settings import NO_EFFECT, UserSettings, flags_of, option, options_of
 from bert_tf.utils.signals import StopRequest
 
 
@@ -44,7 +44,7 @@ from bert_tf.utils.signals import StopRequest
 class ServeSettings(
     HostSettings, GrpcSettings, RestSettings, LoadSettings, RequestLimitSettings,
     VersionSettings, ModelConfigSettings, BundleSettings, SessionSettings,
-    RequestBatchingSettings, SearchRouteSettings, IgnoredSettings,
+    RequestBatchingSettings, SearchRouteSettings, IgnoredSettings, UserSettings,
 ):
     """Models to serve, and where and how to serve them."""
 
@@ -80,7 +80,8 @@ class ServeSettings(
     version: bool = option(False, "Print the versions of bert_tf and TensorFlow, and exit.", group="What to do")
 
 
-FLAGS = flags_of(ServeSettings)
+SETTINGS = ServeSettings
+FLAGS = flags_of(SETTINGS)
 
 # Flags that --platform_config_file replaces, as in tensorflow_model_server.
 _IN_PLATFORM_CONFIG = (
@@ -180,7 +181,7 @@ def bundle_and_batching(settings) -> dict:
         bundle, batching = read_platform(settings.platform_config_file, max_batch_tokens=tokens)
     else:
         bundle, batching = _bundle(settings), _batching(settings)
-    checks = settings.enable_signature_method_name_check
+    checks = settings.check_method_names
     return {"bundle": dataclasses.replace(bundle, check_method_names=checks), "batching": batching}
 
 
@@ -196,7 +197,7 @@ def _bundle(settings):
             settings.per_process_gpu_memory_fraction,
             settings.mixed_precision or "",
         ),
-        num_request_iterations=max(1, settings.num_request_iterations_for_warmup),
+        num_request_iterations=max(1, settings.num_request_iterations),
     )  # fmt: skip
 
 
@@ -219,7 +220,7 @@ def _given(settings, names):
     return ", ".join(f"--{name}" for name in names if settings.where_given(name))
 
 
-def main(settings):
+def main(settings: ServeSettings):
     """Serves until SIGTERM, SIGHUP or Ctrl-C, and finishes the requests in progress."""
     if settings.version:
         print(version_lines())
@@ -231,7 +232,7 @@ def main(settings):
         logging.info(
             "Stopping (%s): no new requests are accepted; running ones have %g s to finish. Another signal stops at "
             "once.",
-            request.wait().name, settings.grace_seconds,
+            request.wait().name, settings.grace,
         )  # fmt: skip
         began = time.monotonic()
         if not server.stop():
@@ -241,7 +242,7 @@ def main(settings):
             os._exit(0)  # the threads that still compute would hold up the exit
 
 
-def start_server(settings):
+def start_server(settings: ServeSettings):
     """Returns a running `server.Server` of what the flags ask for, and says where it listens.
 
     Raises:

@@ -17,11 +17,11 @@ from absl import logging
 
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.utils.counts import percent
-from bert_tf.utils.settings import flags_of, option, option_as
+from bert_tf.utils.settings import UserSettings, flags_of, option, option_as
 
 
 @dataclasses.dataclass(frozen=True)
-class SplitSettings:
+class SplitSettings(UserSettings):
     """Options for splitting a dataset."""
 
     GROUP: ClassVar[str] = "Data"
@@ -52,12 +52,13 @@ class SplitSettings:
     label_separator: str = option_as(ClassificationOptions, "label_separator")
 
 
-FLAGS = flags_of(SplitSettings)
+SETTINGS = SplitSettings
+FLAGS = flags_of(SETTINGS)
 
 _SHOWN = 20  # labels in the table
 
 
-def main(settings):
+def main(settings: SplitSettings):
     """Writes the parts, and prints what each has."""
     from bert_tf.data.dialect import Dialect
     from bert_tf.data.row_groups import group_sizes

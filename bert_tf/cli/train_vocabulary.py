@@ -13,11 +13,11 @@ from typing import ClassVar
 from absl import logging
 
 from bert_tf.pretraining.settings import CorpusSettings
-from bert_tf.utils.settings import flags_of, option, options_of
+from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainVocabularySettings(CorpusSettings):
+class TrainVocabularySettings(CorpusSettings, UserSettings):
     """Text to train a vocabulary on, and how to train it."""
 
     GROUP: ClassVar[str] = "Vocabulary"
@@ -48,10 +48,11 @@ class TrainVocabularySettings(CorpusSettings):
     )
 
 
-FLAGS = flags_of(TrainVocabularySettings)
+SETTINGS = TrainVocabularySettings
+FLAGS = flags_of(SETTINGS)
 
 
-def main(settings):
+def main(settings: TrainVocabularySettings):
     """Writes the vocabulary and the report."""
     from bert_tf.tokenization import learning, word_counts
     from bert_tf.tokenization.letter_case import resolve_case_and_accents

@@ -22,12 +22,12 @@ from bert_tf.utils.files import find_files
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.logged_runs import LOG_FILE, check_passed_flags
 from bert_tf.utils.manifest import check_manifest, contents
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 from bert_tf.utils.subprocesses import resumable
 
 
 @dataclasses.dataclass(frozen=True)
-class TuneSettings:
+class TuneSettings(UserSettings):
     """Trials to run, and what to keep of them."""
 
     GROUP: ClassVar[str] = "What to do"
@@ -70,7 +70,8 @@ class TuneSettings:
     )
 
 
-FLAGS = flags_of(TuneSettings)
+SETTINGS = TuneSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 
@@ -80,7 +81,7 @@ _NOTE_FILE = "tune.json"
 _BY_SCORES = "tpe"  # the sampler that uses the scores of earlier trials
 
 
-def main(settings, words):
+def main(settings: TuneSettings, words):
     """Makes the trials."""
     with resumable():
         _search(settings, *_program(words))
@@ -132,7 +133,7 @@ def _plan(settings, program, table, others):
     from bert_tf.experiments.tuning.search_space import combinations, draw_trials, parse_axes
     from bert_tf.experiments.tuning.tuner import OURS
 
-    axes = parse_axes(settings.search, [flag for flag in table if flag.name not in OURS])
+    axes = parse_axes(settings.search, table)
     check_passed_flags(others, {*OURS, *(axis.name for axis in axes)}, "tune")
     if settings.sampler == _BY_SCORES:
         require_packages(f"`sampler={_BY_SCORES}`", "optuna")

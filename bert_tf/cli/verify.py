@@ -20,11 +20,11 @@ from typing import ClassVar
 from bert_tf.cli.tls import tls_of
 from bert_tf.serving.client.settings import TlsSettings
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class VerifySettings(TlsSettings):
+class VerifySettings(TlsSettings, UserSettings):
     """Where to verify an export, and the tolerance."""
 
     GROUP: ClassVar[str] = "Server and requests"
@@ -50,12 +50,13 @@ class VerifySettings(TlsSettings):
     )
 
 
-FLAGS = flags_of(VerifySettings)
+SETTINGS = VerifySettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 _OF_SERVER = {flag.name for flag in FLAGS} - {"inspect", "server", "tolerance"}
 
 
-def main(settings, paths):
+def main(settings: VerifySettings, paths):
     """Prints the table of signatures.
 
     Raises:

@@ -15,11 +15,11 @@ from typing import ClassVar
 
 from absl import logging
 
-from bert_tf.utils.settings import flags_of, option
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
-class VisualizeSettings:
+class VisualizeSettings(UserSettings):
     """Content of the page."""
 
     GROUP: ClassVar[str] = "Prediction"
@@ -48,11 +48,12 @@ class VisualizeSettings:
     top_k: int = option(5, "Number of tokens per position in the view masked_words.", low=1)
 
 
-FLAGS = flags_of(VisualizeSettings)
+SETTINGS = VisualizeSettings
+FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True
 
 
-def main(settings, texts):
+def main(settings: VisualizeSettings, texts):
     """Writes the page."""
     from bert_tf.checkpoints.loading import load
     from bert_tf.interpret.page import visualize

@@ -1,11 +1,11 @@
 """Settings of corpora and of masks. Imports no TensorFlow, so that `--help` is quick."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from bert_tf.utils import names
-from bert_tf.utils.settings import option, option_as
+from bert_tf.utils.settings import UserSettings, option, option_as
 from bert_tf.utils.text_options import TextOptions
 
 
@@ -34,24 +34,36 @@ class MaskingSettings:
 
     GROUP: ClassVar[str] = "Pretraining objective and masking"
 
-    max_predictions_per_seq: int = option(20, "Maximum number of masked tokens per sequence.", low=1, essential=True)
+    max_predictions_per_seq: int = option(
+        20,
+        "Maximum number of masked tokens per sequence.",
+        low=1, essential=True, decides_result="max_predictions_per_seq",
+    )
     masked_lm_prob: float = option(
         0.15,
         "Share of the tokens of an example that is masked.",
-        low=0, high=1, essential=True,
+        low=0, high=1, essential=True, decides_result="masked_lm_prob",
     )
     masking: str = option(
         "token",
         "Unit that is masked as a whole. token: a token; whole_word: all tokens of a word; span: several "
         "consecutive words, as in SpanBERT; ngram: the same as in ALBERT; phrase: a phrase of --phrase_file.",
-        choices=names.MASKINGS, essential=True,
+        choices=names.MASKINGS, essential=True, decides_result="masking",
     )
-    phrase_file: str | None = option(None, "With --masking=phrase: file of phrases and names, one per line.")
-    mask_token_prob: float = option(0.8, "Share of the masked tokens that is replaced with [MASK].", low=0, high=1)
+    phrase_file: str | None = option(
+        None,
+        "With --masking=phrase: file of phrases and names, one per line.",
+        decides_result="phrases",
+    )
+    mask_token_prob: float = option(
+        0.8,
+        "Share of the masked tokens that is replaced with [MASK].",
+        low=0, high=1, decides_result="mask_token_prob",
+    )
     random_token_prob: float = option(
         0.1,
         "Share of the masked tokens that is replaced with a random token; the rest stays unchanged.",
-        low=0, high=1,
+        low=0, high=1, decides_result="random_token_prob",
     )
 
 
@@ -98,53 +110,63 @@ SMALL_VOCABULARY = 30_000  # tokens: with fewer, many of the words that a task t
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuickOptions:
-    """Options of quick pretraining: text, vocabulary or teacher, and the time limit.
-
-    Attributes:
-        text_flags: flags for reading text, passed to the programs that read it.
-    """
+class QuickOptions(UserSettings):
+    """Options of quick pretraining: text, vocabulary or teacher, and the time limit."""
 
     GROUP: ClassVar[str] = "Training"
 
-    input_file: Sequence[str] | None = option_as(CorpusSettings, "input_file")
+    input_file: Sequence[str] | None = option_as(CorpusSettings, "input_file", decides_result=True)
     eval_file: Sequence[str] | None = option(
         None,
         "Held-out text, evaluated at each checkpoint and at the end: files, glob patterns or directories.",
-        group="Data", essential=True,
+        group="Data", essential=True, decides_result=True,
     )
     teacher: str | None = option(
         None,
         "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
         "it.",
-        group="Distillation", excludes=("vocab_file",),  # the student has the teacher's vocabulary
+        group="Distillation", decides_result=True, excludes=("vocab_file",),  # the student has the teacher's vocabulary
     )
-    vocab_file: str | None = option(None, "Vocabulary file. Default: a vocabulary is trained.", group="Model")
+    vocab_file: str | None = option(
+        None,
+        "Vocabulary file. Default: a vocabulary is trained.",
+        group="Model", decides_result=True,
+    )
     vocab_size: int = option(
         SMALL_VOCABULARY,
         "Number of tokens of the vocabulary that is trained.",
-        low=1, group="Vocabulary", excludes=("vocab_file", "teacher"),
+        low=1, group="Vocabulary", excludes=("vocab_file", "teacher"), decides_result=True,
     )
     do_lower_case: bool | None = option(
         None,
         "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
         "otherwise true.",
-        group="Model",
+        group="Model", decides_result=True,
     )
-    input_format: str | None = option_as(CorpusSettings, "input_format")
-    text_column: str = option_as(CorpusSettings, "text_column")
-    document_start: str | None = option_as(CorpusSettings, "document_start")
-    language: str = option_as(CorpusSettings, "language")
+    input_format: str | None = option_as(CorpusSettings, "input_format", decides_result=True)
+    text_column: str = option_as(CorpusSettings, "text_column", decides_result=True)
+    document_start: str | None = option_as(CorpusSettings, "document_start", decides_result=True)
+    language: str = option_as(CorpusSettings, "language", decides_result=True)
     precision: str = option(
         "auto",
         "Data type of the computation. auto: mixed_bfloat16 if the CPU multiplies in it, otherwise float32.",
-        choices=("auto", *names.PRECISIONS), group="Devices", essential=True,
+        choices=("auto", *names.PRECISIONS), group="Devices", essential=True, decides_result=True,
     )
-    seed: int = option(0, "Random seed for new weights, example order and masks.", low=0, essential=True)
+    seed: int = option(
+        0,
+        "Random seed for new weights, example order and masks.",
+        low=0, essential=True, decides_result=True,
+    )
     output_dir: str = option(
         "small",
         "Directory for the encoder, from which an interrupted run also resumes.",
         group="Output", essential=True,
     )
+    # With more, a run that had too few can be resumed.
     minutes: float = option(45.0, "Time budget in minutes, everything included.", low=0, essential=True)
-    text_flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def text_flags(self) -> dict[str, Any]:
+        """Flags for reading text that the user gave, for the commands that read it."""
+        names = ("input_format", "text_column", "document_start", "language")
+        return {name: value for name, value in self.given_values().items() if name in names}

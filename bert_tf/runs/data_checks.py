@@ -6,10 +6,10 @@ from bert_tf.data.checked_examples import CheckedExamples
 from bert_tf.data.example_checks import check_samples
 from bert_tf.data.findings import DataFinding
 from bert_tf.data.token_checks import check_truncation, check_unknown_tokens
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.counts import number_of, word_for
-from bert_tf.utils.settings import Settings
 from bert_tf.utils.token_counts import TokenCounts
 
 
@@ -25,7 +25,7 @@ class DataChecks:
         findings: so far.
     """
 
-    def __init__(self, samples: dict[str, CheckedExamples], settings: Settings):
+    def __init__(self, samples: dict[str, CheckedExamples], settings: FineTuningSettings):
         self._settings = settings
         self.samples = samples
         self.findings = []
@@ -39,13 +39,14 @@ class DataChecks:
             counts: split -> the counts of its tokens.
         """
         cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
-        offers_windows = self._settings.get("long_text", "window") != "window"
+        offers_windows = getattr(self._settings, "long_text", "window") != "window"
         self._add(check_truncation(self.samples, cuts, offers_windows))
         self._add(check_unknown_tokens(self.samples, counts))
 
     def refuse(self):
         """Raises ValueError where there are warnings and `strict_data` does not let them pass."""
-        refuse_warnings(self.findings, self._settings)
+        if self._settings.strict_data:
+            refuse_warnings(self.findings)
 
     def _add(self, findings):
         for finding in findings:
@@ -59,10 +60,10 @@ def lint_samples(kind: type[FineTuningTask], data: TaskData, options: RunOptions
     return {split: sample for split, sample in samples.items() if sample is not None}
 
 
-def refuse_warnings(findings: list[DataFinding], settings: Settings):
-    """Raises ValueError where there are warnings among the findings and `strict_data` is set."""
+def refuse_warnings(findings: list[DataFinding]):
+    """Raises ValueError where there are warnings among the findings, as `strict_data` demands."""
     warnings = [finding for finding in findings if finding.is_warning]
-    if warnings and settings.get("strict_data"):
+    if warnings:
         named = ", ".join(f"{finding.kind} in {finding.path}" for finding in warnings)
         paths = {finding.path for finding in warnings}
         raise ValueError(

@@ -10,10 +10,11 @@ from bert_tf.data.label_checks import UNKNOWN, count_labels
 from bert_tf.data.token_checks import Lengths, check_truncation, check_unknown_tokens
 from bert_tf.runs.data_checks import lint_samples
 from bert_tf.runs.encoded_splits import encode_splits
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import ACTIONS
-from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task
 from bert_tf.utils.counts import number_of
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import options_of
 
 _LABELS = 20  # shown
 
@@ -75,27 +76,27 @@ class Overview:
         return {name: list(map(dataclasses.asdict, each)) for name, each in vars(self).items()}
 
 
-def look_at_files(task: str, settings: Settings) -> Overview:
+def look_at_files(kind: type[FineTuningTask], settings: FineTuningSettings) -> Overview:
     """Reads the files that the settings of a fine-tuning program name, and looks at them.
 
     Word pieces are counted where there is a model to count them by, and there are examples to train on.
 
     Args:
-        task: its name in the registry, or that of a task of another package.
-        settings: of its program.
+        kind: the task.
+        settings: of its fine-tuning, with the files.
 
     Raises:
         ValueError: a file cannot be read as the settings say.
     """
-    kind = TASKS_BY_NAME.get(task) or load_custom_task(task)
     options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
-    data = kind.read_data(options, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
+    wanted = {"train": settings.do_train, "dev": settings.do_eval, "test": settings.do_predict}
+    data = kind.read_data(options, [split for split in ACTIONS if wanted.get(split, settings.test_file)], None)
     samples = lint_samples(kind, data, options)
     findings = check_samples(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
     splits = [split for split, each in data.examples.items() if each.path not in broken]
     cuts, counts = _cuts(kind, data, options, settings, splits)
-    findings += check_truncation(samples, cuts, settings.get("long_text", "window") != "window")
+    findings += check_truncation(samples, cuts, getattr(settings, "long_text", "window") != "window")
     findings += check_unknown_tokens(samples, counts)
     files = [_overview(split, each, samples.get(split), cuts.get(split)) for split, each in data.examples.items()]
     return Overview(files, findings)

@@ -1,18 +1,24 @@
 """Devices of a run: its strategy, seed, determinism, precision, and whether XLA compiles."""
 
+import dataclasses
+from typing import TypeVar
+
 from absl import logging
 
+from bert_tf.training.settings import BatchingSettings, DeviceSettings, TrainingSettings
 from bert_tf.utils.names import AUTO, PRECISIONS
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import part_of
+
+_Settings = TypeVar("_Settings", bound=TrainingSettings)
 
 
-def strategy_name(settings: Settings) -> str:
+def strategy_name(settings: DeviceSettings) -> str:
     """Returns the name of the strategy, one of `names.STRATEGIES`: --use_tpu stands for one."""
-    name = settings.get("distribution_strategy", "default")
-    return "tpu" if name == "default" and settings.get("use_tpu") else name
+    name = settings.distribution_strategy
+    return "tpu" if name == "default" and settings.use_tpu else name
 
 
-def prepare_devices(settings: Settings):
+def prepare_devices(settings: TrainingSettings):
     """Sets what holds for the whole process. To be called before TensorFlow is used for anything else.
 
     Returns:
@@ -39,47 +45,55 @@ def prepare_devices(settings: Settings):
     return strategy
 
 
-def compiles(settings: Settings, examples: float) -> bool:
+def compiles(settings: TrainingSettings, examples: float) -> bool:
     """Returns whether steps are compiled with XLA; `use_xla=auto` depends on the devices and on the length of the run.
 
     Call it after `prepare_devices`.
 
     Args:
-        settings: the flags.
+        settings: of the run.
         examples: how many the run trains on, over all epochs, or else evaluates and predicts.
     """
     from bert_tf.training import devices
 
     if strategy_name(settings) == "tpu":
         return False  # everything on a TPU is compiled anyway, and as a whole
-    if settings.use_xla == AUTO and settings.get("pack_examples"):
+    if settings.use_xla == AUTO and part_of(settings, BatchingSettings).pack_examples:
         return False  # packed batches have too many shapes
     return devices.uses_xla(settings.use_xla, examples)
 
 
-def with_precision(settings: Settings) -> Settings:
-    """Returns the settings with the precision that `precision=auto` stands for, and logs it.
+def with_precision(settings: _Settings) -> _Settings:
+    """Returns the settings with the precision that `precision=auto` stands for, as `choose_precision` does."""
+    output_dir = None if settings.overwrite_output_dir else settings.output_dir
+    precision = choose_precision(settings.precision, strategy_name(settings), output_dir)
+    return dataclasses.replace(settings, precision=precision)
 
-    A run that was started before keeps its precision, on another machine too.
+
+def choose_precision(precision: str, strategy: str, output_dir: str | None) -> str:
+    """Returns the precision that "auto" stands for, and logs it; any other stays as it is.
+
+    Args:
+        precision: one of `PRECISIONS`, or "auto".
+        strategy: one of `names.STRATEGIES`.
+        output_dir: directory of a run that was started before, which keeps its precision, on another machine too.
 
     Raises:
         ValueError: several machines would each choose their own.
     """
-    if settings.precision != AUTO:
-        return settings
+    if precision != AUTO:
+        return precision
     from bert_tf.training.devices import fastest_precision
     from bert_tf.training.run_record import recorded_settings
 
-    strategy = strategy_name(settings)
     if strategy == "multi_worker":
         raise ValueError(
             f"`precision=auto` cannot be combined with `distribution_strategy={strategy}`, whose workers must agree. "
             f"Pass one of {', '.join(PRECISIONS)}."
         )
-    before = {} if settings.overwrite_output_dir else recorded_settings(settings.output_dir)
-    if before.get("precision") in PRECISIONS:
-        precision, reason = before["precision"], "as at the start of this run"
-    else:
+    precision = recorded_settings(output_dir).get("precision") if output_dir else None
+    reason = "as at the start of this run"
+    if precision not in PRECISIONS:
         precision, reason = fastest_precision(strategy == "tpu")
     logging.info("`precision=auto`: %s, %s.", precision, reason)
-    return Settings({**settings.to_dict(), "precision": precision}, settings.given)
+    return precision

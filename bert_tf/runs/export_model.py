@@ -7,7 +7,7 @@ from bert_tf.export.settings import ExportSettings
 from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.export_step import make_export_options
 from bert_tf.runs.keywords import read_keywords
-from bert_tf.utils.settings import check_combinations, flags_of
+from bert_tf.utils.settings import check_combinations, flags_of, options_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in `typing` from Python 3.11 on
@@ -35,5 +35,5 @@ def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **sett
     flags = flags_of(ExportSettings)
     given = read_keywords("export_model", flags, settings, ("model", "export_dir"))
     check_combinations(flags, given)
-    form = make_export_options(given)
+    form = make_export_options(options_of(ExportSettings, given))
     return export_trained(os.fspath(model), os.fspath(export_dir), form, calibration=given.calibration_file)

@@ -10,22 +10,24 @@ from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
 from bert_tf.export.explanation_signatures import check_explanations
 from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.settings import ExportFormSettings, ExportSettings
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.training.batching import BatchSettings
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import part_of
 
 
-def make_export_options(settings: Settings):
-    """Returns the `ExportOptions` that the flags describe.
+def make_export_options(settings: ExportFormSettings) -> ExportOptions:
+    """Returns the `ExportOptions` that the settings describe.
 
     Raises:
         ValueError: the options contradict each other.
     """
-    explanations = tuple(settings.get("export_explanations") or ())
+    explanations = tuple(part_of(settings, ExportSettings).export_explanations)
     return ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
 
 
-def check_export(settings: Settings, form: ExportOptions, trained: TrainedTask):
+def check_export(settings: FineTuningSettings, form: ExportOptions, trained: TrainedTask):
     """Raises ValueError if the model could not be exported after the run; call this before training.
 
     Args:
@@ -37,7 +39,7 @@ def check_export(settings: Settings, form: ExportOptions, trained: TrainedTask):
         form.check(trained.task)
         form.check_folder(settings.export_dir or os.path.join(settings.output_dir, form.folder))
         check_explanations(form.explanations, trained.task, form.dtype)
-    path = settings.get("calibration_file")
+    path = settings.calibration_file
     if path is not None:
         if not settings.do_export:
             raise ValueError(
@@ -49,7 +51,9 @@ def check_export(settings: Settings, form: ExportOptions, trained: TrainedTask):
         form.check_processor()
 
 
-def choose_calibration(settings: Settings, form: ExportOptions, batching: BatchSettings, rows: dict[str, Any]):
+def choose_calibration(
+    settings: FineTuningSettings, form: ExportOptions, batching: BatchSettings, rows: dict[str, Any]
+):
     """Returns the examples that set the ranges of int8, as `export_trained` takes them; None if there are none.
 
     Args:

@@ -21,7 +21,9 @@ from bert_tf.runs.fine_tuning_files import kind_of_split
 from bert_tf.runs.fine_tuning_plan import batch_settings
 from bert_tf.runs.save_formats import check_formats
 from bert_tf.runs.scored_answers import error_reports, show_answers, show_scored
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
+from bert_tf.tasks.options import SelectionOptions
 from bert_tf.tasks.registry import TASKS, save_task
 from bert_tf.training.output_directory import prepare_directory
 from bert_tf.training.scored_files import Evaluated, scored_files
@@ -29,7 +31,7 @@ from bert_tf.training.scoring import Evaluator
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
 from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import part_of
 
 
 @dataclasses.dataclass
@@ -51,7 +53,7 @@ class FineTuning:
         are_in_card: whether `scores` are those of eval_results.txt, which a model card shows.
     """
 
-    settings: Settings
+    settings: FineTuningSettings
     model: ModelDescription
     data: TaskData
     rows: dict[str, Any]
@@ -68,18 +70,24 @@ class FineTuning:
     def task(self) -> FineTuningTask:
         return self.trained.task
 
-    def training(self, callbacks: Sequence[Callable] = ()) -> dict[str, Any]:
-        """Returns the arguments of `Trainer.fit`, with callbacks of the user, as in `adapt_callbacks`."""
-        settings, batching = self.settings, self._batching()
-        metric_for_best_model = settings.get("metric_for_best_model")
-        return {
-            "batches": batching.training(self.rows["train"], self.trainer.run),
-            "on_begin": self._begin,
-            "callbacks": adapt_callbacks(callbacks, self.trainer, settings.num_train_epochs),
-            "held_out": batching.scoring(self.rows["dev"], settings.eval_batch_size) if metric_for_best_model else None,
-            "metric_for_best_model": metric_for_best_model,
-            "early_stopping": settings.get("early_stopping", 0),
-        }
+    def train(self, callbacks: Sequence[Callable] = ()):
+        """Trains from the start or from the last checkpoint, with callbacks of the user, as in `adapt_callbacks`."""
+        settings, batching, selection = self.settings, self._batching(), part_of(self.settings, SelectionOptions)
+        metric_for_best_model = selection.metric_for_best_model
+        self.trainer.fit(
+            batching.training(self.rows["train"], self.trainer.run),
+            on_begin=self._begin,
+            callbacks=adapt_callbacks(callbacks, self.trainer, settings.num_train_epochs),
+            held_out=batching.scoring(self.rows["dev"], settings.eval_batch_size) if metric_for_best_model else None,
+            metric_for_best_model=metric_for_best_model,
+            early_stopping=selection.early_stopping,
+        )
+        self._write_adapters()
+
+    def restore(self):
+        """Loads the trained model, and creates the output directory."""
+        self.trainer.restore()
+        by_chief(prepare_directory, self.settings.output_dir)
 
     def _begin(self, model):
         """Prepares the output directory, once the model is built and before its first step."""
@@ -91,7 +99,7 @@ class FineTuning:
         save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
         save_task(directory, self.trained)
 
-    def write_adapters(self):
+    def _write_adapters(self):
         """Writes the adapters that were trained, if there are some, as Hugging Face's PEFT has them."""
         if self.model.config.lora:
             folder, base = os.path.join(self.settings.output_dir, "adapter"), self.settings.init_checkpoint

@@ -4,29 +4,34 @@ import filecmp
 import itertools
 import os
 
-from bert_tf.tasks.options import ACTIONS
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.tasks.options import ACTIONS, SelectionOptions
 from bert_tf.utils.files import find_files
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import part_of
 
 
-def with_dry_run_defaults(settings: Settings) -> Settings:
+def with_dry_run_defaults(settings: FineTuningSettings) -> FineTuningSettings:
     """Returns the settings with `do_train` for a dry run without any `do_X`: its purpose is the cost of training."""
-    if settings.get("dry_run") and not any(settings.get(f"do_{action}") for action in (*ACTIONS.values(), "export")):
-        return settings.adopt({"do_train": True, "do_eval": bool(settings.get("eval_file"))})
+    actions = settings.do_train, settings.do_eval, settings.do_predict, settings.do_export
+    if settings.dry_run and not any(actions):
+        return settings.adopt({"do_train": True, "do_eval": bool(settings.eval_file)})
     return settings
 
 
-def splits_to_read(settings: Settings) -> list[str]:
+def splits_to_read(settings: FineTuningSettings) -> list[str]:
     """Returns the kinds of splits that the run reads."""
-    wanted = {kind: settings.get(f"do_{action}") for kind, action in ACTIONS.items()}
-    wanted["dev"] = wanted["dev"] or bool(settings.get("metric_for_best_model"))
-    wanted["final"] = settings.do_eval and bool(settings.get("test_file"))
-    return [kind for kind, is_wanted in wanted.items() if is_wanted]
+    wanted = {
+        "train": settings.do_train,
+        "dev": settings.do_eval or bool(part_of(settings, SelectionOptions).metric_for_best_model),
+        "test": settings.do_predict,
+        "final": settings.do_eval and bool(settings.test_file),
+    }
+    return [kind for kind in ACTIONS if wanted[kind]]
 
 
-def check_test_file(settings: Settings):
+def check_test_file(settings: FineTuningSettings):
     """Raises ValueError if a test file would not be scored, or is the file by which the run selects and fits."""
-    path, other = settings.get("test_file"), settings.get("eval_file")
+    path, other = settings.test_file, settings.eval_file
     if path is None:
         return
     for pair in itertools.product(find_files(path), find_files(other) if other else ()):

@@ -2,8 +2,15 @@
 
 import dataclasses
 
+from bert_tf.checkpoints.label_rows import LabelRows
+from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
+from bert_tf.runs.fine_tuning_start import warn_of_few_steps
 from bert_tf.runs.run_config import make_run_config
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.tasks.base import EncodedExamples, FineTuningTask, TrainableTask
+from bert_tf.tasks.fine_tuning_teacher import with_teacher
+from bert_tf.tasks.options import TeacherOptions
 from bert_tf.training.automatic_learning_rate import with_tested_rate
 from bert_tf.training.batching import BatchSettings
 from bert_tf.training.dry_run import try_training
@@ -11,7 +18,7 @@ from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.memory_budget import available_memory
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.settings import FineTuningConfig
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import options_of, part_of
 
 
 def count_examples(examples, settings):
@@ -23,18 +30,46 @@ def count_examples(examples, settings):
     return train or sum(map(len, examples.values()))
 
 
-def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
+def batch_settings(settings: FineTuningSettings, use_xla: bool) -> BatchSettings:
     """Returns how examples are batched, from `max_seq_length`, `bucket_by_length` and `bucket_batches`."""
-    return BatchSettings(
-        settings.max_seq_length, settings.bucket_by_length, use_xla, settings.get("bucket_batches")
-    )
+    return BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla, settings.bucket_batches)
 
 
-def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
-    """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
+def plan_run(
+    task: FineTuningTask,
+    model: ModelDescription,
+    settings: FineTuningSettings,
+    label_rows: LabelRows | None,
+    train: EncodedExamples | None,
+    use_xla: bool,
+) -> tuple[TrainableTask, RunConfig]:
+    """Returns the task to train, which learns from a teacher if the settings name one, and the `RunConfig`.
+
+    Call it in the scope of the strategy.
 
     Args:
-        settings: the flags.
+        task: of the run.
+        model: files of the model.
+        settings: of the run.
+        label_rows: the rows of the initial checkpoint's head that the run keeps.
+        train: the examples to train on, tokenized, or None.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: the teacher does not match the task, or as `plan_training` does.
+    """
+    trainable, teacher_identity = with_teacher(task, model, part_of(settings, TeacherOptions))
+    identity = make_identity(task, model, label_rows) | teacher_identity
+    config = plan_training(settings, model.config.num_hidden_layers, train, identity, use_xla)
+    warn_of_few_steps(label_rows, config.num_train_steps)
+    return trainable, dataclasses.replace(config, label_rows=label_rows)
+
+
+def plan_training(settings: FineTuningSettings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
+
+    Args:
+        settings: of the run.
         num_layers: the encoder's blocks.
         train: the examples to train on, tokenized, or None.
         identity: what of the task decides the result.
@@ -43,27 +78,15 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
     Raises:
         ValueError: there are too few examples for one step, or a setting is out of range for the model.
     """
-    if settings.get("pack_examples") and use_xla:
+    if settings.pack_examples and use_xla:
         raise ValueError(
             "`pack_examples` cannot be combined with `use_xla=true`, which compiles a program for every shape. "
             "Remove one."
         )
     run = make_run_config(settings, 0, 0, use_xla, identity)
+    run = dataclasses.replace(run, step=dataclasses.replace(run.step, pack_examples=settings.pack_examples))
     config = options_of(FineTuningConfig, settings)
     return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
-
-
-def with_fewest_checkpoints(config: RunConfig, num_examples: int, metric_for_best_model: str | None) -> RunConfig:
-    """Returns the configuration of a run that saves only what `metric_for_best_model` compares: the end of every epoch.
-
-    Args:
-        config: of the run.
-        num_examples: the number of encoded training examples.
-        metric_for_best_model: the metric; None: only the last step is saved.
-    """
-    epoch = max(1, num_examples // config.train_batch_size)
-    steps = epoch if metric_for_best_model else config.num_train_steps
-    return dataclasses.replace(config, save_checkpoints_steps=steps, keep_checkpoints=1)
 
 
 def make_identity(task, model, label_rows):
@@ -81,7 +104,7 @@ def with_learning_rate(task, config, rows, settings, use_xla):
     return with_tested_rate(task, config, batch_settings(settings, use_xla).training(rows["train"], config))
 
 
-def describe_training_cost(task, config: RunConfig, train, settings: Settings, use_xla: bool) -> str:
+def describe_training_cost(task, config: RunConfig, train, settings: FineTuningSettings, use_xla: bool) -> str:
     """Returns the memory and time that the training would take, or that there is none."""
     if train is None:
         return "Nothing would be trained."

@@ -1,22 +1,58 @@
-"""What fine-tuning starts from: options of an earlier training, adapters, a teacher, rows of an earlier head."""
+"""What fine-tuning starts from: a model, earlier options, adapters, a teacher, rows of an earlier head."""
 
 import dataclasses
+from typing import NamedTuple
 
 from absl import logging
 
 from bert_tf.checkpoints.label_rows import few_names
 from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.models.lora import Lora
+from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.runs.start_model import describe_model, task_paths
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.options import TeacherOptions
+from bert_tf.tasks.options import LabelOptions, RunOptions
+from bert_tf.tasks.registry import find_task
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.utils.counts import word_for
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import options_of, part_of
+
+
+class StartPoint(NamedTuple):
+    """What a run of fine-tuning starts from.
+
+    Attributes:
+        settings: of the run, with the options of a trained model where the user gave none.
+        options: of the task, as the settings say.
+        model: files of the model, with the adapters that are to be trained.
+        earlier: the task that an earlier run left with the model; None: there is none.
+        trained: likewise, if the model is not trained now.
+    """
+
+    settings: FineTuningSettings
+    options: RunOptions
+    model: ModelDescription
+    earlier: TrainedTask | None
+    trained: TrainedTask | None
+
+
+def find_start(kind: type[FineTuningTask], settings: FineTuningSettings) -> StartPoint:
+    """Returns what the run of a task starts from.
+
+    Raises:
+        ValueError: there is no model, its parts do not fit together, or the settings do not fit it.
+    """
+    model = with_adapters(describe_model(settings), settings)
+    earlier = find_task(task_paths(settings), model.config, kind)
+    trained = None if settings.do_train else earlier
+    settings = with_trained_options(kind, settings, trained, model)
+    model.check_length(settings.max_seq_length)
+    return StartPoint(settings, options_of(type(kind.options), settings), model, earlier, trained)
 
 
 def with_trained_options(
-    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: ModelDescription
-) -> Settings:
+    kind: type[FineTuningTask], settings: FineTuningSettings, trained: TrainedTask | None, model: ModelDescription
+) -> FineTuningSettings:
     """Returns the settings with the options that a model was trained with, where the user gave none.
 
     Args:
@@ -34,7 +70,7 @@ def with_trained_options(
     return settings.adopt({name: value for name, value in vars(adopted).items() if value != before[name]})
 
 
-def with_adapters(model: ModelDescription, settings: Settings) -> ModelDescription:
+def with_adapters(model: ModelDescription, settings: FineTuningSettings) -> ModelDescription:
     """Returns the model with the adapters that are to be trained; those of a trained model are in its kernels.
 
     Raises:
@@ -51,16 +87,11 @@ def with_adapters(model: ModelDescription, settings: Settings) -> ModelDescripti
     return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
 
 
-def teacher_options(settings):
-    """Returns the options of a teacher; the defaults, if the command has no such flags."""
-    return options_of(TeacherOptions, settings) if "teacher" in settings else TeacherOptions()
-
-
 def find_label_rows(task, model, settings):
     """Returns the rows of the initial checkpoint's head that the run keeps, where it trains; otherwise None."""
     if not settings.do_train:
         return None
-    return rows_by_label(task, model, settings.init_checkpoint, settings.get("rename_labels") or ())
+    return rows_by_label(task, model, settings.init_checkpoint, part_of(settings, LabelOptions).rename_labels)
 
 
 _FEW_STEPS = 100  # with 20, a new label among trained ones was never predicted: docs/benchmarks/fine_tuning.md

@@ -15,11 +15,10 @@ from bert_tf.runs.in_memory import as_files
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.process import run_in_process
 from bert_tf.runs.run_task import run_task
-from bert_tf.runs.task_flags import task_flags
+from bert_tf.runs.task_flags import task_flags, task_settings
 from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS_BY_NAME, load_custom_task, task_of
-from bert_tf.utils.settings import Settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in `typing` from Python 3.11 on
@@ -101,8 +100,7 @@ def finetune(
 
     with as_files(kind, **data) as files, run_in_process(verbose, files.name_arguments):
         named = {file: files.paths[name] for name, file in _FILES.items() if files.paths[name] is not None}
-        read = Settings(read.to_dict() | named, [*read.given, *named])
-        finished = run_task(kind, read, callbacks=callbacks, adapt=adapt)
+        finished = run_task(kind, read.give(named), callbacks=callbacks, adapt=adapt)
     assert finished is not None, "only a dry run has no result"
     return Run(finished, folder)
 
@@ -176,7 +174,6 @@ def _read_settings(kind, data, settings):
     actions |= {"do_export": True} if settings.get("export_dir") is not None else {}
     if not actions:
         raise ValueError("finetune() has nothing to do: pass `train`, `eval` or `predict` examples.")
-    flags, implied = task_flags(kind), (*_FILES.values(), *_ACTIONS)
-    said = read_keywords("finetune", [flag for flag in flags if flag.name not in implied], settings, _ARGUMENTS)
-    defaults = {flag.name: flag.default for flag in flags}
-    return Settings(defaults | said.to_dict() | actions, [*said.given, *actions])
+    implied = (*_FILES.values(), *_ACTIONS)
+    flags = [flag for flag in task_flags(kind) if flag.name not in implied]
+    return task_settings(kind)().give(read_keywords("finetune", flags, settings, _ARGUMENTS).given_values() | actions)

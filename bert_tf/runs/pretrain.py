@@ -23,7 +23,7 @@ from bert_tf.training.scoring import EvalBatches
 from bert_tf.training.tracking import tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.workers import by_chief
-from bert_tf.utils.settings import Settings, check_combinations, flags_of
+from bert_tf.utils.settings import check_combinations, flags_of, options_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in `typing` from Python 3.11 on
@@ -93,12 +93,12 @@ def pretrain(
     given |= {action: True for action, file in actions.items() if file is not None}
     read = read_keywords("pretrain", flags_of(PretrainingSettings), given, ("verbose",))
     with run_in_process(verbose):
-        run = run_pretraining(read)
+        run = run_pretraining(options_of(PretrainingSettings, read))
     assert run is not None, "only a dry run has no result"
     return run
 
 
-def run_pretraining(settings: Settings, show: Callable[[str], None] = print) -> PretrainingRun | None:
+def run_pretraining(settings: PretrainingSettings, show: Callable[[str], None] = print) -> PretrainingRun | None:
     """Trains and evaluates on records, as the settings ask: do_train, do_eval.
 
     Args:

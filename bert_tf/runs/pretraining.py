@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -19,6 +20,7 @@ from bert_tf.runs.pretraining_memory import largest_step
 from bert_tf.runs.pretraining_options import choose_masks, make_masking, make_objective, plan_records
 from bert_tf.runs.run_config import make_run_config
 from bert_tf.runs.save_formats import check_formats
+from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.start_model import describe_model, with_vocabulary_of
 from bert_tf.training.history import History
 from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
@@ -30,7 +32,6 @@ from bert_tf.training.strategies import check_batch_size
 from bert_tf.training.tracking import check_tracking, make_history
 from bert_tf.training.word_rate import word_rate
 from bert_tf.training.workers import by_chief
-from bert_tf.utils.settings import Settings
 
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 
@@ -40,7 +41,7 @@ class Pretraining:
     """Records, model and objective of a pretraining run.
 
     Attributes:
-        settings: the flags, complete.
+        settings: of the run, complete.
         objective: what is learned.
         plan: which records are read when.
         held_out: records to score on.
@@ -48,7 +49,7 @@ class Pretraining:
         teacher: of an objective that has one, else None; see `load_teacher`.
     """
 
-    settings: Settings
+    settings: PretrainingSettings
     objective: Objective
     plan: Phases
     held_out: Records
@@ -56,7 +57,7 @@ class Pretraining:
     teacher: object = None
 
     @classmethod
-    def of(cls, settings: Settings) -> "Pretraining":
+    def of(cls, settings: PretrainingSettings) -> "Pretraining":
         """Finds records and model.
 
         Raises:
@@ -124,7 +125,8 @@ class Pretraining:
                 "`num_warmup_steps=%d`: the learning rate rises for all %d steps and never reaches `learning_rate`.",
                 *(settings.num_warmup_steps, plan.num_train_steps),
             )
-        run = make_run_config(settings, plan.num_train_steps, settings.num_warmup_steps, use_xla, self._identity())
+        steps = plan.num_train_steps, settings.num_warmup_steps
+        run = make_run_config(settings, *steps, use_xla, self._identity(), settings.optimizer)
         guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
         fixed = settings.use_xla != "false"  # what is made for one shape, models/layers.py compiles with XLA
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
@@ -173,11 +175,10 @@ class Pretraining:
         return dataclasses.replace(self.model, config=self.objective.written_config(self.model.config))
 
     def _identity(self):
-        """Returns what decides the result besides what `make_run_config` knows of."""
+        """Returns what decides the result besides the settings that say so."""
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
-        identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
+        identity: dict[str, Any] = {"input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        identity |= {name: getattr(settings, name) for name in ("start_embeddings", "start_positions")}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config) | self._written().config.to_dict()

@@ -14,12 +14,12 @@ from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.start_model import model_paths
 from bert_tf.tasks.teacher import check_temperature
 from bert_tf.training.run_record import recorded_settings
-from bert_tf.utils.settings import Settings, command_line, flags_of
+from bert_tf.utils.settings import command_line, flags_of
 
 _MASK_FLAGS = ("masking", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob")
 
 
-def make_objective(settings: Settings) -> Objective:
+def make_objective(settings: PretrainingSettings) -> Objective:
     """Returns the objective that the settings describe.
 
     Raises:
@@ -52,7 +52,7 @@ def _distillation_options(settings):
     return options
 
 
-def make_masking(settings: Settings) -> Masking:
+def make_masking(settings: PretrainingSettings) -> Masking:
     """Returns how records without masks are masked as they are read, those of the shortest phase."""
     return Masking(
         settings.masking,
@@ -90,7 +90,7 @@ def choose_masks(settings, objective, tokenizer, several, shortest):
     return None
 
 
-def plan_records(settings: Settings) -> Phases:
+def plan_records(settings: PretrainingSettings) -> Phases:
     """Returns what a run reads; without --phases, one kind of rows all along.
 
     Raises:
@@ -117,7 +117,7 @@ def plan_records(settings: Settings) -> Phases:
     return Phases((Phase(records, batch_size, steps),))
 
 
-def complete(settings: Settings) -> Settings:
+def complete(settings: PretrainingSettings) -> PretrainingSettings:
     """Returns the settings with what the recipe, the objective and a trained run say where the user did not.
 
     Raises:

@@ -1,8 +1,11 @@
 """Recipes of pretraining: values of settings, for those that the user does not give."""
 
+from typing import TYPE_CHECKING
+
 from absl import logging
 
-from bert_tf.utils.settings import Settings
+if TYPE_CHECKING:
+    from bert_tf.runs.settings import PretrainingSettings  # which names these recipes
 
 # Of `run_pretraining --recipe`.
 RECIPES = {
@@ -94,7 +97,7 @@ SMALL_TAUGHT = {
 }
 
 
-def with_recipe(settings: Settings) -> Settings:
+def with_recipe(settings: "PretrainingSettings") -> "PretrainingSettings":
     """Returns the settings with the values of `recipe`, if any, for those that the user did not give; logs both."""
     if not settings.recipe:
         return settings
@@ -102,7 +105,7 @@ def with_recipe(settings: Settings) -> Settings:
     if "max_seq_length" in settings.given:  # one length all along
         values.pop("phases", None)
     logging.info("`recipe=%s`: %s", settings.recipe, _shown(values.keys() - settings.given, values))
-    given = {name: settings.get(name) for name in values if name in settings.given}
+    given = {name: getattr(settings, name) for name in values if name in settings.given}
     if changed := [name for name in given if given[name] != values[name]]:
         logging.info("Given settings that differ from `recipe=%s`: %s", settings.recipe, _shown(changed, given))
     return settings.adopt(values)

@@ -2,20 +2,34 @@
 
 import dataclasses
 import os
+from typing import TYPE_CHECKING
 
+from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
 from bert_tf.utils import names
-from bert_tf.utils.settings import Settings, options_of
+from bert_tf.utils.settings import options_of
+
+if TYPE_CHECKING:
+    from bert_tf.training.run_config import RunConfig
 
 
-def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict):
-    """Returns the `RunConfig` that the flags of `TRAINING` say.
+def make_run_config(
+    settings: FineTuningSettings | PretrainingSettings,
+    steps: int,
+    warmup: int,
+    use_xla: bool,
+    identity: dict,
+    optimizer: str = "adamw",
+) -> "RunConfig":
+    """Returns the `RunConfig` that the settings of all runs describe.
 
     Args:
-        settings: of the program.
+        settings: of the run.
         steps: of the run.
         warmup: steps in which the rate rises.
         use_xla: compile the step.
-        identity: what else decides the result, JSON values; a run that is continued must have the same.
+        identity: what decides the result besides these and the settings that say so, JSON values; a resumed run must
+            have the same.
+        optimizer: name in `OPTIMIZERS`.
 
     Raises:
         ValueError: a number for the optimizer is out of range, or one was given that the optimizer does not take.
@@ -23,7 +37,8 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
     from bert_tf.training.run_config import RunConfig
     from bert_tf.training.step import StepConfig
 
-    start, optimizer = settings.init_checkpoint, settings.get("optimizer", RunConfig.optimizer)
+    start = settings.init_checkpoint
+    own = {"init_checkpoint": start and os.path.realpath(start)}
     return RunConfig(
         output_dir=settings.output_dir,
         train_batch_size=settings.train_batch_size,
@@ -44,9 +59,8 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
             clip_norm=settings.clip_norm,
             use_xla=use_xla,
             scale_loss=settings.precision == "mixed_float16",
-            pack_examples=settings.get("pack_examples", False),
         ),
-        settings={"precision": settings.precision, "init_checkpoint": start and os.path.realpath(start), **identity},
+        settings={**settings.deciding_values(), **own, **identity},
     )
 
 

@@ -9,7 +9,11 @@ from bert_tf.training.batching import BatchSettings
 
 
 def weigh_examples(
-    task: FineTuningTask, encoded: EncodedDataset, weights: np.ndarray, batching: BatchSettings, batch_size: int
+    task: FineTuningTask,
+    encoded: EncodedDataset | None,
+    weights: np.ndarray | None,
+    batching: BatchSettings,
+    batch_size: int,
 ):
     """Adds `sample_weights` to the targets, scaled so that their mean is 1 in the task's loss.
 
@@ -17,10 +21,12 @@ def weigh_examples(
 
     Args:
         task: to be trained.
-        encoded: the training examples.
-        weights: relative weight of each example, float [n].
+        encoded: the training examples; None: there are none.
+        weights: relative weight of each example, float [n]; None: all weigh the same, and nothing is added.
         batching, batch_size: of the training.
     """
+    if weights is None:
+        return
     weights = task.sequence_weights(encoded, weights).astype(np.float32)
     encoded.targets = {**encoded.targets, "sample_weights": weights}
     whole = weighted = 0.0

@@ -2,14 +2,15 @@
 
 import os
 
-from bert_tf.utils.settings import Settings
+from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
+from bert_tf.training.settings import CheckpointSettings
 
 
-def check_formats(settings: Settings, model, built, task=None):
+def check_formats(settings: CheckpointSettings, model, built, task=None):
     """Says, before training, whether each form of `save_format` can hold the result.
 
     Args:
-        settings: the flags.
+        settings: of the run.
         model: the `loading.ModelDescription` of what is trained.
         built: the Keras model.
         task: a `FineTuningTask`, or None.
@@ -23,7 +24,7 @@ def check_formats(settings: Settings, model, built, task=None):
         check_format(form, model, built.variables, task)
 
 
-def save_formats(settings: Settings, strategy):
+def save_formats(settings: FineTuningSettings | PretrainingSettings, strategy):
     """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder named after it.
 
     Raises:

@@ -10,20 +10,21 @@ from bert_tf.evaluation.constant_predictions import only_answer_in
 from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
 from bert_tf.evaluation.error_reports.report import ErrorReport, write_table
 from bert_tf.evaluation.label_results import describe_always_predicted, describe_missing, describe_unpredicted
+from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
+from bert_tf.tasks.options import TeacherOptions
 from bert_tf.training.report_page import HEADLINE, OVERVIEW
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import file_names
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.settings import Settings
 
 _REMEDY = "Train for more steps or with `class_weights=balanced`, or add examples."
 _REMEDY_OF_ALWAYS = "Train for more steps, use `fit_thresholds`, or add examples without such a label."
 
 
-def warn_of_teacher(settings: Settings):
+def warn_of_teacher(options: TeacherOptions):
     """Warns where `teacher`, by the answers that it gave when it was scored, has learned nothing to teach."""
-    path = settings.get("teacher")
+    path = options.teacher
     answer = only_answer_in(directory_of(path)) if path else None
     if answer is not None:
         logging.warning("The teacher %s predicted %r for all examples of its evaluation: it has learned nothing.",
@@ -42,7 +43,7 @@ def show_scored(
     judged: Mapping[str, ErrorReport],
     scores: Mapping[str, float],
     trainer: Trainer,
-    settings: Settings,
+    settings: FineTuningSettings,
     suffix: str = "",
 ):
     """Shows what `do_eval` scored: a table of answers for each file, a part of the run's page, and warnings in the log.
@@ -53,7 +54,7 @@ def show_scored(
         judged: the result of `error_reports`.
         scores: {"eval_accuracy": ...} over all of them.
         trainer: of the task.
-        settings: the flags.
+        settings: of the run.
         suffix: added to the names if eval_results.txt holds another file's scores: `run_record.ScoredFiles.suffix`.
 
     Raises:
@@ -62,13 +63,13 @@ def show_scored(
     for outcome in outcomes:
         if outcome.split in judged:
             path = os.path.join(settings.output_dir, f"eval_predictions{suffix}{outcome.suffix}.tsv")
-            write_table(path, judged[outcome.split], settings.get("sort_predictions", "file"))
+            write_table(path, judged[outcome.split], settings.sort_predictions)
     salt = f"{suffix[1:]} " if suffix else ""
     history = trainer.history
     history.show(f"{HEADLINE}{suffix}", lambda: render_headline(judged, scores, trainer.global_step))
     history.show(f"{OVERVIEW}{suffix}", lambda: render_overview(judged, salt))
     history.show(f"eval{suffix}", lambda: render_errors(judged, salt))
-    _warn(judged, with_missing=not settings.get("do_train"))  # otherwise, the data check has named them
+    _warn(judged, with_missing=not settings.do_train)  # otherwise, the data check has named them
     history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
 
 

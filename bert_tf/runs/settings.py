@@ -4,8 +4,9 @@ The class of a task's fine-tuning has `FineTuningSettings` and the task's option
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.export.settings import ExportSettings
 from bert_tf.pretraining.settings import MaskingSettings
@@ -13,7 +14,7 @@ from bert_tf.runs.pretraining_recipes import RECIPES
 from bert_tf.tasks.options import RunOptions, TeacherOptions
 from bert_tf.training.settings import BatchingSettings, FineTuningConfig, TrainingSettings
 from bert_tf.utils import names
-from bert_tf.utils.settings import option, option_as
+from bert_tf.utils.settings import SCORES, UserSettings, option, option_as
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +26,18 @@ class ModelSettings:
     bert_config_file: str | None = option(
         None,
         "Model configuration (JSON). Default: the one next to --init_checkpoint.",
+        decides_result="hidden_size",
     )
-    vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to --init_checkpoint.")
-    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    vocab_file: str | None = option(
+        None,
+        "Vocabulary file. Default: the one next to --init_checkpoint.",
+        decides_result="vocabulary",
+    )
+    do_lower_case: bool | None = option(
+        None,
+        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        decides_result="train_examples",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,26 +50,34 @@ class LoraSettings:
         0,
         "Rank of low-rank adapters (LoRA): only the adapters, the pooler and the head are trained. 0 turns LoRA "
         "off.",
-        low=0, essential=True, excludes=("reinit_layers", "freeze_layers=all"),  # which would make the adapters useless
+        low=0, essential=True, decides_result="lora",
+        excludes=("reinit_layers", "freeze_layers=all"),  # which would make the adapters useless
     )
     lora_alpha: float | None = option(
         None,
         "LoRA scaling: adapters are multiplied by this value divided by --lora_rank. Default: the value of "
         "--lora_rank.",
-        low=0, requires=("lora_rank",),
+        low=0, requires=("lora_rank",), decides_result="lora",
     )
     lora_targets: Sequence[str] = option(
         ["query", "value"],
         "Attention projections that get an adapter: query, key, value, output.",
-        requires=("lora_rank",),
+        requires=("lora_rank",), decides_result="lora",
     )
+
+
+# A task's options bring `RunOptions`; as a base here, it would override their defaults.
+if TYPE_CHECKING:
+    from bert_tf.tasks.options import RunOptions as _RunOptions
+else:
+    _RunOptions = object
 
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(
-    ModelSettings, TrainingSettings, FineTuningConfig, BatchingSettings, LoraSettings, ExportSettings
+    ModelSettings, TrainingSettings, FineTuningConfig, BatchingSettings, LoraSettings, ExportSettings, _RunOptions
 ):
-    """Settings of fine-tuning, whatever the task, besides `RunOptions`."""
+    """Settings of fine-tuning, whatever the task. Its instances are those of `fine_tuning_settings`."""
 
     GROUP: ClassVar[str] = "What to do"
 
@@ -99,7 +117,8 @@ class FineTuningSettings(
     )
 
 
-def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -> type:
+@functools.cache
+def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -> type[FineTuningSettings]:
     """Returns the settings class of fine-tuning a task.
 
     Args:
@@ -111,7 +130,7 @@ def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
+class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, UserSettings):
     """Settings of pretraining on records."""
 
     GROUP: ClassVar[str] = "Training"
@@ -123,12 +142,16 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     )
     do_train: bool = option_as(RunOptions, "do_train")
     do_eval: bool = option_as(RunOptions, "do_eval")
-    max_seq_length: int = option_as(RunOptions, "max_seq_length")
+    max_seq_length: int = option_as(RunOptions, "max_seq_length", decides_result="input_file")
     gradient_checkpointing: bool = option_as(RunOptions, "gradient_checkpointing")
     vocab_file: str | None = option_as(
         ModelSettings, "vocab_file",
         help="Vocabulary file. Default: the one next to --init_checkpoint, otherwise the one next to the records.",
     )
+    # Records are tokenized already.
+    do_lower_case: bool | None = option_as(ModelSettings, "do_lower_case", decides_result=False)
+    eval_batch_size: int = option_as(TrainingSettings, "eval_batch_size", decides_result=SCORES)
+    use_xla: str = option_as(TrainingSettings, "use_xla", decides_result="fixed_shapes")
     max_predictions_per_seq: int = option_as(
         MaskingSettings, "max_predictions_per_seq",
         help="Maximum number of masked tokens per sequence: that of the records, or for records without masks "
@@ -146,103 +169,112 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings):
     teacher: str | None = option(
         None,
         "Teacher model, with the vocabulary of the records.",
-        group="Distillation", requires=("objective=distillation",),
+        group="Distillation", requires=("objective=distillation",), decides_result="teacher",
     )
     input_file: Sequence[str] | None = option(
         None,
         "Training records made with create_pretraining_data: files, directories or patterns.",
-        group="Data", essential=True,
+        group="Data", essential=True, decides_result="input_file",
     )
     eval_file: Sequence[str] | None = option(
         None,
         "Held-out records, evaluated at each checkpoint and with --do_eval. Default: none at checkpoints, "
         "--input_file with --do_eval.",
-        group="Data", essential=True,
+        group="Data", essential=True, decides_result=SCORES,
     )
     phases: str | None = option(
         None,
         "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of "
         "--num_train_steps, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the "
         "files of --input_file whose sequences have its length.",
-        essential=True,
+        essential=True, decides_result="phases",
     )
     recipe: str | None = option(
         None,
         "Recipe by name: sets the flags that are not given, and logs their values.",
         choices=tuple(RECIPES), essential=True,
     )
-    num_train_steps: int = option(100000, "Total number of training steps.", low=1, essential=True)
+    num_train_steps: int = option(
+        100000,
+        "Total number of training steps.",
+        low=1, essential=True, decides_result="num_train_steps",
+    )
     num_warmup_steps: int = option(
         10000,
         "Number of steps during which the learning rate warms up.",
-        low=0, essential=True,
+        low=0, essential=True, decides_result=True,
     )
-    max_eval_steps: int = option(100, "Maximum number of batches per evaluation.", low=1, group="Evaluation")
+    max_eval_steps: int = option(
+        100,
+        "Maximum number of batches per evaluation.",
+        low=1, group="Evaluation", decides_result=SCORES,
+    )
     optimizer: str = option(
         "adamw",
         "Optimizer: BERT's Adam (adamw), or LAMB for batches of thousands.",
-        choices=names.OPTIMIZERS,
+        choices=names.OPTIMIZERS, decides_result=True,
     )
     start_embeddings: str = option(
         "random",
         "Initial word embeddings of a new model. random; neighbours: made from the co-occurrence of tokens in the "
         "records.",
-        choices=names.START_EMBEDDINGS,
+        choices=names.START_EMBEDDINGS, decides_result=True,
     )
     start_positions: str = option(
         "random",
         "Initial position embeddings of a new model. random; sinusoidal: sines and cosines.",
-        choices=names.START_POSITIONS,
+        choices=names.START_POSITIONS, decides_result=True,
     )
     embedding_lr_factor: float = option(
         1.0,
         "Learning rate of the word embeddings, relative to that of all other weights. 0 freezes them, which makes "
         "steps faster.",
-        low=0, high=1,
+        low=0, high=1, decides_result="layer_rates",
     )
     average_weights: float = option(
         0.0,
         "Weight averaging: the result is a moving average of the weights, as old as their mean over this share of "
         "the steps so far, such as 0.1; training continues from the weights themselves. 0 turns it off.",
-        low=0, high=1,
+        low=0, high=1, decides_result=True,
     )
     objective: str = option(
         "masked_lm",
         "Pretraining objective. masked_lm: masked language modeling, also with the masks and sentences of albert, "
         "roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a "
         "small generator; distillation: matching the representations of --teacher.",
-        choices=names.OBJECTIVES, group="Pretraining objective and masking", essential=True,
+        choices=names.OBJECTIVES, group="Pretraining objective and masking", essential=True, decides_result=True,
     )
     generator_size: float = option(
         0.25,
         "Width, heads and feed-forward width of the generator, as a share of the model's.",
-        group="Pretraining objective and masking", requires=("objective=electra",),
+        group="Pretraining objective and masking", requires=("objective=electra",), decides_result="generator",
     )
     dropout_prob: float | None = option(
         None,
         "Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. "
         "Default: the rate of the configuration.",
-        low=0, high=0.99,
+        low=0, high=0.99, decides_result="dropout_prob",
     )
     skip_bad_steps: bool = option(
         True,
         "Skip and count a step whose loss is not finite or spikes, and go back to a checkpoint after 20 in a row.",
+        decides_result="guard",
     )
     distillation_losses: Sequence[str] = option(
         ["query_relations", "key_relations", "value_relations"],
         "Distillation losses, each with a weight after a colon if it is not 1: soft_targets, masked_lm, hidden, "
         "attention, query_relations, key_relations, value_relations.",
-        group="Distillation", requires=("objective=distillation",),
+        group="Distillation", requires=("objective=distillation",), decides_result="distillation_losses",
     )
     teacher_layer: int | None = option(
         None,
         "Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last "
         "layer.",
-        low=1, group="Distillation", requires=("objective=distillation",),
+        low=1, group="Distillation", requires=("objective=distillation",), decides_result="teacher_layer",
     )
     relation_heads: int | None = option(
         None,
         "Number of relation heads that queries, keys and values are split into to be compared with each other. "
         "Default: the number of the teacher's attention heads.",
-        low=1, group="Distillation", requires=("objective=distillation",),
+        low=1, group="Distillation", requires=("objective=distillation",), decides_result="relation_heads",
     )

@@ -4,10 +4,10 @@ import os
 
 from absl import logging
 
-from bert_tf.utils.settings import Settings
+from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
 
 
-def model_paths(settings: Settings) -> list[str | None]:
+def model_paths(settings: FineTuningSettings | PretrainingSettings) -> list[str | None]:
     """Returns where the model is described: the initial checkpoint, but first a trained one in the output directory.
 
     Training begins from the initial checkpoint, so then the order is the other way round.
@@ -16,7 +16,7 @@ def model_paths(settings: Settings) -> list[str | None]:
     return [settings.init_checkpoint, trained] if settings.do_train else [trained, settings.init_checkpoint]
 
 
-def describe_model(settings: Settings):
+def describe_model(settings: FineTuningSettings | PretrainingSettings):
     """Returns the `loading.ModelDescription` of the model.
 
     Raises:
@@ -31,11 +31,11 @@ def describe_model(settings: Settings):
     return load_description(paths, *files)
 
 
-def with_vocabulary_of(settings: Settings, several: list) -> Settings:
+def with_vocabulary_of(settings: PretrainingSettings, several: list) -> PretrainingSettings:
     """Returns the settings with the vocabulary of the records' folder, and its letter case, where no other is given.
 
     Args:
-        settings: of run_pretraining.
+        settings: of the run.
         several: all `Records` of the run.
 
     Raises:
@@ -60,8 +60,9 @@ def with_vocabulary_of(settings: Settings, several: list) -> Settings:
     return settings
 
 
-def task_paths(settings: Settings) -> list[str]:
+def task_paths(settings: FineTuningSettings) -> list[str]:
     """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
     if settings.overwrite_output_dir:
         return []
-    return [settings.output_dir] if settings.do_train else [path for path in model_paths(settings) if path]
+    paths = [settings.output_dir] if settings.do_train else model_paths(settings)
+    return [path for path in paths if path]

@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline, render_overview
+from bert_tf.runs.fine_tuning_in_memory import fine_tune_in_memory
 from bert_tf.runs.fine_tuning_plan import batch_settings
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.process import unchanged_process
-from bert_tf.runs.run_task import run_task
 from bert_tf.runs.settings import FineTuningSettings
-from bert_tf.runs.task_flags import task_flags
+from bert_tf.runs.task_flags import task_flags, task_settings
 from bert_tf.sklearn.fitted_model import FittedModel
 from bert_tf.sklearn.sample_weights import as_weights, select
 from bert_tf.sklearn.texts import as_texts, column_names, with_string_input
@@ -30,7 +30,7 @@ from bert_tf.tasks.classification.sources import Source
 from bert_tf.tasks.options import RecurrentOptions, RunOptions, SelectionOptions
 from bert_tf.utils.files import path_text
 from bert_tf.utils.html_report import Page
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import options_of
 
 _Fitted = TypeVar("_Fitted", bound="FineTunedEstimator")
 
@@ -243,7 +243,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         given = {name: value for name, value in self.get_params(deep=False).items() if name in names}
         given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         given |= {"init_checkpoint": path_text(self.model, "model"), "eval_batch_size": self.predict_batch_size}
-        return read_keywords(type(self).__name__, flags, given)
+        return options_of(task_settings(self._kind), read_keywords(type(self).__name__, flags, given))
 
     def _train(self, settings, examples, weights):
         """Fine-tunes as the commands do with `do_train`; returns the `FittedModel`."""
@@ -253,8 +253,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         data = self._task_data(examples, weights if (weights != weights[0]).any() else None)
         with tempfile.TemporaryDirectory() as folder, unchanged_process():
             implied["output_dir"] = os.path.join(folder, "run")
-            settings = Settings(settings.to_dict() | implied, [*settings.given, *implied])
-            run = run_task(self._kind, settings, data=data)
+            run = fine_tune_in_memory(self._kind, settings.give(implied), data)
         batching = batch_settings(run.settings, run.use_xla)
         return FittedModel(run.trainer, run.model.tokenizer, data.text_inputs, batching, run.settings.precision)
 

@@ -1,4 +1,11 @@
-"""Tasks that are trained on files and served: the interface that training, evaluation, prediction and export use."""
+"""Tasks that are trained on files and served: the interface that training, evaluation, prediction and export use.
+
+    TrainableTask     a model, its loss, and what is kept of its outputs         pretraining
+    ServableTask      text to the model's inputs, its outputs to answers         fill-mask
+    FineTuningTask    both, and files: read, encoded, scored, answered           classification, SQuAD, tagging
+
+None of them depends on a concrete task.
+"""
 
 import abc
 import dataclasses
@@ -214,7 +221,10 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns the arguments, except `config`, that recreate this task; JSON values."""
 
     def identity(self) -> dict[str, Any]:
-        """Returns the options that determine the result of training: a run can only resume with the same."""
+        """Returns what decides the result of training: a run can only resume with the same.
+
+        The values of options that are declared with `decides_result=True` are added to it.
+        """
         return {}
 
     def label_name(self, output: str) -> str:

@@ -33,7 +33,7 @@ def with_teacher(
     """
     if options.teacher is None:
         return task, {}
-    if not task.has_temperature and options.given_distillation_temperature is not None:
+    if not task.has_temperature and options.where_given("distillation_temperature") is not None:
         raise ValueError(
             "`distillation_temperature` requires labels: for regression, values are compared directly. "
             "Remove it."

@@ -14,7 +14,7 @@ def limit_length(stated: int | None, config: EncoderConfig) -> int:
 
 def log_shorter_length(options: RunOptions, stated: int | None, config: EncoderConfig):
     """Logs that the default of `max_seq_length` is shorter than the maximum length in the initial model's files."""
-    is_default = options.do_train and options.given_max_seq_length is None
+    is_default = options.do_train and options.where_given("max_seq_length") is None
     longest = limit_length(stated, config)
     if is_default and stated is not None and options.max_seq_length < longest:
         logging.info(

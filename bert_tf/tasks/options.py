@@ -1,7 +1,7 @@
 """Options that several tasks have; those of one task are in its folder. Imports no TensorFlow, so `--help` is quick.
 
 An option is a field of a dataclass. `option` gives it a flag of the task's program; a plain field is named like a flag
-that programs share. A field `given_x` holds the value of flag `x` where the user gave it, else None.
+that programs share.
 """
 
 import dataclasses
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.data.dialect import Dialect
+from bert_tf.utils.settings import SCORES, UserSettings, option_as
 from bert_tf.utils.settings import option as option
-from bert_tf.utils.settings import option_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in `typing` from Python 3.11 on
@@ -21,7 +21,7 @@ ACTIONS = {"train": "train", "dev": "eval", "test": "predict", "final": "test"}
 
 
 @dataclasses.dataclass(frozen=True)
-class RunOptions:
+class RunOptions(UserSettings):
     """Options of the runs of all tasks: actions, files and sequence length.
 
     Attributes:
@@ -31,14 +31,14 @@ class RunOptions:
 
     GROUP: ClassVar[str] = "Data"
 
-    train_file: str | None = option(None, "Training examples.", essential=True)
-    eval_file: str | None = option(None, "Evaluation examples.", essential=True)
+    train_file: str | None = option(None, "Training examples.", essential=True, decides_result="train_examples")
+    eval_file: str | None = option(None, "Evaluation examples.", essential=True, decides_result=SCORES)
     predict_file: str | None = option(None, "Examples to predict for.", essential=True)
     test_file: str | None = option(
         None,
         "Labeled examples in the format of --eval_file, on which the final model is evaluated too. They are not used "
         "to select or fit anything. The names of the output files include that of the test file.",
-        requires=("do_eval",),
+        requires=("do_eval",), decides_result=SCORES,
     )
     output_dir: str | None = option(
         None,
@@ -49,7 +49,7 @@ class RunOptions:
         None,
         "Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint (.../bert_model.ckpt).",
-        group="Model", essential=True,
+        group="Model", essential=True, decides_result="init_checkpoint",
     )
     do_train: bool = option(False, "Train the model.", group="What to do", essential=True)
     do_eval: bool = option(False, "Evaluate on held-out examples.", group="What to do", essential=True)
@@ -58,7 +58,7 @@ class RunOptions:
         128,
         "Maximum sequence length in tokens, including special tokens. Without --do_train, a trained model keeps its "
         "own by default, and so do published embedders and rerankers.",
-        low=3, group="Model", essential=True,
+        low=3, group="Model", essential=True, decides_result="train_examples",
     )
     gradient_checkpointing: bool = option(
         False,
@@ -66,7 +66,6 @@ class RunOptions:
         group="Training", aliases=("rematerialize",),
     )
     skip_bad_rows: bool = dataclasses.field(default=False, metadata={"has_no_flag": True})
-    given_max_seq_length: int | None = None
 
     @property
     def files(self) -> dict[str, str | None]:
@@ -98,7 +97,7 @@ SEVERAL_FILES = "Several files, or a quoted glob pattern, are separated by comma
 class TextFileOptions(RunOptions):
     """Options of tasks whose examples are in text files."""
 
-    encoding: str | None = option_as(Dialect, "encoding")
+    encoding: str | None = option_as(Dialect, "encoding", decides_result="train_examples")
 
     @property
     def dialect(self) -> Dialect:
@@ -110,7 +109,7 @@ class TextFileOptions(RunOptions):
 class TableOptions(TextFileOptions):
     """Options of tasks whose examples are in tables."""
 
-    separator: str | None = option_as(Dialect, "separator")
+    separator: str | None = option_as(Dialect, "separator", decides_result="train_examples")
 
     @property
     def dialect(self) -> Dialect:
@@ -126,9 +125,21 @@ class RankingFileOptions(TableOptions):
 
     GROUP: ClassVar[str] = "Data"
 
-    queries_file: str | None = option(None, f"Texts of the queries of runs: {_TEXTS_BY_ID}")
-    documents_file: str | None = option(None, f"Texts of the documents of runs: {_TEXTS_BY_ID}")
-    qrels_file: str | None = option(None, "Relevance judgments for the documents of runs, in TREC or BEIR format.")
+    queries_file: str | None = option(
+        None,
+        f"Texts of the queries of runs: {_TEXTS_BY_ID}",
+        decides_result="train_examples",
+    )
+    documents_file: str | None = option(
+        None,
+        f"Texts of the documents of runs: {_TEXTS_BY_ID}",
+        decides_result="train_examples",
+    )
+    qrels_file: str | None = option(
+        None,
+        "Relevance judgments for the documents of runs, in TREC or BEIR format.",
+        decides_result="train_examples",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +152,8 @@ class RecurrentOptions(RunOptions):
         None,
         "Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right "
         "encoder. Default: no BiLSTM.",
-        low=1, requires=("do_train",), excludes=("lora_rank",),  # the format of adapters has no BiLSTM
+        low=1, requires=("do_train",), excludes=("lora_rank",),
+        decides_result="lstm_units",  # the format of adapters has no BiLSTM
     )
 
 
@@ -155,12 +167,12 @@ class SelectionOptions(RunOptions):
         None,
         "Metric that selects the best checkpoint, such as accuracy, f1, matthews or loss. Every checkpoint is "
         "evaluated on --eval_file, and the best one is kept.",
-        essential=True, requires=("do_train",), aliases=("keep_best",),
+        essential=True, requires=("do_train",), aliases=("keep_best",), decides_result="metric_for_best_model",
     )
     early_stopping: int = option(
         0,
         "Number of consecutive checkpoints without improvement after which training stops. 0 turns it off.",
-        low=0, requires=("do_train", "metric_for_best_model"),
+        low=0, requires=("do_train", "metric_for_best_model"), decides_result="early_stopping",
     )
 
 
@@ -174,18 +186,18 @@ class LabelOptions(SelectionOptions):
         None,
         "Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of "
         "labels and weights. Other labels have weight 1.",
-        requires=("do_train",),
+        requires=("do_train",), decides_result="class_weights",
     )
     label_smoothing: float = option(
         0.0,
         "Share of the target distribution that is spread over all labels.",
-        low=0, high=1, requires=("do_train",),
+        low=0, high=1, requires=("do_train",), decides_result=True,
     )
     rename_labels: Sequence[str] = option(
         [],
         "With a trained model as --init_checkpoint: old:new pairs of a label of the model and its name in "
         "--train_file. Renamed labels keep their weights in the head, like labels with unchanged names.",
-        requires=("do_train",),
+        requires=("do_train",), decides_result="rename_labels",
     )
 
 
@@ -199,17 +211,17 @@ class TeacherOptions(RunOptions):
         None,
         "Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge "
         "distillation).",
-        requires=("do_train",),
+        requires=("do_train",), decides_result="teacher",
     )
     distillation_temperature: float = option(
         2.0,
         "Temperature that divides the teacher's and the student's logits before they are compared.",
-        low=0, requires=("teacher",),
+        low=0, requires=("teacher",), decides_result="distillation_temperature",
     )
     distillation_weight: float = option(
         0.5,
         "Weight of the distillation loss against --teacher; the label loss gets the remainder.",
-        low=0, high=1, requires=("teacher",),
+        low=0, high=1, requires=("teacher",), decides_result="distillation_weight",
     )
 
 
@@ -224,7 +236,7 @@ class AbstentionOptions(RunOptions):
         "Choose, on --eval_file, the lowest confidence threshold at which this share of the accepted predictions is "
         "correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for each "
         "prediction whether it is confident.",
-        low=0, high=1, requires=("do_eval",),
+        low=0, high=1, requires=("do_eval",), decides_result=SCORES,
     )
 
 
@@ -234,4 +246,5 @@ DROP_EMPTY = option(
     False,
     "Drop rows of --train_file, --eval_file and --test_file whose text or required label is empty, and log their "
     "number. If false, a missing text or label is an error.",
+    decides_result="train_examples",
 )

@@ -34,7 +34,7 @@ def fine_tuning_config(
         )
     if run.learning_rate is None:
         check_range_test(train is not None, steps)
-    settings = {"bucket_by_length": batching.by_length, "train_examples": fingerprint, **run.settings}
+    settings = {"train_examples": fingerprint, **run.settings}
     pool = batching.pool_batches or usual_pool(num_examples, run.train_batch_size)
     if train is not None and batching.by_length:
         settings["bucket_batches"] = pool

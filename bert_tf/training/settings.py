@@ -52,14 +52,23 @@ class AdamConfig:
     weight_decay_rate: float = option(
         0.01,
         "Decoupled weight decay per step, multiplied by the learning rate; not applied to LayerNorm and biases.",
-        low=0,
+        low=0, decides_result=True,
     )
-    adam_beta1: float = option(0.9, "Adam's beta1: decay rate of the first-moment estimate.", low=0, high=1)
-    adam_beta2: float = option(0.999, "Adam's beta2: decay rate of the second-moment estimate.", low=0, high=1)
-    adam_epsilon: float = option(1e-6, "Adam's epsilon, added to the denominator.", low=0)
+    adam_beta1: float = option(
+        0.9,
+        "Adam's beta1: decay rate of the first-moment estimate.",
+        low=0, high=1, decides_result=True,
+    )
+    adam_beta2: float = option(
+        0.999,
+        "Adam's beta2: decay rate of the second-moment estimate.",
+        low=0, high=1, decides_result=True,
+    )
+    adam_epsilon: float = option(1e-6, "Adam's epsilon, added to the denominator.", low=0, decides_result=True)
     bias_correction: bool = option(
         False,
         "Correct the bias of Adam's moment estimates. Standard Adam does; BERT's original optimizer does not.",
+        decides_result="bias_correction",
     )
 
     def __post_init__(self):
@@ -84,12 +93,16 @@ class OptimizerSettings(AdamConfig):
 
     GROUP: ClassVar[str] = "Training"
 
-    learning_rate: float = option(5e-5, "Peak learning rate.", low=0, essential=True)
-    schedule: str = option("linear", "Learning-rate schedule after warmup.", choices=names.SCHEDULES)
+    learning_rate: float = option(5e-5, "Peak learning rate.", low=0, essential=True, decides_result="learning_rate")
+    schedule: str = option(
+        "linear",
+        "Learning-rate schedule after warmup.",
+        choices=names.SCHEDULES, decides_result=True,
+    )
     clip_norm: float = option(
         1.0,
         "Maximum global norm of the gradients; larger gradients are scaled down to it. 0 turns clipping off.",
-        low=0,
+        low=0, decides_result=True,
     )
 
 
@@ -102,20 +115,24 @@ class ComputationSettings:
     gradient_accumulation_steps: int = option(
         1,
         "Number of micro-batches that each batch is split into, to save memory; the result is the same.",
-        low=1,
+        low=1, decides_result=True,
     )
     precision: str = option(
         "float32",
         "Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies "
         "in bfloat16, otherwise float32; a resumed run keeps its precision.",
-        choices=(names.AUTO, *names.PRECISIONS), group="Devices", essential=True,
+        choices=(names.AUTO, *names.PRECISIONS), group="Devices", essential=True, decides_result=True,
     )
     use_xla: str = option(
         "auto",
         "Compile with XLA. auto: for long runs on a GPU; always on a TPU.",
         choices=names.USE_XLA, group="Devices",
     )
-    seed: int = option(0, "Random seed for new weights, example order and dropout.", low=0, essential=True)
+    seed: int = option(
+        0,
+        "Random seed for new weights, example order and dropout.",
+        low=0, essential=True, decides_result=True,
+    )
     deterministic: bool = option(False, "Make the same command produce bit-identical weights; may be slower.")
 
 
@@ -152,7 +169,11 @@ class TrainingSettings(DeviceSettings, OptimizerSettings, ComputationSettings, C
 
     GROUP: ClassVar[str] = "Training"
 
-    train_batch_size: int = option(32, "Examples per training step, summed over all devices.", low=1, essential=True)
+    train_batch_size: int = option(
+        32,
+        "Examples per training step, summed over all devices.",
+        low=1, essential=True, decides_result=True,
+    )
     eval_batch_size: int = option(8, "Batch size of evaluation.", low=1, group="Evaluation")
     tracking: str | None = option(
         None,
@@ -173,36 +194,37 @@ class FineTuningConfig:
     num_train_epochs: float = option(
         3.0,
         "Number of passes over the training examples.",
-        low=0, group="Training", essential=True,
+        low=0, group="Training", essential=True, decides_result="num_train_steps",
     )
     warmup_proportion: float = option(
         0.1,
         "Share of the training steps during which the learning rate warms up.",
-        low=0, high=1, group="Training", essential=True,
+        low=0, high=1, group="Training", essential=True, decides_result="num_warmup_steps",
     )
     freeze_layers: str = option(
         "0",
         "Number of layers to freeze, from the embeddings up; `all` freezes the whole encoder, so that only the head "
         "is trained.",
-        requires=("do_train",),
+        requires=("do_train",), decides_result="layer_rates",
     )
     layerwise_lr_decay: float = option(
         1.0,
         "Factor between the learning rates of a layer and of the layer above it. 1: all layers train at the same "
         "learning rate.",
-        low=0, high=1, requires=("do_train",),
+        low=0, high=1, requires=("do_train",), decides_result="layer_rates",
     )
     unfreeze_epochs: float = option(
         0.0,
         "Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more "
         "layer is unfrozen from the top. 0 trains all layers from the start.",
         low=0, requires=("do_train",),
+        decides_result="layer_rates",
         excludes=("learning_rate=auto",),  # the range test cannot account for layers that are unfrozen later
     )
     reinit_layers: int = option(
         0,
         "Number of top layers that start, like the pooler, from random weights instead of the checkpoint's.",
-        low=0, requires=("do_train",),
+        low=0, requires=("do_train",), decides_result=True,
     )
 
 
@@ -215,15 +237,17 @@ class BatchingSettings:
     bucket_by_length: bool = option(
         True,
         "Batch examples of similar length together, and pad only to the longest of a batch.",
+        decides_result=True,
     )
     bucket_batches: int | None = option(
         None,
         "Number of batches whose examples are sorted by length together. With fewer, batches are more random and "
         "need more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but from 4 "
         "to 50.",
-        low=1, requires=("bucket_by_length",),
+        low=1, requires=("bucket_by_length",), decides_result="bucket_batches",
     )
     pack_examples: bool = option(
         False,
         "Pack several short examples into one training sequence, which needs little padding.",
+        decides_result="pack_examples",
     )

@@ -1,13 +1,18 @@
 """Settings: each is declared once, as a dataclass field. Flags follow from fields; `Settings` contains the values."""
 
 import dataclasses
+import functools
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
 
 Options = TypeVar("Options")
 
 NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
+SCORES = "scores"  # what settings decide that only affect how a trained model is scored: `Flag.decides_result`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +33,10 @@ class Flag:
         requires: what must be set if this is: names of settings, or `name=value`.
         excludes: what cannot be combined with it, in the same form.
         aliases: other accepted names, which --help does not show.
+        decides_result: whether the result of a run depends on it. True: its value is part of the run's identity, so a
+            resumed run must have the same. A text: likewise, but of the identity's entry with this name, such as the
+            number of steps, which follows from the number of epochs. `SCORES`: only scores do, and a resumed run may
+            have another value. False: nothing does, so there is no use in trying several values.
     """
 
     name: str
@@ -44,6 +53,7 @@ class Flag:
     requires: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    decides_result: bool | str = False
 
     @property
     def has_effect(self) -> bool:
@@ -75,6 +85,7 @@ def option_as(kind: type, name: str, default: Any = dataclasses.MISSING, **of_fl
 _KINDS = {str: "string", bool: "bool", int: "integer", float: "float", Sequence[str]: "list"}
 
 
+@functools.cache
 def flags_of(kind: type) -> tuple[Flag, ...]:
     """Returns the flags of a settings class: one for each field that `option` created, in it or in a base class.
 
@@ -87,6 +98,13 @@ def flags_of(kind: type) -> tuple[Flag, ...]:
         for name, default in defaults.items()
         if said[name]
     )
+
+
+@functools.cache
+def _fields(kind):
+    """Returns {name of the setting: name of its field}."""
+    said = {field.name: _said(kind, field.name) for field in dataclasses.fields(kind)}
+    return {each.get("name", field): field for field, each in said.items() if each}
 
 
 def _said(kind, name):
@@ -165,7 +183,7 @@ def command_line(values: Mapping[str, Any]) -> list[str]:
 
 
 class Settings:
-    """The values of a program's flags, as attributes: `settings.max_seq_length`. They never change.
+    """The values of a program's flags, as attributes, before they are those of a settings class: see `options_of`.
 
     Args:
         values: {name: value} of all flags.
@@ -201,23 +219,61 @@ class Settings:
         """Returns {name: value} of all, sorted."""
         return dict(sorted(self._values.items()))
 
-    def adopt(self, values: Mapping[str, Any]) -> "Settings":
+
+@dataclasses.dataclass(frozen=True)
+class UserSettings:
+    """Base of settings classes whose instances tell what the user gave from the defaults.
+
+    Attributes:
+        given: names of the settings that the user gave, as flags and keywords have them.
+    """
+
+    given: frozenset[str] = dataclasses.field(
+        default=frozenset(), kw_only=True, repr=False, compare=False, metadata={"has_no_flag": True}
+    )
+
+    def where_given(self, name: str) -> Any:
+        """Returns the value if the user gave it, else None."""
+        return self.to_dict()[name] if name in self.given else None
+
+    def given_values(self) -> dict[str, Any]:
+        """Returns {name: value} of what the user gave, sorted."""
+        return {name: value for name, value in self.to_dict().items() if name in self.given}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns {name: value} of all settings, sorted."""
+        return {name: getattr(self, field) for name, field in sorted(_fields(type(self)).items())}
+
+    def deciding_values(self) -> dict[str, Any]:
+        """Returns {name: value} of the settings whose values are part of a run's identity."""
+        deciding = {flag.name for flag in flags_of(type(self)) if flag.decides_result is True}
+        return {name: value for name, value in self.to_dict().items() if name in deciding}
+
+    def adopt(self, values: Mapping[str, Any]) -> "Self":
         """Returns the settings with these values, such as a trained model's, where the user gave none.
 
         Args:
             values: {name: value}; None leaves a setting as it is.
         """
         additions = {name: value for name, value in values.items() if name not in self.given and value is not None}
-        return Settings({**self._values, **additions}, self.given)
+        return dataclasses.replace(self, **additions)
+
+    def give(self, values: Mapping[str, Any]) -> "Self":
+        """Returns the settings with these values, {name: value}, as if the user had given them."""
+        return dataclasses.replace(self, **values, given=self.given | values.keys())
 
 
-def options_of(kind: type[Options], settings: Settings, **values) -> Options:
+def part_of(settings: Any, kind: type[Options]) -> Options:
+    """Returns the settings as those of a class that not every run has, or its defaults if this run does not have it."""
+    return settings if isinstance(settings, kind) else kind()
+
+
+def options_of(kind: type[Options], settings: "Settings | UserSettings", **values) -> Options:
     """Returns options with the values of the flags that are named like their fields.
 
     Args:
-        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
-            else None.
-        settings: of a program that has all these flags.
+        kind: a dataclass, such as one of `tasks.options`; a `UserSettings` also takes the names of what the user gave.
+        settings: of a program that has all these flags, or an instance of a class that has all these fields.
         values: of fields that do not take their flag's value.
 
     Raises:
@@ -226,40 +282,41 @@ def options_of(kind: type[Options], settings: Settings, **values) -> Options:
     for field in dataclasses.fields(kind):
         if "has_no_flag" in field.metadata or field.name in values:
             continue
-        plain = field.name.removeprefix("given_")
-        name = (_said(kind, plain) or {}).get("name", plain) if plain in kind.__dataclass_fields__ else plain
-        value = getattr(settings, name)
-        values[field.name] = value if plain == field.name or name in settings.given else None
+        name = field.name if isinstance(settings, UserSettings) else (_said(kind, field.name) or {}).get("name")
+        values[field.name] = getattr(settings, name or field.name)
+    if issubclass(kind, UserSettings):
+        values["given"] = settings.given
     return kind(**values)
 
 
 _OFF = (None, False, 0, "0", "", [], ())  # values with which a setting does nothing
 
 
-def check_combinations(flags: Iterable[Flag], settings: Settings):
+def check_combinations(flags: Iterable[Flag], settings: Settings | UserSettings):
     """Raises ValueError if a setting is given without what it requires, or with what it excludes.
 
     Args:
         flags: of the settings; those that `settings` does not have require and exclude nothing.
         settings: as the user gave them.
     """
-    table = {flag.name: flag for flag in flags}
+    values = settings.to_dict()
+    table = {flag.name: flag for flag in flags if flag.name in values}
+    is_set = {name: _is_set(flag, values[name], name in settings.given) for name, flag in table.items()}
     for flag in table.values():
-        if flag.name in settings and _is_set(flag, settings):
-            _check_required(flag, settings)
-            _check_excluded(flag, table, settings)
+        if is_set[flag.name]:
+            _check_required(flag, values)
+            _check_excluded(flag, is_set, values)
 
 
-def _is_set(flag, settings):
-    value = settings.get(flag.name)
-    return value != flag.default or (flag.name in settings.given and value not in _OFF)
+def _is_set(flag, value, is_given):
+    return value != flag.default or (is_given and value not in _OFF)
 
 
-def _check_required(flag, settings):
+def _check_required(flag, values):
     for required in flag.requires:
         name, _, expected = required.partition("=")
-        current = settings.get(name)
-        if name not in settings or (str(current) == expected if expected else current):
+        current = values.get(name)
+        if name not in values or (str(current) == expected if expected else current):
             continue
         if not expected:
             raise ValueError(f"`{flag.name}` requires `{name}`. Add `{name}`, or remove `{flag.name}`.")
@@ -269,9 +326,8 @@ def _check_required(flag, settings):
         )
 
 
-def _check_excluded(flag, table, settings):
+def _check_excluded(flag, is_set, values):
     for excluded in flag.excludes:
         name, _, value = excluded.partition("=")
-        is_set = name in table and name in settings and _is_set(table[name], settings)
-        if is_set and value in ("", str(settings.get(name))):
+        if is_set.get(name) and value in ("", str(values[name])):
             raise ValueError(f"`{flag.name}` and `{excluded}` cannot be combined. Remove one.")

@@ -35,6 +35,7 @@ def gpu_memory_limits() -> list[int]:
     return [device.memory_limit for device in device_lib.list_local_devices() if device.device_type == "GPU"]
 
 
+# Not `Session.run`: it parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse.
 def run_options(inter_op_thread_pool: int):
     """Returns what `run_session` takes; -1: the caller's thread computes all, 0: all of TensorFlow's do."""
     options = config_pb2.RunOptions(inter_op_thread_pool=inter_op_thread_pool)

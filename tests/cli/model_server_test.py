@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf.cli import command_runner, serve
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.settings import IgnoredSettings
-from bert_tf.utils.settings import flags_of
+from bert_tf.utils.settings import flags_of, options_of
 from tests.conftest import ROOT
 from tests.serving import halves
 from tests.serving.server_process import wait_for
@@ -57,7 +57,7 @@ def _words(unit):
 
 
 def _settings(*words):
-    return command_runner.parse_flags("serve", serve.FLAGS, words)
+    return options_of(serve.SETTINGS, command_runner.parse_flags("serve", serve.FLAGS, words))
 
 
 @pytest.fixture(scope="module")

@@ -9,24 +9,13 @@ import sys
 import pytest
 
 from bert_tf.evaluation import squad
-from bert_tf.evaluation.squad_files import Golds, read_golds, read_null_odds, read_predictions
+from bert_tf.evaluation.squad_files import Golds
 from tests import other_envs
 from tests.conftest import ROOT
+from tests.evaluation.support import squad_json, write
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 EXACTLY = 1e-9
-
-
-def squad_json(questions, **more):
-    """Returns SQuAD's layout around [(id, answers)]; `more` goes into each question."""
-    qas = [{"id": name, "question": "?", "answers": [{"text": t, "answer_start": 0} for t in texts], **more}
-           for name, texts in questions]  # fmt: skip
-    return {"version": "x", "data": [{"title": "t", "paragraphs": [{"context": "", "qas": qas}]}]}
-
-
-def write(path, content):
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return path
 
 
 def check(cases):
@@ -114,63 +103,6 @@ def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
     assert scores["exact"] == scores["best_exact"] == pytest.approx(100 / 3) and scores["NoAns_exact"] == 0.0
     assert "2 questions have no prediction and count as wrong: 'b', 'c'." in caplog.text
     assert "1 predictions match no question of dev.json: 'z'." in caplog.text
-
-
-@pytest.mark.parametrize(
-    "questions, more, version_2",
-    [
-        ([("a", ["x"])], {}, False),
-        ([("a", ["x"]), ("b", [])], {}, True),
-        ([("a", ["x"])], {"is_impossible": False}, True),
-    ],
-)
-def test_the_version_of_squad_is_read_from_the_file(tmp_path, questions, more, version_2):
-    golds = read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
-    assert golds.texts == dict(questions) and golds.version_2 is version_2
-
-
-def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path):
-    content = squad_json([(7, ["x"]), ("b", [])], is_impossible=True)
-    paragraph = content["data"][0]["paragraphs"][0]
-    paragraph["qas"][0]["is_impossible"] = False
-    del paragraph["qas"][1]["answers"]
-    golds = read_golds(write(tmp_path / "dev.json", content))
-    assert golds.texts == {"7": ["x"], "b": []} and golds.version_2
-    paragraph["qas"][1]["is_impossible"] = False
-    with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list\. Received the keys"):
-        read_golds(write(tmp_path / "dev.json", content))
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); use another"),
-        ({"dat": []}, r"dev\.json: .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
-        ({"data": {"a": 1}}, r"requires an object in which 'data' is a list\. Received 'data': \{'a': 1\}"),
-        ({"data": []}, r"dev\.json contains no questions"),
-        (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* The id is that of data\[0\].*qas\[0\]"),
-        (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have a unique id"),
-        (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text\. Received 'text': 7"),
-        (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text\. Received 'id': \['b'\]; correct"),
-    ],
-)
-def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        read_golds(write(tmp_path / "dev.json", content))
-
-
-@pytest.mark.parametrize(
-    "read, content, message",
-    [
-        (read_predictions, [], r"must be one JSON object, keyed by question id\. Received list; use another"),
-        (read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
-        (read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
-        (read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
-    ],
-)
-def test_refuses_files_that_hold_no_predictions(tmp_path, read, content, message):
-    with pytest.raises(ValueError, match=message):
-        read(write(tmp_path / "file.json", content))
 
 
 def test_files_that_do_not_belong_together():

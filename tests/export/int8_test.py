@@ -8,25 +8,23 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.cpu import products
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export
 from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.serving.exports import open_export
 from bert_tf.serving.verification import verify
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.processor import needs_int8
 
 
 def _run(**given):
     given = {"do_eval": True, "do_export": True, "export_dtype": "int8"} | given
-    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
-    run_task(ClassificationTask, Settings(defaults | given, given))
+    run_task(ClassificationTask, task_settings(ClassificationTask)().give(given))
 
 
 @pytest.fixture(scope="module")

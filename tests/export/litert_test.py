@@ -17,19 +17,18 @@ import numpy as np
 import pytest
 from absl import logging
 
-from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert, quiet_logs
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.results import to_dataclass
 from bert_tf.serving.exports import open_export
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.litert_runner import interpreter_class
-from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.conftest import ROOT
 from tests.export.models import LENGTH, TASKS, write_trained
@@ -154,8 +153,7 @@ def wide(folder):
 
 
 def run(**given):
-    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
-    run_task(ClassificationTask, Settings(defaults | given, given))
+    run_task(ClassificationTask, task_settings(ClassificationTask)().give(given))
 
 
 @pytest.mark.slow

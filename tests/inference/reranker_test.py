@@ -12,6 +12,7 @@ from bert_tf.cli import serve as serve_command
 from bert_tf.inference import reranker
 from bert_tf.inference.reranker import Reranker, combine_scores
 from bert_tf.inference.search import Hit, SearchIndex
+from bert_tf.utils.settings import options_of
 from tests import tiny
 from tests.documentation import checks
 from tests.export.conversion import models
@@ -98,7 +99,7 @@ def test_the_command_reranks(export, index, expected):
 
 def test_the_route_of_a_server_reranks(export, index, expected):
     words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", f"--search_reranker={export}"]
-    server = serve_command.start_server(checks.read("serve", words)[0])
+    server = serve_command.start_server(options_of(serve_command.SETTINGS, checks.read("serve", words)[0]))
     try:
         status, found = post(server, {"queries": [QUERY], "top_k": 5, "rerank_top_k": 20})
         assert status == 200

@@ -18,6 +18,7 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.server import serve
+from bert_tf.utils.settings import options_of
 from tests import tiny
 from tests.documentation import checks
 from tests.run_cases import run_here
@@ -80,7 +81,7 @@ def test_a_server_with_graphs_finds_the_same(index, monkeypatch):
     index.add(["c", "d"], ["music and people", "a dull film"])
     index.add(["e", "f", "g"], ["a good film", "it is music", "cold people"])
     words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", "--search_approximate"]
-    server = serve_command.start_server(checks.read("serve", words)[0])
+    server = serve_command.start_server(options_of(serve_command.SETTINGS, checks.read("serve", words)[0]))
     queries = ["a film — 音楽", "music"]
     try:
         for k in (2, 10):
@@ -96,7 +97,7 @@ def test_a_server_with_graphs_finds_the_same(index, monkeypatch):
 def test_a_reader_answers_from_the_hits(index, exported):
     reader = exported("questions")
     words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", f"--search_reader={reader}"]
-    server = serve_command.start_server(checks.read("serve", words)[0])
+    server = serve_command.start_server(options_of(serve_command.SETTINGS, checks.read("serve", words)[0]))
     try:
         status, found = post(server, {"queries": ["a film"]})
         [answers] = SearchReader(reader)(["a film"], index.search(["a film"]))

@@ -5,19 +5,17 @@ import json
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli.commands import load_command
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.results import to_dataclass
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
 def _run(**given):
-    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
-    run_task(ClassificationTask, Settings(defaults | given, given))
+    run_task(ClassificationTask, task_settings(ClassificationTask)().give(given))
 
 
 @pytest.mark.slow

@@ -9,10 +9,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.commands import load_command
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
@@ -36,8 +35,7 @@ def _checkpoint(folder, kind):
 
 
 def _run(**given):
-    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
-    run_task(ClassificationTask, Settings(defaults | given, given))
+    run_task(ClassificationTask, task_settings(ClassificationTask)().give(given))
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from bert_tf.checkpoints.readers import read_arrays
+from bert_tf.runs.task_flags import task_flags
+from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
 from tests.scripts import Cases, at
 
@@ -83,6 +85,9 @@ def test_the_records_and_the_card_say_what_it_was_trained_from(home, results):
     record = json.loads((home / "v2" / "run.json").read_text())
     assert record["retrained_from"] == expected  # although the same command was started again
     assert record["identity"]["rename_labels"] == {"good": "great"}
+    deciding = [flag.name for flag in task_flags(ClassificationTask) if flag.decides_result is True]
+    assert "label_smoothing" in deciding
+    assert {name: record["settings"][name] for name in deciding}.items() <= record["identity"].items()
     assert "retrained_from" not in json.loads((home / "v1" / "run.json").read_text())
     card = (home / "v2" / "export" / "1" / "assets.extra" / "MODEL_CARD.md").read_text()
     for row in (

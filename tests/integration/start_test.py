@@ -34,7 +34,8 @@ def test_a_start_imports_next_to_nothing():
     light = {"bert_tf", "bert_tf.utils", "bert_tf.utils.keras_names", "collections.abc"}
     assert set(package) <= light, "`import bert_tf`"
     ours = {name for name in listing if name.startswith("bert_tf")}
-    listed = {"bert_tf.tasks", "bert_tf.tasks.built_in", *(f"bert_tf.cli{name}" for name in ("", ".main", ".commands"))}
+    cli = ("", ".main", ".commands", ".closed_output", ".output_encoding")
+    listed = {"bert_tf.tasks", "bert_tf.tasks.built_in", *(f"bert_tf.cli{name}" for name in cli)}
     assert ours <= listed, "`bert-tf --help`"
     slow = {"asyncio", "concurrent", "difflib", "email", "http", "importlib.resources", "multiprocessing", "ssl"}
     assert not {name for name in listing if name.split(".")[0] in slow or name in slow}

@@ -4,17 +4,15 @@ import json
 
 import pytest
 
-from bert_tf.cli.commands import load_command
 from bert_tf.evaluation.results import read_results
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
 def _run(**given):
-    defaults = {flag.name: flag.default for flag in load_command("run_classifier").FLAGS}
-    run_task(ClassificationTask, Settings(defaults | given, given))
+    run_task(ClassificationTask, task_settings(ClassificationTask)().give(given))
 
 
 def _write(path, n, seed, labels=("film", "film,good")):
@@ -91,6 +89,7 @@ def test_the_precision_of_the_start_is_kept(home, monkeypatch, caplog):
 
 def test_the_export_in_another_precision_is_scored_itself(home, caplog):
     scored = {"eval_file": str(home / "dev.tsv"), "do_eval": True, "precision": "float32"}
+    _run(output_dir=str(home / "out"), **scored | {"eval_file": str(home / "test.tsv")})  # before, in either precision
     with caplog.at_level("INFO", "absl"):
         _run(output_dir=str(home / "out"), **scored, do_export=True, export_dtype="bfloat16")
     assert "Largest change in bfloat16: eval_" in caplog.text

@@ -6,13 +6,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.runs.devices import with_precision
+from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.tasks.options import RunOptions
 from bert_tf.training import devices
-from bert_tf.utils.settings import Settings
 
 
 def _settings(folder, precision="auto", **given):
-    values = {"precision": precision, "output_dir": str(folder), "overwrite_output_dir": False, **given}
-    return Settings(values, ["precision"])
+    settings = fine_tuning_settings(RunOptions)(output_dir=str(folder), **given)
+    return settings.give({"precision": precision})
 
 
 @pytest.fixture

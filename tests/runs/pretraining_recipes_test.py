@@ -4,13 +4,13 @@ import pytest
 
 from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.runs.pretraining_recipes import RECIPES, with_recipe
-from bert_tf.utils.settings import Settings
+from bert_tf.runs.settings import PretrainingSettings
 
 TABLE = {flag.name: flag for flag in FLAGS}
 
 
 def _settings(**given):
-    return Settings({name: flag.default for name, flag in TABLE.items()} | given, given)
+    return PretrainingSettings().give(given)
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -1,15 +1,14 @@
 """What run_pretraining makes of its flags: objectives, masks, first weights, and which flags contradict each other."""
 
 
-from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.runs.pretraining_options import choose_masks, make_masking, make_objective
-from bert_tf.utils.settings import Settings
+from bert_tf.runs.settings import PretrainingSettings
 
 
 def _settings(**given):
-    return Settings({flag.name: flag.default for flag in FLAGS} | given, given)
+    return PretrainingSettings().give(given)
 
 
 def test_an_objective_has_its_own_settings():

@@ -14,27 +14,26 @@ from bert_tf.training.lamb import Lamb
 from bert_tf.training.optimizers import OPTIMIZERS, make_optimizer
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.settings import AdamConfig
-from bert_tf.utils.settings import Settings, flags_of
 from tests import tiny
 
-DEFAULTS = {flag.name: flag.default for flag in flags_of(fine_tuning_settings(RunOptions))} | {"output_dir": "out"}
+DEFAULTS = fine_tuning_settings(RunOptions)(output_dir="out")
 # The identity of a run that gives nothing of it.
 PLAIN = {
     "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "optimizer": "adamw",
     "schedule": "linear", "reinit_layers": 0, "average_weights": 0.0, "seed": 0, "gradient_accumulation_steps": 1,
     "clip_norm": 1.0, "fixed_shapes": False, "guard": None, "rollback": None, "weight_decay_rate": 0.01,
     "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6, "bias_correction": False, "layer_rates": None,
-    "precision": "float32", "init_checkpoint": None,
+    "precision": "float32", "init_checkpoint": None, "bucket_by_length": True,
 }  # fmt: skip
 NUMBERS = {"weight_decay_rate": 0.0, "adam_beta1": 0.8, "adam_beta2": 0.98, "adam_epsilon": 1e-8}
 
 
 def _settings(**given):
-    return Settings({**DEFAULTS, **given}, given)
+    return DEFAULTS.give(given)
 
 
-def _config(**given):
-    return make_run_config(_settings(**given), 10, 2, False, {})
+def _config(optimizer="adamw", **given):
+    return make_run_config(_settings(**given), 10, 2, False, {}, optimizer)
 
 
 def test_defaults_are_google_s():
@@ -85,8 +84,8 @@ def test_numbers_out_of_range(given, message):
 
 
 def test_settings_and_configurations_have_the_same_defaults():
-    assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
-    assert DEFAULTS["bucket_batches"] is BatchSettings(16).pool_batches is None
+    assert DEFAULTS.clip_norm == RunConfig("out", 1, 1).step.clip_norm
+    assert DEFAULTS.bucket_batches is BatchSettings(16).pool_batches is None
 
 
 def test_batches_by_length():

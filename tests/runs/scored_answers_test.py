@@ -6,9 +6,12 @@ import numpy as np
 
 from bert_tf.evaluation.error_reports.multi_label import MultiLabelReport
 from bert_tf.runs.scored_answers import error_reports, show_answers, show_scored, warn_of_teacher
+from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.base import SplitPredictions
-from bert_tf.utils.settings import Settings
+from bert_tf.tasks.options import RunOptions, TeacherOptions
 from tests.evaluation.error_reports.support import choices, shown
+
+_SETTINGS = fine_tuning_settings(RunOptions)
 
 
 def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path, caplog):
@@ -21,7 +24,7 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     history = types.SimpleNamespace(show=lambda name, make: shown.update({name: make()}))
     job = types.SimpleNamespace(history=history, global_step=1200)
     outcomes = [SplitPredictions(split, None, None, np.zeros(2), None) for split in answers]
-    settings = Settings({"output_dir": str(tmp_path), "sort_predictions": "errors"})
+    settings = _SETTINGS(output_dir=str(tmp_path), sort_predictions="errors")
     scores = {"eval_accuracy": 0.5, "eval_accuracy_mismatched": 0.5}
     show_scored(task, outcomes, error_reports(task, outcomes), scores, job, settings)
     names = ["eval_predictions.tsv", "eval_predictions_mismatched.tsv"]
@@ -37,7 +40,7 @@ def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, 
     judged = choices([0, 1], [[0.9, 0.1], [0.8, 0.2]], ["no", "yes"])
     task = types.SimpleNamespace(error_report=lambda outcome: judged, extra_report_sections=lambda *_: None)
     job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
-    outcome, settings = SplitPredictions("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
+    outcome, settings = SplitPredictions("dev", None, None, np.zeros(2), None), _SETTINGS(output_dir=str(tmp_path))
     show_scored(task, [outcome], error_reports(task, [outcome]), {"eval_accuracy": 0.5}, job, settings)
     show_answers(task, outcome, {"accuracy": 0.5}, job)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -55,7 +58,7 @@ def test_labels_that_are_never_predicted_or_never_tested_are_warned_of(tmp_path,
     missing = "dev.tsv has no examples of 1 label, so its quality is not measured: 'old'."
     for do_train, expected in ((True, [never]), (False, [never, missing])):  # the check of the data names the others
         caplog.clear()
-        settings = Settings({"output_dir": str(tmp_path), "do_train": do_train})
+        settings = _SETTINGS(output_dir=str(tmp_path), do_train=do_train)
         show_scored(task, [], judged, {"eval_accuracy": 0.5}, job, settings)
         assert [record.getMessage() for record in caplog.records] == expected
 
@@ -68,7 +71,7 @@ def test_labels_that_are_always_predicted_are_warned_of(tmp_path, caplog):
     judged = MultiLabelReport(**of_texts, gold=gold, probabilities=chances)
     task = types.SimpleNamespace(extra_report_sections=lambda *_: None)
     job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
-    settings = Settings({"output_dir": str(tmp_path), "do_train": True})
+    settings = _SETTINGS(output_dir=str(tmp_path), do_train=True)
     show_scored(task, [], {"dev": judged}, {"eval_f1": 0.5}, job, settings)
     assert [record.getMessage() for record in caplog.records] == [
         "1 label is predicted for every example of dev.tsv, although not all have it: 'film' (1 of 3). Train for more "
@@ -77,9 +80,9 @@ def test_labels_that_are_always_predicted_are_warned_of(tmp_path, caplog):
 
 
 def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):
-    warn_of_teacher(Settings({}))
-    warn_of_teacher(Settings({"teacher": str(tmp_path)}))
+    warn_of_teacher(TeacherOptions())
+    warn_of_teacher(TeacherOptions(teacher=str(tmp_path)))
     assert not caplog.records
     (tmp_path / "eval_predictions.tsv").write_text("id\tlabel\tprediction\n0\tno\tyes\n1\tyes\tyes\n")
-    warn_of_teacher(Settings({"teacher": str(tmp_path / "model.ckpt-10")}))
+    warn_of_teacher(TeacherOptions(teacher=str(tmp_path / "model.ckpt-10")))
     assert f"{tmp_path}/model.ckpt-10 predicted 'yes' for all examples of its evaluation" in caplog.text

@@ -103,3 +103,31 @@ def test_the_settings_of_a_task_are_its_options_and_those_of_all_tasks():
     settings = fine_tuning_settings(type(QuestionAnsweringTask.options))
     assert settings.__name__ == "FineTuningSquadOptions" and settings().max_seq_length == 384
     assert issubclass(settings, type(QuestionAnsweringTask.options))
+
+
+# Settings that do not affect the result of a run, not even its scores, by the reason. All others are `decides_result`.
+AFFECT_NOTHING = {
+    "what is done with the model": "do_train do_eval do_predict do_export dry_run strict_data predict_file",
+    "where files are, and which are written": (
+        "output_dir overwrite_output_dir save_checkpoints_steps keep_checkpoints keep_optimizer save_format "
+        "sort_predictions verbose_logging tracking"
+    ),
+    "the export of the result": (
+        "export_dir export_dtype export_for export_threads export_explanations calibration_file int8_tolerance"
+    ),
+    "how it is computed, which changes no more than rounding": (
+        "distribution_strategy worker_hosts task_index use_tpu tpu_name tpu_zone gcp_project master num_tpu_cores "
+        "iterations_per_loop use_xla deterministic gradient_checkpointing eval_batch_size predict_batch_size"
+    ),
+    "pretraining alone: sets other settings": "recipe",
+    "pretraining alone: kept with the model for others, because records are tokenized already": "do_lower_case",
+}
+
+
+@pytest.mark.parametrize("flags", [*(task_flags(kind) for kind in TASKS), PRETRAINING])
+def test_every_setting_either_decides_the_result_or_is_known_not_to(flags):
+    decides_nothing = {flag.name for flag in flags if not flag.decides_result}
+    known = {name for reason, names in AFFECT_NOTHING.items() for name in names.split()
+             if flags is PRETRAINING or "pretraining alone" not in reason}  # fmt: skip
+    others = {"eval_batch_size", "use_xla"} if flags is PRETRAINING else set()  # these decide there
+    assert decides_nothing == (known - others) & {flag.name for flag in flags}

@@ -100,8 +100,10 @@ def test_http_probes(watched, waiting):
     assert get(watched, "/healthz") == get(waiting, "/healthz") == (200, "ok")
     status, text = get(watched, "/readyz")
     assert (status, json.loads(text)) == (200, {"ready": True, "models": {"film": True}})
+    before = metrics.count_of("/tensorflow/serving/request_count")
     status, text = get(waiting, "/readyz")
     assert (status, json.loads(text)) == (503, {"ready": False, "models": {"film": False}})
+    assert metrics.count_of("/tensorflow/serving/request_count") == before + 1  # as every 503
 
 
 def test_reflection_tells_services_and_messages(watched, film):

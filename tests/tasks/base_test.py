@@ -1,5 +1,7 @@
 """What every fine-tuned task must have, and what it has where it says nothing of its own."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,6 +10,7 @@ from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.data.windowed import Windowing
 from bert_tf.runs.fine_tuning_start import with_trained_options
 from bert_tf.runs.settings import fine_tuning_settings
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.embedding.task import EmbeddingTask
@@ -19,10 +22,9 @@ from bert_tf.tasks.reranking.task import RerankingTask
 from bert_tf.tasks.sequences import at_least_one
 from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.settings import Settings, flags_of, options_of
+from bert_tf.utils.settings import options_of
 from tests import tiny
 from tests.sentence_folders import write
-from tests.tasks.support import PROGRAMS
 
 MUST = (
     *("read_data", "create", "to_dict", "encode_examples", "decode", "write_answers"),
@@ -91,11 +93,10 @@ def test_what_was_scored_is_written_by_tasks_that_say_how(tmp_path):
 
 def test_the_length_is_the_trained_model_s_unless_another_is_given():
     trained = TrainedTask(_kind()(), ("text",), 96)
-    values = {flag.name: flag.default for flag in flags_of(fine_tuning_settings(RunOptions))}
-    values |= {"train_file": None, "eval_file": None, "predict_file": None, "other": 1}
-    settings = with_trained_options(_kind(), Settings(values), trained, None)
-    assert settings.to_dict() == dict(sorted((values | {"max_seq_length": 96}).items()))
-    given = Settings(values, ["max_seq_length"])
+    settings = fine_tuning_settings(RunOptions)()
+    adopted = with_trained_options(_kind(), settings, trained, None)
+    assert adopted == dataclasses.replace(settings, max_seq_length=96)
+    given = settings.give({"max_seq_length": 128})
     assert with_trained_options(_kind(), given, trained, None).max_seq_length == 128
 
 
@@ -110,8 +111,7 @@ def test_a_published_model_is_evaluated_at_its_own_length(kind, stated, length, 
     assert kind.from_pretrained(start, model).max_seq_length == length
 
     def lengths(*given, **values):
-        flags = {flag.name: flag.default for flag in PROGRAMS[type(kind.options)].FLAGS}
-        settings = Settings({**flags, "init_checkpoint": start, **values}, given)
+        settings = task_settings(kind)(init_checkpoint=start, given=frozenset(given), **values)
         settings = with_trained_options(kind, settings, None, model)
         kind.create(model, None, options_of(type(kind.options), settings), None)
         return settings.max_seq_length

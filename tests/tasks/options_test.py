@@ -26,9 +26,9 @@ def test_each_task_has_options_of_its_own():
 
 def test_what_the_user_gave_is_told_from_the_defaults():
     given = options(ClassificationOptions, problem_type="single_label", max_windows=4)
-    assert (given.problem_type, given.given_problem_type) == ("single_label", "single_label")
-    assert (given.max_windows, given.given_max_windows) == (4, 4)
-    assert (given.long_text, given.given_long_text) == ("truncate", None)
+    assert (given.problem_type, given.where_given("problem_type")) == ("single_label", "single_label")
+    assert (given.max_windows, given.where_given("max_windows")) == (4, 4)
+    assert (given.long_text, given.where_given("long_text")) == ("truncate", None)
 
 
 def test_a_misspelled_option_is_refused_when_the_options_are_made():
@@ -37,7 +37,7 @@ def test_a_misspelled_option_is_refused_when_the_options_are_made():
 
     @dataclasses.dataclass(frozen=True)
     class Misspelled(RunOptions):
-        given_long_txt: str | None = None
+        long_txt: str | None = None
 
     with pytest.raises(AttributeError, match="there is no setting 'long_txt'"):
         options_of(Misspelled, Settings({field.name: None for field in dataclasses.fields(RunOptions)}))

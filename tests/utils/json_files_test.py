@@ -65,6 +65,7 @@ _WRITE_NUMBERS = ("cli", "evaluation", "experiments", "tasks", "inference/batch_
 _NO_NUMBERS = {
     "tasks/registry.py", "inference/batch_prediction/input_table.py", "cli/doctor.py", "cli/output_encoding.py",
     "experiments/demo/archives.py", "experiments/demo/run.py",
+    "inference/batch_prediction/trained_model.py",
 }  # fmt: skip
 
 

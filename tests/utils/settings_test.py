@@ -7,12 +7,14 @@ import pytest
 from bert_tf.utils.settings import (
     Flag,
     Settings,
+    UserSettings,
     allowed_values,
     check_combinations,
     flags_of,
     option,
     option_as,
     options_of,
+    part_of,
 )
 
 
@@ -70,6 +72,29 @@ def test_a_flag_may_have_another_name_than_its_field():
 
     assert flags_of(Move) == (Flag("from", None, "Whence."),)
     assert options_of(Move, Settings({"from": "here"}, ["from"])) == Move("here")
+
+
+@dataclasses.dataclass(frozen=True)
+class Trying(UserSettings):
+    """Settings of a run, and one that its kind has alone."""
+
+    size: int = option(3, "How many.", decides_result=True)
+    rate: float = option(0.5, "How fast.", decides_result="learning_rate")
+    folder: str | None = option(None, "Where.")
+
+
+def test_settings_of_a_run_tell_what_the_user_gave():
+    settings = options_of(Trying, Settings({"size": 1, "rate": 0.5, "folder": None}, ["size"]))
+    assert settings == Trying(size=1) and settings.given_values() == {"size": 1}
+    assert settings.where_given("size") == 1 and settings.where_given("rate") is None
+    adopted = settings.adopt({"size": 5, "rate": 0.6, "folder": None})
+    assert adopted.to_dict() == {"folder": None, "rate": 0.6, "size": 1} and adopted.given == {"size"}
+    assert settings.give({"folder": "out"}).given_values() == {"folder": "out", "size": 1}
+    assert adopted.deciding_values() == {"size": 1}
+
+
+def test_settings_that_not_every_run_has_are_their_defaults_elsewhere():
+    assert part_of(Trying(size=2), Trying).size == 2 and part_of(Counting(), Trying) == Trying()
 
 
 _EXCLUDING = (

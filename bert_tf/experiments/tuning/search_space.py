@@ -64,10 +64,11 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
 
     Args:
         text: the search.
-        flags: those that may be searched.
+        flags: of the command.
 
     Raises:
-        ValueError: it is malformed, or names a flag that cannot be searched.
+        ValueError: it is malformed, or names a flag that the command does not have, that is a list, or that does not
+            affect the result.
     """
     known, axes = {flag.name: flag for flag in flags}, []
     for part in filter(None, map(str.strip, text.split(";"))):
@@ -87,11 +88,16 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
 
 
 def _find_flag(name: str, known: Mapping[str, Flag]) -> Flag:
-    if name in known and known[name].kind != "list":
-        return known[name]
-    if name in known:
+    flag = known.get(name)
+    if flag and not flag.decides_result:
+        raise ValueError(
+            f"`search` cannot vary {name!r} between trials, because it does not affect their results. Remove it."
+        )
+    if flag and flag.kind == "list":
         raise ValueError(f"`search` takes flags with a single value; {name} is a list. Remove it.")
-    near = difflib.get_close_matches(name, known, 1)
+    if flag:
+        return flag
+    near = difflib.get_close_matches(name, [other for other in known if known[other].decides_result], 1)
     remedy = f"did you mean {near[0]}?" if near else "check its spelling."
     raise ValueError(f"`search` cannot vary {name!r} between trials; {remedy}")
 

@@ -1,6 +1,5 @@
 """Inputs of quick pretraining, checked before it starts rather than after minutes."""
 
-import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping
@@ -15,8 +14,6 @@ from bert_tf.utils.files import content_of
 from bert_tf.utils.names import MASK
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
-# Options that do not change the result; with more minutes, a run that had too few can be resumed.
-_INDIFFERENT = ("output_dir", "minutes", "text_flags")
 
 
 def check_inputs(options: QuickOptions, recipe: SizeRecipe):
@@ -58,7 +55,7 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
 
 def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
     """Returns the options, file contents and recipe that determine the result, as JSON values."""
-    values = {name: value for name, value in dataclasses.asdict(options).items() if name not in _INDIFFERENT}
+    values = options.deciding_values()
     for name in _PATHS:
         path = values[name]
         values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)

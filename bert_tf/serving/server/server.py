@@ -183,6 +183,8 @@ class Server(contextlib.AbstractContextManager):
         is_all = is_ready(models) or bool(self._options.routes and not models)
         takes_requests = is_all and not self._stopping.is_set()
         text = json.dumps({"ready": takes_requests, "models": models}).encode()
+        if not takes_requests:
+            metrics.observe_request("", "readyz", "REST", "UNAVAILABLE", 0)
         return StaticPage(200 if takes_requests else 503, text, "application/json")
 
     def _load(self, configs):

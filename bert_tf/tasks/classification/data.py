@@ -38,7 +38,7 @@ def source_from_options(options, trained):
     Raises:
         ValueError: options contradict each other or the model.
     """
-    problem, was = options.given_problem_type, trained and trained.task.problem_name
+    problem, was = options.where_given("problem_type"), trained and trained.task.problem_name
     if options.label_columns:
         problem = _problem_of_columns(options, problem)
     if was and problem not in (None, was):
@@ -50,7 +50,7 @@ def source_from_options(options, trained):
         problem=problem if options.task_name else was or problem or options.problem_type,
         language=options.xnli_language,
         separator=options.label_separator,
-        separator_given=options.given_label_separator is not None,
+        separator_given=options.where_given("label_separator") is not None,
         header=options.header,
         text_columns=options.text_column,
         label_column=options.label_column,
@@ -90,8 +90,7 @@ def windows_of(options: ClassificationOptions) -> Windowing | None:
         ValueError: window options without windows, or windows with gaps between them.
     """
     if options.long_text == "truncate":
-        of_windows = {"doc_stride": options.given_doc_stride, "max_windows": options.given_max_windows}
-        if given := [f"`{name}`" for name, value in of_windows.items() if value is not None]:
+        if given := [f"`{name}`" for name in ("doc_stride", "max_windows") if name in options.given]:
             raise ValueError(
                 f"{' and '.join(given)} {'requires' if len(given) == 1 else 'require'} `long_text=window`. Add it, or "
                 f"remove {' and '.join(given)}."
@@ -104,7 +103,7 @@ def windows_of(options: ClassificationOptions) -> Windowing | None:
 
 def check_trained(options: ClassificationOptions, windows: Windowing | None):
     """Raises ValueError if the options contradict a trained model with these `windows`."""
-    if options.given_long_text and (asked := windows_of(options)) != windows:
+    if options.where_given("long_text") and (asked := windows_of(options)) != windows:
         raise ValueError(
             "`long_text`, `doc_stride` and `max_windows` must match the trained model's, "
             f"{_text(windows)}. Received: {_text(asked)}; omit them."

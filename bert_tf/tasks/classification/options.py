@@ -14,7 +14,7 @@ from bert_tf.tasks.options import (
     TeacherOptions,
 )
 from bert_tf.utils import names
-from bert_tf.utils.settings import option
+from bert_tf.utils.settings import SCORES, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +23,18 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
 
     GROUP: ClassVar[str] = "Data"
 
-    train_file: str | None = option(None, f"Training examples: {TABLE_FILES}", essential=True)
-    eval_file: str | None = option(None, f"Evaluation examples: {TABLE_FILES}", essential=True)
+    train_file: str | None = option(
+        None,
+        f"Training examples: {TABLE_FILES}",
+        essential=True, decides_result="train_examples",
+    )
+    eval_file: str | None = option(None, f"Evaluation examples: {TABLE_FILES}", essential=True, decides_result=SCORES)
     predict_file: str | None = option(None, f"Examples to predict for: {TABLE_FILES}", essential=True)
-    header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
+    header: bool = option(
+        True,
+        "Read column names from line 1 of a .tsv or .csv file.",
+        decides_result="train_examples",
+    )
     task_name: str | None = option(
         None,
         "Task whose official files are in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli or ax of "
@@ -35,57 +43,70 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
             "train_file", "eval_file", "predict_file", "test_file", "separator", "encoding", "label_columns",
             "drop_empty",
         ),
+        decides_result="train_examples",
     )
     data_dir: str | None = option(
         None,
         "Directory of --task_name, with train.tsv, dev.tsv and test.tsv, or the task's own names for these files.",
+        decides_result="train_examples",
     )
-    xnli_language: str | None = option(None, "Language of xnli, as its files name it. Default: en.")
+    xnli_language: str | None = option(
+        None,
+        "Language of xnli, as its files name it. Default: en.",
+        decides_result="train_examples",
+    )
     text_column: Sequence[str] = option(
         ["text"],
         "Text column, by name or by number from 0; two, separated by a comma, for text pairs.",
-        essential=True,
+        essential=True, decides_result="train_examples",
     )
-    label_column: str = option("label", "Label column, by name or by number from 0.", essential=True)
+    label_column: str = option(
+        "label",
+        "Label column, by name or by number from 0.",
+        essential=True, decides_result="train_examples",
+    )
     problem_type: str = option(
         "single_label",
         "Kind of label in your own files. single_label: one name; multi_label: several, with --label_separator "
         "between them; regression: a number.",
-        choices=names.PROBLEMS, essential=True,
+        choices=names.PROBLEMS, essential=True, decides_result="train_examples",
     )
-    label_separator: str = option(",", "Separator between the labels of an example that has several.")
+    label_separator: str = option(
+        ",",
+        "Separator between the labels of an example that has several.",
+        decides_result="train_examples",
+    )
     label_columns: Sequence[str] | None = option(
         None,
         "Columns named after the labels. Each cell is 1 or true if the example has the label; 0, false or empty if "
         "not.",
-        excludes=("label_column", "label_separator"),
+        excludes=("label_column", "label_separator"), decides_result="train_examples",
     )
     drop_empty: bool = DROP_EMPTY
     fit_temperature: bool = option(
         False,
         "Fit on --eval_file the temperature that calibrates the probabilities best, and store it with the model.",
-        group="Evaluation", requires=("do_eval",),
+        group="Evaluation", requires=("do_eval",), decides_result=SCORES,
     )
     fit_thresholds: bool = option(
         False,
         "With --problem_type=multi_label: fit the probability threshold of each label to its highest F1 on "
         "--eval_file, and store it with the model. Unfitted thresholds are 0.5.",
-        group="Evaluation", requires=("do_eval",),
+        group="Evaluation", requires=("do_eval",), decides_result=SCORES,
     )
     long_text: str = option(
         "truncate",
         "Treatment of texts over --max_seq_length. truncate: cut the end off; window: read the text in overlapping "
         "windows and average the predictions.",
-        choices=("truncate", "window"),
+        choices=("truncate", "window"), decides_result="train_examples",
     )
     doc_stride: int | None = option(
         None,
         "Number of tokens from the start of one window to the start of the next. Default: half of --max_seq_length.",
-        low=1,
+        low=1, decides_result="train_examples",
     )
-    max_windows: int = option(32, "Maximum number of windows per text; the rest is cut off.", low=1)
-    given_problem_type: str | None = None
-    given_label_separator: str | None = None
-    given_long_text: str | None = None
-    given_doc_stride: int | None = None
-    given_max_windows: int | None = None
+    max_windows: int = option(
+        32,
+        "Maximum number of windows per text; the rest is cut off.",
+        low=1, decides_result="train_examples",
+    )

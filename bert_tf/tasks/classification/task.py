@@ -84,6 +84,7 @@ class ClassificationTask(Abstaining):
     files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
+    targets: tuple[str, ...] = ("label_ids",)  # of one label; otherwise as the problem says
     uses_pooler = takes_pairs = True
 
     def __init__(
@@ -132,7 +133,7 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def with_foreign_defaults(cls, options, model):
-        said, given = declared_problem_type(model.config), options.given_problem_type
+        said, given = declared_problem_type(model.config), options.where_given("problem_type")
         if said and given not in (None, said):
             raise ValueError(
                 f"`problem_type` must match the trained model's, {said}. Received: {given}; omit it, or train the "
@@ -158,8 +159,8 @@ class ClassificationTask(Abstaining):
         check_fitted("fit_temperature", options.fit_temperature, options.do_eval)
         check_fitted("fit_thresholds", options.fit_thresholds, options.do_eval)
         check_abstention(options)
-        several = {"label_separator": options.given_label_separator, "fit_thresholds": options.fit_thresholds or None}
-        given = [name for name, value in several.items() if value is not None and not source.has_several_labels]
+        several = {"label_separator": "label_separator" in options.given, "fit_thresholds": options.fit_thresholds}
+        given = [name for name, is_given in several.items() if is_given and not source.has_several_labels]
         if given:
             raise ValueError(
                 f"`{given[0]}` requires `problem_type=multi_label`, but the problem is {source.problem}. Set "
@@ -238,7 +239,7 @@ class ClassificationTask(Abstaining):
 
     def identity(self):
         options: dict[str, Any] = {"class_weights": self.class_weights and list(self.class_weights)}
-        options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
+        options |= {"lstm_units": self.lstm_units}
         return {name: value for name, value in options.items() if value}
 
     def head_difference(self, saved, config, labels):

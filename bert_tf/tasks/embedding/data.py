@@ -55,7 +55,7 @@ def read_embedding_data(
 def _check_numbers(options):
     """Raises ValueError if the user gave a parameter that the loss does not read."""
     for name in ("temperature", "margin"):
-        value, read_by = getattr(options, f"given_{name}"), [k for k, v in LOSS_FUNCTIONS.items() if name in v.numbers]
+        value, read_by = options.where_given(name), [k for k, v in LOSS_FUNCTIONS.items() if name in v.numbers]
         if value is not None and options.loss not in read_by:
             raise ValueError(
                 f"`{name}` requires `loss={'` or `loss='.join(read_by)}`. Received `{name}={value}` with "
@@ -74,7 +74,7 @@ def _check_scores(options, scores):
             f"Training on `task_name={options.task_name}`, whose pairs have scores, requires `loss=cosine`. Received "
             f"`loss={options.loss}`; pass `loss=cosine`."
         )
-    given = {"label_column": options.given_label_column, "highest_score": options.highest_score}
+    given = {"label_column": options.where_given("label_column"), "highest_score": options.highest_score}
     unread = [name for name, value in given.items() if value is not None]
     labeled = [is_read for kind, is_read in scores.items() if kind != "test"]
     if unread and labeled and not any(labeled):
@@ -124,7 +124,7 @@ def _read_file(options, kind, with_scores):
         raise ValueError(
             f"`do_{action}` requires texts. Pass `{action}_file`, or `task_name` with `data_dir`."
         )
-    if kind != "test" and options.given_text_column is None and is_list_file(path, options.dialect):
+    if kind != "test" and options.where_given("text_column") is None and is_list_file(path, options.dialect):
         return read_text_groups(options, kind, with_scores)
     _check_columns(options, kind)
     more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows, "dialect": options.dialect}

@@ -420,7 +420,7 @@ def _check_dims(dims, width):
 
 def _check_loss(options, task):
     """Raises ValueError if the user gave a loss, temperature or margin that differs from the trained model's."""
-    given = {"loss": options.loss, "temperature": options.given_temperature, "margin": options.given_margin}
+    given = {"loss": options.loss} | {name: options.where_given(name) for name in ("temperature", "margin")}
     own = {"loss": task.loss_name, **dataclasses.asdict(task._numbers)}
     for name, value in given.items():
         if value not in (None, own[name]):

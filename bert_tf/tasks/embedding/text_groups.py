@@ -91,7 +91,7 @@ def read_text_groups(options, kind, with_scores):
             "pass `eval_by=retrieval` for an evaluation."
         )
     by_score = evaluation_by(options.loss, options.eval_by) == "spearman"
-    if with_scores and options.given_label_column is not None and not by_score:
+    if with_scores and options.where_given("label_column") is not None and not by_score:
         raise ValueError(f"`label_column` requires a table. Received queries with lists of texts, whose `scores` give "
                          f"the margins: {path}; remove it.")  # fmt: skip
     if options.drop_empty:

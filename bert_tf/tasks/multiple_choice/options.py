@@ -11,7 +11,7 @@ from bert_tf.tasks.options import (
     TableOptions,
     TeacherOptions,
 )
-from bert_tf.utils.settings import option
+from bert_tf.utils.settings import SCORES, option
 
 _CHOICES = f"SWAG's .csv, or .jsonl or .parquet with context, choices and label; may be gzipped (.gz). {SEVERAL_FILES}"
 
@@ -22,6 +22,10 @@ class MultipleChoiceOptions(SelectionOptions, RecurrentOptions, TeacherOptions, 
 
     GROUP: ClassVar[str] = "Data"
 
-    train_file: str | None = option(None, f"Training questions: {_CHOICES}", essential=True)
-    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}", essential=True)
+    train_file: str | None = option(
+        None,
+        f"Training questions: {_CHOICES}",
+        essential=True, decides_result="train_examples",
+    )
+    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}", essential=True, decides_result=SCORES)
     predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES} Labels are ignored.", essential=True)

@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.tasks.options import RecurrentOptions, TeacherOptions
-from bert_tf.utils.settings import option
+from bert_tf.utils.settings import SCORES, option
 
 _QUESTIONS = "a file in SQuAD format, 1.1 or 2.0; may be gzipped (.json.gz)"
 
@@ -15,8 +15,12 @@ class SquadOptions(RecurrentOptions, TeacherOptions):
 
     GROUP: ClassVar[str] = "Data"
 
-    train_file: str | None = option(None, f"Training questions: {_QUESTIONS}.", essential=True)
-    eval_file: str | None = option(None, f"Evaluation questions: {_QUESTIONS}.", essential=True)
+    train_file: str | None = option(
+        None,
+        f"Training questions: {_QUESTIONS}.",
+        essential=True, decides_result="train_examples",
+    )
+    eval_file: str | None = option(None, f"Evaluation questions: {_QUESTIONS}.", essential=True, decides_result=SCORES)
     predict_file: str | None = option(
         None,
         f"Questions to predict for: {_QUESTIONS}. Also evaluated if it has the answers.",
@@ -26,21 +30,33 @@ class SquadOptions(RecurrentOptions, TeacherOptions):
     doc_stride: int = option(
         128,
         "Number of tokens from the start of one window of a context to the start of the next.",
-        low=1,
+        low=1, decides_result="train_examples",
     )
-    max_query_length: int = option(64, "Maximum question length in tokens; the rest is cut off.", low=1)
+    max_query_length: int = option(
+        64,
+        "Maximum question length in tokens; the rest is cut off.",
+        low=1, decides_result="train_examples",
+    )
     n_best_size: int = option(
         20,
         "Number of answers per question in nbest_predictions.json.",
-        low=1, group="Prediction",
+        low=1, group="Prediction", decides_result=SCORES,
     )
-    max_answer_length: int = option(30, "Maximum answer length in tokens.", low=1, group="Prediction")
-    version_2_with_negative: bool = option(False, "Allow questions without an answer (SQuAD 2.0).", essential=True)
+    max_answer_length: int = option(
+        30,
+        "Maximum answer length in tokens.",
+        low=1, group="Prediction", decides_result=SCORES,
+    )
+    version_2_with_negative: bool = option(
+        False,
+        "Allow questions without an answer (SQuAD 2.0).",
+        essential=True, decides_result="train_examples",
+    )
     null_score_diff_threshold: float | None = option(
         None,
         "Margin by which the score of no answer must exceed that of the best answer, for no answer to be predicted. "
         "Default: the best margin that --do_eval found, otherwise 0.",
-        group="Evaluation", requires=("version_2_with_negative",),
+        group="Evaluation", requires=("version_2_with_negative",), decides_result=SCORES,
     )
     verbose_logging: bool = option(
         False,

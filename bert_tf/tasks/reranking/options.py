@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.tasks.options import SEVERAL_FILES, RankingFileOptions, SelectionOptions, TeacherOptions
-from bert_tf.utils.settings import option
+from bert_tf.utils.settings import SCORES, option
 
 RANKING_LOSSES = ("binary_cross_entropy", "pairwise", "listwise_softmax")
 _QUERIES = (
@@ -20,8 +20,12 @@ class RerankingOptions(SelectionOptions, TeacherOptions, RankingFileOptions):
 
     GROUP: ClassVar[str] = "Data"
 
-    train_file: str | None = option(None, f"Training queries: {_QUERIES}", essential=True)
-    eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}", essential=True)
+    train_file: str | None = option(
+        None,
+        f"Training queries: {_QUERIES}",
+        essential=True, decides_result="train_examples",
+    )
+    eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}", essential=True, decides_result=SCORES)
     predict_file: str | None = option(
         None,
         f"Queries to predict for: {_QUERIES} Relevances are ignored.",
@@ -32,5 +36,5 @@ class RerankingOptions(SelectionOptions, TeacherOptions, RankingFileOptions):
         "Training objective. binary_cross_entropy: the score of each document is the probability that it is relevant; "
         "pairwise: a more relevant document has a higher score than a less relevant one (RankNet); listwise_softmax: "
         "cross-entropy of the softmax over a query's documents.",
-        choices=RANKING_LOSSES, group="Layers, adapters and loss", essential=True,
+        choices=RANKING_LOSSES, group="Layers, adapters and loss", essential=True, decides_result=True,
     )

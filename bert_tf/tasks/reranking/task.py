@@ -138,9 +138,6 @@ class RerankingTask(FineTuningTask):
     def to_dict(self):
         return {"loss": self.loss_name, "activation": self.activation}
 
-    def identity(self):
-        return {"loss": self.loss_name}
-
     def build_model(self) -> keras.Model:
         """Builds a model from `features`, int32 [B, N, S], to the documents' logits, float32 [B, N]."""
         inputs, c = keras_inputs(self.features, windows=True), self.config

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from bert_tf.tasks.options import SEVERAL_FILES, LabelOptions, RecurrentOptions, TeacherOptions, TextFileOptions
 from bert_tf.utils.names import LAYERS, WORD_BOUNDARIES
-from bert_tf.utils.settings import option, option_as
+from bert_tf.utils.settings import SCORES, option, option_as
 
 _SENTENCES = (
     "columns with one word per line (CoNLL format), .jsonl with tokens and tags, or .jsonl or .json with texts and "
@@ -19,20 +19,29 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
 
     GROUP: ClassVar[str] = "Data"
 
-    train_file: str | None = option(None, f"Training sentences: {_SENTENCES}", essential=True)
-    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}", essential=True)
+    train_file: str | None = option(
+        None,
+        f"Training sentences: {_SENTENCES}",
+        essential=True, decides_result="train_examples",
+    )
+    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}", essential=True, decides_result=SCORES)
     predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES} Tags are ignored.", essential=True)
     text_column: int = option(
         0,
         "Word column, by number from 0; a negative number counts from the end.",
-        essential=True,
+        essential=True, decides_result="train_examples",
     )
-    tag_column: int = option(-1, "Tag column, by number from 0; a negative number counts from the end.", essential=True)
+    tag_column: int = option(
+        -1,
+        "Tag column, by number from 0; a negative number counts from the end.",
+        essential=True, decides_result="train_examples",
+    )
     features: str | None = option(
         None,
         "Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is "
         "fine-tuned.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, requires=("do_train",),
+        decides_result="features",
         excludes=(  # which train the encoder
             "lora_rank", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
             "gradient_checkpointing",
@@ -41,7 +50,7 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
     tag_scheme: str = option(
         "auto",
         "Tagging scheme, which marks where entities begin and end. auto: detected from the tags.",
-        choices=("auto", "iob1", "iob2", "bioes"),
+        choices=("auto", "iob1", "iob2", "bioes"), decides_result="train_examples",
     )
     lstm_units: int | None = option_as(
         RecurrentOptions, "lstm_units",
@@ -54,11 +63,11 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         "punctuation and each character of scripts such as Chinese; characters: after every character, so that "
         "entities can end anywhere. Default: punctuation if the training file has character spans or one Chinese or "
         "similar character per line; otherwise whitespace.",
-        choices=WORD_BOUNDARIES,
+        choices=WORD_BOUNDARIES, decides_result="word_boundaries",
     )
     doc_stride: int | None = option(
         None,
         "For sentences over --max_seq_length: number of tokens from the start of one window to the start of the "
         "next. Default: half of --max_seq_length.",
-        low=1,
+        low=1, decides_result="train_examples",
     )

@@ -182,8 +182,7 @@ class TaggingTask(FineTuningTask):
         return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
 
     def identity(self):
-        weights = self.class_weights and list(self.class_weights)
-        options = {"class_weights": weights, "label_smoothing": self.label_smoothing, "features": self.layers}
+        options = {"class_weights": self.class_weights and list(self.class_weights), "features": self.layers}
         options |= lstm_option(self.lstm_units)
         if self.word_boundaries != "whitespace":
             options["word_boundaries"] = self.word_boundaries

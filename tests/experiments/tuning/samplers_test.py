@@ -10,7 +10,10 @@ from bert_tf.experiments.tuning.samplers import SAMPLED_FILE, TpeSampler
 from bert_tf.experiments.tuning.search_space import parse_axes
 from bert_tf.utils.settings import Flag
 
-FLAGS = [Flag("learning_rate", 5e-5, "", "float"), Flag("train_batch_size", 8, "", "integer")]
+FLAGS = [
+    Flag("learning_rate", 5e-5, "", "float", decides_result=True),
+    Flag("train_batch_size", 8, "", "integer", decides_result=True),
+]
 AXES = parse_axes("learning_rate=1e-6..1e-1;train_batch_size=4..40", FLAGS)
 
 

@@ -1,5 +1,6 @@
 """A search with trials that are made up: which are made, which go on, what fails, and what is told of them."""
 
+import dataclasses
 import html
 import json
 import math
@@ -273,6 +274,7 @@ def _sampled_tuner(tmp_path, count, metric="eval_accuracy", stages=ONE, text="le
     folder = Folder(tmp_path / "out", stages, metric)
     folder.path.mkdir(exist_ok=True)
     flags = [Flag("learning_rate", 5e-5, "", "float"), Flag("train_batch_size", 8, "", "integer")]
+    flags = [dataclasses.replace(flag, decides_result=True) for flag in flags]
     sampler = TpeSampler(folder.path, parse_axes(text, flags), count, 3, folder.higher)
     return Tuner("run_classifier", (), 3.0, sampler.trials(), folder, False, None, sampler)
 

@@ -15,10 +15,11 @@ from bert_tf.export.conversion.convert import check_format
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.runs.save_formats import save_formats
+from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.options import RunOptions
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.settings import Settings
 from tests import other_envs, tiny
 from tests.export.conversion import models
 from tests.integration.pretraining import support as pretraining
@@ -52,7 +53,7 @@ def test_the_forms_go_beside_the_run_and_replace_older_ones(tmp_path):
             should_checkpoint = True
 
     writers.write_model(tmp_path, "bert_tf", models.model("bert", "tokens"))
-    settings = Settings({"output_dir": str(tmp_path), "save_format": ["huggingface", "tf1"]})
+    settings = fine_tuning_settings(RunOptions)(output_dir=str(tmp_path), save_format=["huggingface", "tf1"])
     for _ in range(2):
         save_formats(settings, Alone)
     assert open_checkpoint(tmp_path / "huggingface").names.keys() == open_checkpoint(tmp_path / "tf1").names.keys()

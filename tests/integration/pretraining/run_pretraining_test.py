@@ -16,7 +16,9 @@ from bert_tf.export.conversion.convert import convert_model
 from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.electra_configs import to_electra_config
+from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.training.history import read_history
+from bert_tf.utils.settings import flags_of
 from tests import tiny
 from tests.integration.pretraining.support import arguments, results, run_cases
 from tests.scripts import files, run, run_programs
@@ -207,6 +209,8 @@ def test_the_record_tells_all_values(quick, material):
     numbers = {name: told["identity"][name] for name in ("weight_decay_rate", "adam_beta2", "clip_norm")}
     assert numbers == {"weight_decay_rate": 0.1, "adam_beta2": 0.98, "clip_norm": 0}
     assert (told["identity"]["dropout_prob"], told["identity"]["adam_beta1"]) == (0.2, 0.9)
+    deciding = [flag.name for flag in flags_of(PretrainingSettings) if flag.decides_result is True]
+    assert {name: settings[name] for name in deciding}.items() <= told["identity"].items()
     # For fine-tuning the model keeps its own dropout.
     kept = EncoderConfig.load(quick[0] / "left_to_right")
     given = dataclasses.replace(EncoderConfig.load(material / "bert_config.json"), is_decoder=True)

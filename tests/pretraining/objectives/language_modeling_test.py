@@ -212,7 +212,8 @@ def test_a_tiny_model_learns(arguments):
 
 @pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_step_gives_the_parts_of_a_loss_that_is_their_sum_by_weights(accumulation):
-    task, batch = tiny.shallow(PretrainingTask)(CONFIG), {name: tf.constant(values) for name, values in _batch().items()}
+    task = tiny.shallow(PretrainingTask)(CONFIG)
+    batch = {name: tf.constant(values) for name, values in _batch().items()}
     task.loss_weights = {"next_sentence_loss": 50.0, "masked_lm_loss": 1.0}
     model, optimizer = _model(task), AdamW(3e-3)
     outputs, denominators = _outputs(task, model, batch), task.loss_normalizers(batch)

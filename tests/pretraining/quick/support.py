@@ -4,12 +4,10 @@ import json
 import pathlib
 import subprocess
 
-from bert_tf.cli.pretrain_small import FLAGS, make_options
 from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS
 from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
 from bert_tf.runs import pretraining_recipes
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 _TINY = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
@@ -31,7 +29,7 @@ SMALL_TAUGHT = {
 
 def options(**given) -> QuickOptions:
     """Returns what the program makes of these flags."""
-    return make_options(Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+    return QuickOptions().give(given)
 
 
 def recipe(taught=False) -> SizeRecipe:

@@ -4,11 +4,10 @@ import types
 
 import numpy as np
 
-from bert_tf.cli.commands import load_command
 from bert_tf.runs.run_task import run_task
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
@@ -22,7 +21,7 @@ def pairs(n, seed=0):
 
 
 def run(**given):
-    run_task(EmbeddingTask, Settings({f.name: f.default for f in load_command("run_embedder").FLAGS} | given, given))
+    run_task(EmbeddingTask, task_settings(EmbeddingTask)().give(given))
 
 
 def described(config=None):

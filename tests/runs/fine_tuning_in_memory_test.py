@@ -1,4 +1,4 @@
-"""`run_task` on examples in memory."""
+"""`fine_tune_in_memory`: what a run on examples in memory saves and leaves."""
 
 import os
 
@@ -6,12 +6,11 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.runs.run_task import run_task
-from bert_tf.runs.task_flags import task_flags
+from bert_tf.runs.fine_tuning_in_memory import fine_tune_in_memory
+from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.classification.data import ClassificationData
 from bert_tf.tasks.classification.sources import Source
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
@@ -24,7 +23,7 @@ def test_a_run_in_memory_leaves_neither_record_nor_report(tmp_path, monkeypatch,
         "init_checkpoint": str(tiny.checkpoint(tmp_path / "start")), "output_dir": str(tmp_path / "run"),
         "do_train": True, "max_seq_length": 16, "train_batch_size": 4, "metric_for_best_model": metric,
     }  # fmt: skip
-    settings = Settings({flag.name: flag.default for flag in task_flags(ClassificationTask)} | given, given)
+    settings = task_settings(ClassificationTask)().give(given)
     data = ClassificationData(splits, labels=["1", "0"], source=Source())
     steps, save = [], CheckpointManager.save
 
@@ -33,7 +32,7 @@ def test_a_run_in_memory_leaves_neither_record_nor_report(tmp_path, monkeypatch,
         save(self, step, tensors)
 
     monkeypatch.setattr(CheckpointManager, "save", noted)
-    run = run_task(ClassificationTask, settings, data=data)
+    run = fine_tune_in_memory(ClassificationTask, settings, data)
     assert steps == saved and run.trainer.global_step <= 6
     assert run.task.labels == ["1", "0"] and run.scores == {}
     assert not {"run.json", "history.jsonl", "report.html"} & set(os.listdir(tmp_path / "run"))
