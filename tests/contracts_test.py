@@ -334,9 +334,9 @@ OPTIMIZER_FLAGS = {
 # Of every program that trains, and of those that fine-tune.
 TRAINING_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
-    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
-    "gradient_accumulation_steps": 1, "gradient_checkpointing": False, "keep_checkpoints": 5,
-    "overwrite_output_dir": False,
+    "precision": "float32", "use_xla": "auto", "compilation_cache_dir": "auto", "distribution_strategy": "default",
+    "seed": 0, "deterministic": False, "gradient_accumulation_steps": 1, "gradient_checkpointing": False,
+    "keep_checkpoints": 5, "overwrite_output_dir": False,
     "eval_file": None, "save_format": [], "worker_hosts": [], "task_index": None, "dry_run": False,
     "keep_optimizer": False, "tracking": None, "teacher": None, "distillation_temperature": 2.0, **OPTIMIZER_FLAGS,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from bert_tf.runs.devices import keep_compiled_programs
 from bert_tf.runs.settings import FineTuningSettings, fine_tuning_settings
 from bert_tf.tasks.built_in import BuiltInTask
 from bert_tf.utils.settings import flags_of
@@ -26,6 +27,7 @@ class FineTuningCommand:
 
     def main(self, settings: FineTuningSettings):
         """Trains, evaluates, predicts and exports, as the flags specify."""
+        keep_compiled_programs(settings)  # the next line imports TensorFlow
         fine_tune(self._task.load_task(), settings)
 
 

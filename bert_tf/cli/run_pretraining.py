@@ -10,6 +10,7 @@ again to resume an interrupted run.
 """
 
 from bert_tf.cli.command_runner import in_flags
+from bert_tf.runs.devices import keep_compiled_programs
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.utils.settings import flags_of
 
@@ -19,6 +20,7 @@ FLAGS = flags_of(SETTINGS)
 
 def main(settings: PretrainingSettings):
     """Trains and scores, or says whether the training would fit."""
+    keep_compiled_programs(settings)  # the next lines import TensorFlow
     from bert_tf.cli.next_command import log_after_pretraining
     from bert_tf.runs.pretrain import run_pretraining
     from bert_tf.training.workers import is_chief

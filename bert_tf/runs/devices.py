@@ -5,8 +5,10 @@ from typing import TypeVar
 
 from absl import logging
 
+from bert_tf.training.compilation_cache import log_compilation_cache, use_compilation_cache
 from bert_tf.training.settings import BatchingSettings, DeviceSettings, TrainingSettings
 from bert_tf.utils.names import AUTO, PRECISIONS
+from bert_tf.utils.resources import has_nvidia_gpu
 from bert_tf.utils.settings import part_of
 
 _Settings = TypeVar("_Settings", bound=TrainingSettings)
@@ -16,6 +18,19 @@ def strategy_name(settings: DeviceSettings) -> str:
     """Returns the name of the strategy, one of `names.STRATEGIES`: --use_tpu stands for one."""
     name = settings.distribution_strategy
     return "tpu" if name == "default" and settings.use_tpu else name
+
+
+def keep_compiled_programs(settings: TrainingSettings):
+    """Keeps the programs that XLA compiles, if it may compile, in `compilation_cache_dir`.
+
+    Call it before TensorFlow looks for devices: in a command, before TensorFlow is imported.
+
+    Raises:
+        ValueError, OSError: as `use_compilation_cache`.
+    """
+    may_compile = settings.use_xla == "true" or (settings.use_xla == AUTO and has_nvidia_gpu())
+    if may_compile and strategy_name(settings) != "tpu":
+        use_compilation_cache(settings.compilation_cache_dir)
 
 
 def prepare_devices(settings: TrainingSettings):
@@ -60,7 +75,10 @@ def compiles(settings: TrainingSettings, examples: float) -> bool:
         return False  # everything on a TPU is compiled anyway, and as a whole
     if settings.use_xla == AUTO and part_of(settings, BatchingSettings).pack_examples:
         return False  # packed batches have too many shapes
-    return devices.uses_xla(settings.use_xla, examples)
+    uses_xla = devices.uses_xla(settings.use_xla, examples)
+    if uses_xla:
+        log_compilation_cache(settings.compilation_cache_dir)
+    return uses_xla
 
 
 def with_precision(settings: _Settings) -> _Settings:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.runs.devices import compiles, prepare_devices, with_precision
+from bert_tf.runs.devices import compiles, keep_compiled_programs, prepare_devices, with_precision
 from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.runs.fine_tuning import FineTuning
 from bert_tf.runs.fine_tuning_checks import check_settings
@@ -32,6 +32,7 @@ def fine_tune_in_memory(kind: type[FineTuningTask], settings: FineTuningSettings
     Raises:
         ValueError: settings, examples or checkpoints are not as they must be.
     """
+    keep_compiled_programs(settings)
     settings = with_precision(settings)
     check_settings(settings)
     strategy = prepare_devices(settings)

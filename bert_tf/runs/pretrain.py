@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.evaluation.results import write_results
-from bert_tf.runs.devices import compiles, prepare_devices, with_precision
+from bert_tf.runs.devices import compiles, keep_compiled_programs, prepare_devices, with_precision
 from bert_tf.runs.keywords import read_keywords
 from bert_tf.runs.pretraining import Pretraining
 from bert_tf.runs.pretraining_memory import largest_step
@@ -113,6 +113,7 @@ def run_pretraining(settings: PretrainingSettings, show: Callable[[str], None] =
     """
     settings = complete(settings)
     check_combinations(flags_of(PretrainingSettings), settings)
+    keep_compiled_programs(settings)
     settings = with_precision(settings)
     strategy = prepare_devices(settings)
     pretraining = Pretraining.of(settings)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from bert_tf.runs.data_checks import DataChecks, lint_samples
-from bert_tf.runs.devices import compiles, prepare_devices, with_precision
+from bert_tf.runs.devices import compiles, keep_compiled_programs, prepare_devices, with_precision
 from bert_tf.runs.encoded_splits import encode_splits
 from bert_tf.runs.export_step import check_export, make_export_options
 from bert_tf.runs.fine_tuning import FineTuning, describe_splits
@@ -52,6 +52,7 @@ def run_task(
     Raises:
         ValueError: settings, files or checkpoints are not as they must be.
     """
+    keep_compiled_programs(settings)
     settings = with_precision(with_dry_run_defaults(settings))
     check_settings(settings)
     strategy = prepare_devices(settings)

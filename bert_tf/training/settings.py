@@ -128,6 +128,12 @@ class ComputationSettings:
         "Compile with XLA. auto: for long runs on a GPU; always on a TPU.",
         choices=names.USE_XLA, group="Devices",
     )
+    compilation_cache_dir: str = option(
+        names.AUTO,
+        "Directory for programs compiled by XLA, which later runs load instead of compiling them again. auto: "
+        "bert_tf/xla in the user's cache directory; none: the programs are not kept.",
+        group="Devices",
+    )
     seed: int = option(
         0,
         "Random seed for new weights, example order and dropout.",

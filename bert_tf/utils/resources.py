@@ -114,6 +114,14 @@ def _sysctl(*words):
         return ""
 
 
+def nvidia_gpus() -> list[str]:
+    """Returns the models of NVIDIA's GPUs and the version of their driver, as Linux reports them; [] if it does not."""
+    models = [path.read_text() for path in sorted(pathlib.Path("/proc/driver/nvidia/gpus").glob("*/information"))]
+    lines = [line for text in models for line in text.splitlines() if line.startswith("Model")]
+    version = pathlib.Path("/proc/driver/nvidia/version")
+    return [*lines, *(version.read_text().splitlines()[:1] if lines and version.exists() else [])]
+
+
 def has_nvidia_gpu(environment: Mapping[str, str] = os.environ) -> bool:
     """Returns whether the NVIDIA driver offers a GPU that is not hidden, whatever TensorFlow makes of it."""
     return bool(glob.glob("/dev/nvidia[0-9]*")) and environment.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")

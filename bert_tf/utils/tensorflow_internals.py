@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import device_lib, pywrap_tf_session
+from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_library, op_def_registry
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 from tensorflow.python.framework.ops import dismantle_graph
@@ -28,6 +29,11 @@ create_fingerprint = fingerprinting.CreateFingerprintDef
 def is_operation(name: str) -> bool:
     """Returns whether an operation of this name is registered; tf.raw_ops lacks some, such as DumpTensor."""
     return op_def_registry.get(name) is not None
+
+
+def knows_devices() -> bool:
+    """Returns whether TensorFlow has looked for devices in this process; it no longer reads its environment then."""
+    return context.context()._physical_devices is not None
 
 
 def gpu_memory_limits() -> list[int]:

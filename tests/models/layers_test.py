@@ -148,7 +148,8 @@ def test_the_two_gelus_differ():
     assert 1e-4 < np.abs(difference).max() < 1e-3
 
 
-def test_linear_in_bfloat16_adds_up_its_bias_gradient_in_float32():
+@pytest.mark.parametrize("in_program", [False, True])
+def test_linear_in_bfloat16_adds_up_its_bias_gradient_in_float32(in_program):
     rng = np.random.default_rng(0)
     x, kernel, bias = (tf.cast(rng.standard_normal(s), tf.bfloat16) for s in [(8192, 4), (4, 16), (16,)])
     dy = tf.cast(0.1 + rng.standard_normal((8192, 16)), tf.bfloat16)
@@ -156,7 +157,8 @@ def test_linear_in_bfloat16_adds_up_its_bias_gradient_in_float32():
         tape.watch(bias)
         y = training_ops.linear(x, kernel, bias)
     true = numbers(dy).sum(0)
-    error = numbers(tape.gradient(y, bias, dy)) - true
+    with training_ops.program_scope(in_program):
+        error = numbers(tape.gradient(y, bias, dy)) - true
     assert np.linalg.norm(error) < 0.005 * np.linalg.norm(true)  # TensorFlow's BiasAddGrad: 0.08
 
 
@@ -211,6 +213,19 @@ def test_dropout_drops_the_same_ones_forward_and_backward(dtype, known_shape):
     assert abs((y == 0).mean() - 0.1) < 0.005
     np.testing.assert_array_equal(y, slope)
     np.testing.assert_allclose(np.unique(y), [0, 1 / 0.9], rtol=1e-6 if dtype == "float32" else 4e-3)
+
+
+def test_a_program_that_is_compiled_whole_draws_the_same_mask_for_any_shape():
+    @tf.function(input_signature=[tf.TensorSpec([None, None])], jit_compile=True)
+    def program(x):
+        with training_ops.program_scope(True), tf.GradientTape() as tape:
+            tape.watch(x)
+            y = training_ops.dropout(x, 0.1, tf.constant((1, 2)))
+            return y, tape.gradient(y, x)
+
+    y, slope = program(tf.ones((100, 1001)))
+    np.testing.assert_array_equal(y, slope)
+    np.testing.assert_array_equal(y, dropped(tf.ones((100, 1001)), 0.1, (1, 2), known_shape=True)[0])
 
 
 def test_compiled_dropout_has_no_pattern():

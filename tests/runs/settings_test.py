@@ -110,12 +110,12 @@ AFFECT_NOTHING = {
     "what is done with the model": "do_train do_eval do_predict do_export dry_run strict_data predict_file",
     "where files are, and which are written": (
         "output_dir overwrite_output_dir save_checkpoints_steps keep_checkpoints keep_optimizer save_format "
-        "sort_predictions verbose_logging tracking"
+        "sort_predictions verbose_logging tracking compilation_cache_dir"
     ),
     "the export of the result": (
         "export_dir export_dtype export_for export_threads export_explanations calibration_file int8_tolerance"
     ),
-    "how it is computed, which changes no more than rounding": (
+    "how it is computed, which changes no more than rounding and, with XLA, the bits that dropout draws": (
         "distribution_strategy worker_hosts task_index use_tpu tpu_name tpu_zone gcp_project master num_tpu_cores "
         "iterations_per_loop use_xla deterministic gradient_checkpointing eval_batch_size predict_batch_size"
     ),

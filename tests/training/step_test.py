@@ -7,10 +7,13 @@ import tensorflow as tf
 
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.adamw import AdamW
+from bert_tf.training.lamb import Lamb
+from bert_tf.training.loss_spike_guard import GuardConfig
 from bert_tf.training.replicas import build_graphs
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
+from tests.training.adamw_test import make_variables
 
 TASK = ClassificationTask(tiny.config(), 2)
 SHALLOW = tiny.shallow(ClassificationTask)(tiny.config(), 2)
@@ -52,8 +55,50 @@ def test_the_loss_falls(plain):
 
 
 @pytest.mark.slow
-def test_xla_on_is_xla_off(plain):
-    _assert_equal_run(_make(StepConfig(use_xla=True)), plain, 1e-5)
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.02), ("mixed_float16", 2e-3)]
+)
+def test_xla_on_is_xla_off_for_fifty_steps(precision, tolerance):
+    def losses(use_xla):
+        keras.config.set_dtype_policy(precision)
+        try:
+            step = _make(StepConfig(use_xla=use_xla, scale_loss=precision == "mixed_float16"))
+        finally:
+            keras.config.set_dtype_policy("float32")
+        return _losses(step, 50, tiny.tokenized(160))
+
+    np.testing.assert_allclose(losses(True), losses(False), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("config", [{}, {"accumulation": 2}, {"scale_loss": True}], ids=str)
+def test_with_xla_no_operation_of_a_step_is_outside_its_program(config):
+    step = _make(StepConfig(use_xla=True, guard=GuardConfig(), **config), SHALLOW)
+    (batch,) = tiny.batches(tiny.tokenized(16), 16)
+    graph = step._graph_of(batch).get_concrete_function(batch)
+    assert graph.function_def.attr["_XlaMustCompile"].b
+    branches = [node.op for node in graph.graph.as_graph_def().node if node.op in ("If", "StatelessIf")]
+    assert not branches  # a GPU waits for the host at a branch
+
+
+@pytest.mark.parametrize("kind", [AdamW, Lamb])
+def test_a_skipped_update_of_a_program_changes_no_bit(kind):
+    variables, optimizer = make_variables(), kind(0.1)
+    optimizer.build(variables)
+
+    @tf.function(jit_compile=True)
+    def program(gradients, when):
+        optimizer.apply_in_program(gradients, variables, when)
+
+    def state():
+        return [v.numpy() for v in [*variables, *optimizer.slots(variables).values(), optimizer.iterations]]
+
+    ones = [tf.ones(v.shape) for v in variables]
+    program(ones, tf.constant(True))
+    before = state()
+    program([np.nan * ones[0], *ones[1:]], tf.constant(False))
+    assert all(map(np.array_equal, before, state()))
+    program(ones, tf.constant(True))
+    assert not any(map(np.array_equal, before, state()))
 
 
 @pytest.mark.slow
@@ -150,10 +195,11 @@ def test_dropout_is_a_function_of_seed_and_step():
     assert losses[0][0] != losses[0][1]  # the rate was 0: only the masks changed
 
 
-def test_float16_skips_an_overflow_halves_the_scale_and_goes_on():
+@pytest.mark.parametrize("use_xla", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_float16_skips_an_overflow_halves_the_scale_and_goes_on(use_xla):
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        step = _make(StepConfig(scale_loss=True))
+        step = _make(StepConfig(scale_loss=True, use_xla=use_xla))
     finally:
         keras.config.set_dtype_policy("float32")
     (batch,) = tiny.batches(tiny.tokenized(16), 16)
