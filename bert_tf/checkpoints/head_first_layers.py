@@ -1,7 +1,7 @@
 """The first layers of heads, with which a new head starts from a masked-LM head.
 
-With `EncoderConfig.head_norm`, every head begins with the same two layers, and a new one with those of the masked-LM
-head. In Transformers' files, they have the same names in all classes, so that they are loaded into any.
+With `EncoderConfig.head_norm`, every head begins with the same two layers, and a new head starts from those of the
+masked-LM head. In Transformers' files, they have the same names in all classes, so any class can load them.
 """
 
 import dataclasses

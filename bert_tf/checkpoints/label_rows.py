@@ -1,4 +1,4 @@
-"""Which rows of a trained model's head the head of a new model starts from, by label name."""
+"""The rows of a trained model's head from which the head of a new model starts, by label name."""
 
 import dataclasses
 import re

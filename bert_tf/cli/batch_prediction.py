@@ -59,18 +59,18 @@ class BatchPredictionSettings(Dialect, BeamSettings):
 
 
 def run_batch_prediction(settings: BatchPredictionSettings, maker, **more):
-    """Answers for every row of --input_file.
+    """Predicts an answer for every row of --input_file.
 
     Args:
         settings: of the command.
         maker: a `Maker` of `inference.batch_prediction`.
-        more: further attributes of the `TableJob`, or others than the flags say.
+        more: further attributes of the `TableJob`, or values that override those of the flags.
 
     Returns:
         The paths of the files written.
 
     Raises:
-        ValueError: a flag, the file or the model is not as it must be.
+        ValueError: a flag, the file or the model is invalid.
     """
     from bert_tf.data.dialect import Dialect
     from bert_tf.data.table_reader import is_table

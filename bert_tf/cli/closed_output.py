@@ -1,4 +1,4 @@
-"""Ends a program without a message when nobody reads its output any longer, as with `| head`."""
+"""Ends a program without a message when nothing reads its output any longer, as with `| head`."""
 
 import contextlib
 import io

@@ -1,13 +1,13 @@
-"""The frame of every command: reads its flags, here alone, checks its files, and turns errors into messages.
+"""The frame of every command, and the only reader of its flags: checks its files, and turns errors into messages.
 
 A command is a module of this package with
 
     SETTINGS        its settings class
-    FLAGS           a tuple of `settings.Flag`, made of the class by `flags_of`
+    FLAGS           a tuple of `settings.Flag`, created from the class by `flags_of`
     main(settings)  what it does, with an instance of the class or, without SETTINGS, `Settings`; with
                     TAKES_TEXTS = True, main(settings, texts): the words without dashes
 
-and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, a sentence and a blank.
+and, if users may expect it to have flags that belong elsewhere, WHERE_OTHER_FLAGS_GO, a sentence and a space.
 """
 
 import contextlib
@@ -266,7 +266,7 @@ def _continuation(settings):
 
 
 def _strategy(settings):
-    """Returns the name of the strategy by which a command distributes its work; most do not."""
+    """Returns the name of the strategy by which a command distributes its work; most commands do not distribute it."""
     devices = [field.name for field in dataclasses.fields(DeviceSettings)]
     return strategy_name(DeviceSettings(**{name: settings.get(name) for name in devices if name in settings}))
 

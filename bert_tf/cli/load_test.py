@@ -46,7 +46,7 @@ class LoadTestSettings(ConnectionSettings, UserSettings):
     )
     callers: int | None = option(
         None,
-        "Number of concurrent clients, each of which sends its next request as soon as it has a response. Default: 8.",
+        "Number of concurrent clients, each of which sends its next request when it receives a response. Default: 8.",
         low=1, excludes=("rate",),
     )
     rate: Sequence[str] = option(

@@ -29,7 +29,7 @@ _LEFT = {
 
 
 def log_end(folder: str, step: int, words: str, program: str, **flags):
-    """Logs where a run's results lie, and what to do with them; not where the run is a step of a longer one.
+    """Logs where a run's results are and what to do with them, unless the run is a step of a longer one.
 
     Args:
         folder: `output_dir` of the run.

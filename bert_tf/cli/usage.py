@@ -70,7 +70,7 @@ def describe_combinations(flag: Flag, names: Collection[str]) -> str:
 
     Args:
         flag: of a command.
-        names: of all flags of the command; what it does not have is left out.
+        names: of all flags of the command; flags that it does not have are left out.
     """
     required, excluded = (
         [f"--{setting}" for setting in settings if setting.partition("=")[0] in names]

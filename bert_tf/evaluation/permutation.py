@@ -1,4 +1,4 @@
-"""The permutation test: are the scores of one set of runs higher than those of another, or is it due to the seeds?
+"""The permutation test of two sets of runs: is the difference between their scores due to the seeds alone?
 
 If two sets are equally good, every partition of all scores into two such sets is as likely as the observed one
 (Fisher 1935; Dror et al. 2018, section 3.2). No TensorFlow.

@@ -3,7 +3,7 @@
     {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
         "answer_start": ...}], "is_impossible": true or false}]}]}]}
 
-An id may be a whole number, which is read as its digits. A question that `is_impossible` may do without `answers`.
+An id may be a whole number, which is read as its digits. A question that `is_impossible` may lack `answers`.
 """
 
 import math

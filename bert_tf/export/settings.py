@@ -30,7 +30,7 @@ class ExportFormSettings:
     )
     export_threads: int = option(
         2,
-        "Number of threads that compute each encoder layer; as many as the server has cores per request.",
+        "Number of threads that compute each encoder layer; set it to the number of cores available per request.",
         low=1, high=64, requires=("export_for=cpu",),
     )
 
@@ -43,8 +43,8 @@ class ExportSettings(ExportFormSettings):
 
     calibration_file: str | None = option(
         None,
-        "Texts that calibrate static quantization ranges, which is faster than computing the ranges for each "
-        "request. One example per line, its texts separated by tabs; at most 512 are read.",
+        "Texts that calibrate static quantization, which is faster than computing the ranges for each request. One "
+        "example per line, its texts separated by tabs; at most 512 are read.",
         requires=("export_dtype=int8", "export_for=cpu"),
     )
     export_explanations: Sequence[str] = option(

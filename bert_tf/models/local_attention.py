@@ -1,4 +1,4 @@
-"""Local attention that costs what its window costs (Beltagy et al. 2020, Longformer, arXiv 2004.05150, section 3.1)."""
+"""Local attention whose cost is that of its window (Beltagy et al. 2020, Longformer, arXiv 2004.05150, section 3.1)."""
 
 import dataclasses
 from typing import Any

@@ -1,28 +1,28 @@
 """Vectors of tokens from their neighbors: their positive pointwise mutual information, factorized.
 
 Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization"; Levy et al. 2015, "Improving
-Distributional Similarity with Lessons Learned from Word Embeddings", whose smoothing and root of the singular values
-these are.
+Distributional Similarity with Lessons Learned from Word Embeddings", from which the smoothing and the root of the
+singular values come.
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 
-_NEIGHBOURS = 4096  # number of neighbour ids, the most frequent ones: others are rare, and cost memory
-_SMOOTHING = 0.75  # exponent of neighbour frequencies, without which the rarest would have the highest information
+_NEIGHBOURS = 4096  # number of neighbor ids, the most frequent ones: others are rare, and cost memory
+_SMOOTHING = 0.75  # exponent of neighbor frequencies, without which the rarest would have the highest information
 _OVERSAMPLING, _ROUNDS = 16, 4  # of the randomized factorization (Halko et al. 2011, algorithm 4.4)
 
 
 class Neighbours:
     """Counts co-occurrences of tokens; a pair at distance d counts 1 / d.
 
-    Memory use is 4 bytes for each token of the vocabulary and each of 4,096 neighbours, and temporarily the same again
+    Memory use is 4 bytes for each token of the vocabulary and each of 4,096 neighbors, and temporarily the same again
     at the end: 260 MB for 8,000 tokens.
 
     Args:
         vocab_size: the vocabulary size V; ids are below it.
-        frequent: the ids of neighbours; see `find_frequent`.
+        frequent: the ids of neighbors; see `find_frequent`.
         window: maximum distance.
     """
 
@@ -33,7 +33,7 @@ class Neighbours:
         self.counts = np.zeros((vocab_size, len(frequent)), np.float32)
 
     def add(self, ids: np.ndarray):
-        """Counts the pairs in rows of ids, int [N, S]; non-neighbour ids may be arbitrary, including padding."""
+        """Counts the pairs in rows of ids, int [N, S]; non-neighbor ids may be arbitrary, including padding."""
         for distance in range(1, self.window + 1):
             for tokens, near in ((ids[:, :-distance], ids[:, distance:]), (ids[:, distance:], ids[:, :-distance])):
                 columns = self.columns[near]
@@ -42,10 +42,10 @@ class Neighbours:
                 self.counts.reshape(-1)[positions] += times / distance
 
     def vectors(self, width: int, seed: int = 0) -> np.ndarray:
-        """Returns embeddings, float32 [V, width], with mean square 1 per row, or 0 for a token without neighbours.
+        """Returns embeddings, float32 [V, width], with mean square 1 per row, or 0 for a token without neighbors.
 
         Raises:
-            ValueError: there are fewer neighbours than `width`.
+            ValueError: there are fewer neighbors than `width`.
         """
         if width > self.counts.shape[1]:
             raise ValueError(
@@ -63,7 +63,7 @@ class Neighbours:
         return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-6 * norms.max(initial=0))
 
     def _information(self):
-        """Returns the positive PMI max(0, log(P(token, neighbour) / (P(token) P(neighbour)))), [V, neighbours]."""
+        """Returns the positive PMI max(0, log(P(token, neighbor) / (P(token) P(neighbor)))), [V, neighbors]."""
         of_token, of_near = self.counts.sum(1, keepdims=True), self.counts.sum(0) ** _SMOOTHING
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.counts / of_token  # one copy, modified in place
@@ -74,7 +74,7 @@ class Neighbours:
 
 
 def find_frequent(counts: np.ndarray, special: Iterable[int]) -> np.ndarray:
-    """Returns the ids to use as neighbours, most frequent first.
+    """Returns the ids to use as neighbors, most frequent first.
 
     Args:
         counts: int [V], frequency of each id.

@@ -61,7 +61,7 @@ def lint_samples(kind: type[FineTuningTask], data: TaskData, options: RunOptions
 
 
 def refuse_warnings(findings: list[DataFinding]):
-    """Raises ValueError where there are warnings among the findings, as `strict_data` demands."""
+    """Raises ValueError if there are warnings among the findings, as `strict_data` demands."""
     warnings = [finding for finding in findings if finding.is_warning]
     if warnings:
         named = ", ".join(f"{finding.kind} in {finding.path}" for finding in warnings)

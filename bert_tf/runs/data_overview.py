@@ -77,9 +77,9 @@ class Overview:
 
 
 def look_at_files(kind: type[FineTuningTask], settings: FineTuningSettings) -> Overview:
-    """Reads the files that the settings of a fine-tuning program name, and looks at them.
+    """Reads and examines the files that the settings of a fine-tuning program name.
 
-    Word pieces are counted where there is a model to count them by, and there are examples to train on.
+    Tokens are counted if there are a model to tokenize with and examples to train on.
 
     Args:
         kind: the task.

@@ -67,7 +67,7 @@ def compiles(settings: TrainingSettings, examples: float) -> bool:
 
     Args:
         settings: of the run.
-        examples: how many the run trains on, over all epochs, or else evaluates and predicts.
+        examples: how many the run trains on, over all epochs, or, without training, evaluates and predicts.
     """
     from bert_tf.training import devices
 
@@ -89,15 +89,15 @@ def with_precision(settings: _Settings) -> _Settings:
 
 
 def choose_precision(precision: str, strategy: str, output_dir: str | None) -> str:
-    """Returns the precision that "auto" stands for, and logs it; any other stays as it is.
+    """Returns the precision that "auto" stands for, and logs it; returns any other unchanged.
 
     Args:
         precision: one of `PRECISIONS`, or "auto".
         strategy: one of `names.STRATEGIES`.
-        output_dir: directory of a run that was started before, which keeps its precision, on another machine too.
+        output_dir: directory of a run that was started before, which keeps its precision, even on another machine.
 
     Raises:
-        ValueError: several machines would each choose their own.
+        ValueError: several machines would each choose a precision of their own.
     """
     if precision != AUTO:
         return precision

@@ -30,7 +30,7 @@ def fine_tune_in_memory(kind: type[FineTuningTask], settings: FineTuningSettings
         data: examples to train on and, for `metric_for_best_model`, to validate.
 
     Raises:
-        ValueError: settings, examples or checkpoints are not as they must be.
+        ValueError: settings, examples or checkpoints are invalid.
     """
     keep_compiled_programs(settings)
     settings = with_precision(settings)

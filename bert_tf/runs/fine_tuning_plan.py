@@ -56,7 +56,7 @@ def plan_run(
         use_xla: compile the step.
 
     Raises:
-        ValueError: the teacher does not match the task, or as `plan_training` does.
+        ValueError: the teacher does not match the task; also as in `plan_training`.
     """
     trainable, teacher_identity = with_teacher(task, model, part_of(settings, TeacherOptions))
     identity = make_identity(task, model, label_rows) | teacher_identity
@@ -72,7 +72,7 @@ def plan_training(settings: FineTuningSettings, num_layers: int, train, identity
         settings: of the run.
         num_layers: the encoder's blocks.
         train: the examples to train on, tokenized, or None.
-        identity: what of the task decides the result.
+        identity: the task's part of what decides the result.
         use_xla: compile the step.
 
     Raises:

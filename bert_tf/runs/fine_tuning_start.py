@@ -26,7 +26,7 @@ class StartPoint(NamedTuple):
         options: of the task, as the settings say.
         model: files of the model, with the adapters that are to be trained.
         earlier: the task that an earlier run left with the model; None: there is none.
-        trained: likewise, if the model is not trained now.
+        trained: the same, or None if this run trains the model.
     """
 
     settings: FineTuningSettings

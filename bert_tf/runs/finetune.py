@@ -83,7 +83,7 @@ def finetune(
 
     Raises:
         TypeError: an argument is unknown or has the wrong type.
-        ValueError: a setting is out of range, settings contradict each other, or examples are not as they must be.
+        ValueError: a setting is out of range, settings contradict each other, or examples are invalid.
         KeyboardInterrupt: Ctrl-C; a checkpoint was saved first, and the same call resumes from it.
     """
     kind, own = find_kind(task)
@@ -168,7 +168,7 @@ def _read_settings(kind, data, settings):
             "are `eval` examples, predicts for `predict`, and exports to `export_dir`."
         )
     if "dry_run" in settings:
-        raise TypeError("finetune() has no argument `dry_run`, with which the command prints what training takes.")
+        raise TypeError("finetune() has no argument `dry_run`. Use the command, which prints what training needs.")
     names = ("train", "eval", "predict")
     actions = {f"do_{name}": True for name in names if data[name] is not None}
     actions |= {"do_export": True} if settings.get("export_dir") is not None else {}

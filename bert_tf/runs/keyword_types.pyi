@@ -49,11 +49,11 @@ class FineTuningKeywords(TypedDict, total=False):
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
     that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
     export_threads: int
-    """Number of threads that compute each encoder layer; as many as the server has cores per request. Requires
-    `export_for=cpu`."""
+    """Number of threads that compute each encoder layer; set it to the number of cores available per request.
+    Requires `export_for=cpu`."""
     calibration_file: str | os.PathLike[str] | None
-    """Texts that calibrate static quantization ranges, which is faster than computing the ranges for each request.
-    One example per line, its texts separated by tabs; at most 512 are read. Requires `export_dtype=int8` and
+    """Texts that calibrate static quantization, which is faster than computing the ranges for each request. One
+    example per line, its texts separated by tabs; at most 512 are read. Requires `export_dtype=int8` and
     `export_for=cpu`."""
     export_explanations: Sequence[str] | str
     """Explanations that the export offers as signatures. attention: attention weights of each token; attributions:
@@ -70,8 +70,8 @@ class FineTuningKeywords(TypedDict, total=False):
     """Batch examples of similar length together, and pad only to the longest of a batch."""
     bucket_batches: int | None
     """Number of batches whose examples are sorted by length together. With fewer, batches are more random and need
-    more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but from 4 to 50.
-    Requires `bucket_by_length`."""
+    more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but at least 4 and at
+    most 50. Requires `bucket_by_length`."""
     pack_examples: bool
     """Pack several short examples into one training sequence, which needs little padding."""
     num_train_epochs: float
@@ -168,13 +168,13 @@ class FineTuningKeywords(TypedDict, total=False):
     """Model directory as a server expects it; the export becomes its next version. Default: export in `output_dir`,
     or litert there with `export_for=litert`."""
     int8_tolerance: float
-    """Maximum relative drop of a metric in int8; nothing is exported if one drops further. Requires
+    """Maximum relative drop of a metric in int8; nothing is exported if a metric drops further. Requires
     `export_dtype=int8` and `eval`."""
     strict_data: bool
     """Treat data-check warnings as errors: nothing is trained or written."""
     sort_predictions: str
-    """Order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most confident ones at
-    the top. Requires `eval`."""
+    """Order of eval_predictions.tsv. file: the order of the examples; errors: errors first, the most confident ones
+    at the top. Requires `eval`."""
     header: bool
     """Read column names from line 1 of a .tsv or .csv file."""
     task_name: str | None
@@ -218,10 +218,10 @@ class FineTuningKeywords(TypedDict, total=False):
     """Scale each embedding to unit length. Default: as `init_checkpoint` says, otherwise false."""
     fit_abstention: float | None
     """Choose, on `eval`, the lowest confidence threshold at which this share of the accepted predictions is
-    correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for each
-    prediction whether it is confident. Requires `eval`."""
+    correct, such as 0.95 (selective prediction). The threshold is stored with the model, which then reports whether
+    each prediction is confident. Requires `eval`."""
     lstm_units: int | None
-    """Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right
+    """Units per direction of a BiLSTM between encoder and head, which the BERT paper adds to a left-to-right
     encoder. Default: no BiLSTM. Requires `train`. Cannot be combined with `lora_rank`."""
     doc_stride: int | None
     """Number of tokens from the start of one window to the start of the next. Default: half of `max_seq_length`."""
@@ -234,8 +234,8 @@ class FineTuningKeywords(TypedDict, total=False):
     version_2_with_negative: bool
     """Allow questions without an answer (SQuAD 2.0)."""
     null_score_diff_threshold: float | None
-    """Margin by which the score of no answer must exceed that of the best answer, for no answer to be predicted.
-    Default: the best margin that `eval` found, otherwise 0. Requires `version_2_with_negative`."""
+    """Margin by which the score of the null prediction (no answer) must exceed that of the best answer to replace
+    it. Default: the best margin that `eval` found, otherwise 0. Requires `version_2_with_negative`."""
     verbose_logging: bool
     """Log every question of `predict` with its answer and scores."""
     class_weights: Sequence[str] | str | Mapping[str, float] | None
@@ -249,8 +249,8 @@ class FineTuningKeywords(TypedDict, total=False):
     tag_column: int
     """Tag column, by number from 0; a negative number counts from the end."""
     features: str | None
-    """Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is
-    fine-tuned. Requires `train`. Cannot be combined with `lora_rank`, `freeze_layers`, `layerwise_lr_decay`,
+    """Encoder layers from which a two-layer BiLSTM tags; the encoder is then frozen. Default: the encoder is fine-
+    tuned. Requires `train`. Cannot be combined with `lora_rank`, `freeze_layers`, `layerwise_lr_decay`,
     `unfreeze_epochs`, `reinit_layers` or `gradient_checkpointing`."""
     tag_scheme: str
     """Tagging scheme, which marks where entities begin and end. auto: detected from the tags."""
@@ -270,10 +270,10 @@ class FineTuningKeywords(TypedDict, total=False):
     """Columns named after the labels. Each cell is 1 or true if the example has the label; 0, false or empty if
     not. Cannot be combined with `label_column` or `label_separator`."""
     fit_temperature: bool
-    """Fit on `eval` the temperature that calibrates the probabilities best, and store it with the model. Requires
+    """Fit, on `eval`, the temperature that best calibrates the probabilities, and store it with the model. Requires
     `eval`."""
     fit_thresholds: bool
-    """With `problem_type=multi_label`: fit the probability threshold of each label to its highest F1 on `eval`, and
+    """With `problem_type=multi_label`: fit each label's probability threshold for the highest F1 on `eval`, and
     store it with the model. Unfitted thresholds are 0.5. Requires `eval`."""
     long_text: str
     """Treatment of texts over `max_seq_length`. truncate: cut the end off; window: read the text in overlapping
@@ -381,7 +381,7 @@ class PretrainingKeywords(TypedDict, total=False):
     """Temperature that divides the teacher's and the student's logits before they are compared. Requires
     `objective=distillation`."""
     teacher: str | os.PathLike[str] | None
-    """Teacher model, with the vocabulary of the records. Requires `objective=distillation`."""
+    """Teacher model; its vocabulary must be that of the records. Requires `objective=distillation`."""
     phases: str | None
     """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of `num_train_steps`,
     and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`
@@ -397,7 +397,7 @@ class PretrainingKeywords(TypedDict, total=False):
     optimizer: str
     """Optimizer: BERT's Adam (adamw), or LAMB for batches of thousands."""
     start_embeddings: str
-    """Initial word embeddings of a new model. random; neighbours: made from the co-occurrence of tokens in the
+    """Initial word embeddings of a new model. random; neighbours: computed from the co-occurrence of tokens in the
     records."""
     start_positions: str
     """Initial position embeddings of a new model. random; sinusoidal: sines and cosines."""
@@ -439,11 +439,11 @@ class ExportKeywords(TypedDict, total=False):
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
     that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
     export_threads: int
-    """Number of threads that compute each encoder layer; as many as the server has cores per request. Requires
-    `export_for=cpu`."""
+    """Number of threads that compute each encoder layer; set it to the number of cores available per request.
+    Requires `export_for=cpu`."""
     calibration_file: str | os.PathLike[str] | None
-    """Texts that calibrate static quantization ranges, which is faster than computing the ranges for each request.
-    One example per line, its texts separated by tabs; at most 512 are read. Requires `export_dtype=int8` and
+    """Texts that calibrate static quantization, which is faster than computing the ranges for each request. One
+    example per line, its texts separated by tabs; at most 512 are read. Requires `export_dtype=int8` and
     `export_for=cpu`."""
     export_explanations: Sequence[str] | str
     """Explanations that the export offers as signatures. attention: attention weights of each token; attributions:

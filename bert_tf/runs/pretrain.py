@@ -77,7 +77,7 @@ def pretrain(
 
     Raises:
         TypeError: an argument is unknown or has the wrong type.
-        ValueError: settings, records or checkpoints are not as they must be.
+        ValueError: settings, records or checkpoints are invalid.
         KeyboardInterrupt: Ctrl-C; a checkpoint was saved first, and the same call resumes from it.
     """
     for name in ("do_train", "do_eval"):
@@ -86,7 +86,7 @@ def pretrain(
                 f"pretrain() has no argument `{name}`: it trains on `input_file` and evaluates on `eval_file`."
             )
     if "dry_run" in settings:
-        raise TypeError("pretrain() has no argument `dry_run`, with which the command prints what training needs.")
+        raise TypeError("pretrain() has no argument `dry_run`. Use the command, which prints what training needs.")
     files = {"input_file": input_file, "eval_file": eval_file}
     given = settings | {"output_dir": output_dir} | {name: file for name, file in files.items() if file is not None}
     actions = {"do_train": input_file, "do_eval": eval_file}
@@ -109,7 +109,7 @@ def run_pretraining(settings: PretrainingSettings, show: Callable[[str], None] =
         the run; None after a dry run.
 
     Raises:
-        ValueError: settings, records or checkpoints are not as they must be.
+        ValueError: settings, records or checkpoints are invalid.
     """
     settings = complete(settings)
     check_combinations(flags_of(PretrainingSettings), settings)

@@ -175,7 +175,7 @@ class Pretraining:
         return dataclasses.replace(self.model, config=self.objective.written_config(self.model.config))
 
     def _identity(self):
-        """Returns what decides the result besides the settings that say so."""
+        """Returns what decides the result, apart from the settings that are declared to."""
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity: dict[str, Any] = {"input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}

@@ -25,10 +25,10 @@ def make_run_config(
     Args:
         settings: of the run.
         steps: of the run.
-        warmup: steps in which the rate rises.
+        warmup: steps in which the learning rate rises.
         use_xla: compile the step.
-        identity: what decides the result besides these and the settings that say so, JSON values; a resumed run must
-            have the same.
+        identity: what decides the result, apart from these and the settings that are declared to, as JSON values; a
+            resumed run must have the same.
         optimizer: name in `OPTIMIZERS`.
 
     Raises:

@@ -50,7 +50,7 @@ def run_task(
         the run; None after a dry run.
 
     Raises:
-        ValueError: settings, files or checkpoints are not as they must be.
+        ValueError: settings, files or checkpoints are invalid.
     """
     keep_compiled_programs(settings)
     settings = with_precision(with_dry_run_defaults(settings))

@@ -7,7 +7,7 @@ from bert_tf.training.settings import CheckpointSettings
 
 
 def check_formats(settings: CheckpointSettings, model, built, task=None):
-    """Says, before training, whether each form of `save_format` can hold the result.
+    """Checks, before training, that each format in `save_format` can hold the result.
 
     Args:
         settings: of the run.
@@ -16,7 +16,7 @@ def check_formats(settings: CheckpointSettings, model, built, task=None):
         task: a `FineTuningTask`, or None.
 
     Raises:
-        ValueError: one cannot.
+        ValueError: a format cannot.
     """
     from bert_tf.export.conversion.convert import check_format
 

@@ -66,7 +66,7 @@ class LoraSettings:
     )
 
 
-# A task's options bring `RunOptions`; as a base here, it would override their defaults.
+# A task's options inherit from `RunOptions`; as a base here, it would override their defaults.
 if TYPE_CHECKING:
     from bert_tf.tasks.options import RunOptions as _RunOptions
 else:
@@ -91,7 +91,7 @@ class FineTuningSettings(
     )
     int8_tolerance: float = option(
         0.01,
-        "Maximum relative drop of a metric in int8; nothing is exported if one drops further.",
+        "Maximum relative drop of a metric in int8; nothing is exported if a metric drops further.",
         low=0.0, high=1.0, group="Export", requires=("export_dtype=int8", "do_eval"),
     )
     strict_data: bool = option(
@@ -106,8 +106,8 @@ class FineTuningSettings(
     )
     sort_predictions: str = option(
         "file",
-        "Order of eval_predictions.tsv. file: as the examples are; errors: errors first, the most confident ones at "
-        "the top.",
+        "Order of eval_predictions.tsv. file: the order of the examples; errors: errors first, the most confident "
+        "ones at the top.",
         choices=names.PREDICTION_ORDERS, group="Evaluation", requires=("do_eval",),
     )
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
@@ -168,7 +168,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     teacher: str | None = option(
         None,
-        "Teacher model, with the vocabulary of the records.",
+        "Teacher model; its vocabulary must be that of the records.",
         group="Distillation", requires=("objective=distillation",), decides_result="teacher",
     )
     input_file: Sequence[str] | None = option(
@@ -216,8 +216,8 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     start_embeddings: str = option(
         "random",
-        "Initial word embeddings of a new model. random; neighbours: made from the co-occurrence of tokens in the "
-        "records.",
+        "Initial word embeddings of a new model. random; neighbours: computed from the co-occurrence of tokens in "
+        "the records.",
         choices=names.START_EMBEDDINGS, decides_result=True,
     )
     start_positions: str = option(

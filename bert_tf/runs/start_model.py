@@ -32,14 +32,14 @@ def describe_model(settings: FineTuningSettings | PretrainingSettings):
 
 
 def with_vocabulary_of(settings: PretrainingSettings, several: list) -> PretrainingSettings:
-    """Returns the settings with the vocabulary of the records' folder, and its letter case, where no other is given.
+    """Returns the settings with the vocabulary of the records' folder, and its letter case, if no other is given.
 
     Args:
         settings: of the run.
         several: all `Records` of the run.
 
     Raises:
-        ValueError: nothing brings a vocabulary, or the records bring several.
+        ValueError: there is no vocabulary, or the records have several.
     """
     from bert_tf.checkpoints.loading import has_vocabulary
     from bert_tf.pretraining import record_compatibility

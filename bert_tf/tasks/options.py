@@ -1,7 +1,7 @@
 """Options that several tasks have; those of one task are in its folder. Imports no TensorFlow, so `--help` is quick.
 
-An option is a field of a dataclass. `option` gives it a flag of the task's program; a plain field is named like a flag
-that programs share.
+An option is a field of a dataclass. `option` gives it a flag of the task's program; a plain field has the name of a
+flag that programs share.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ class RunOptions(UserSettings):
 
     Attributes:
         test_file: labeled examples that are scored with the final model, by which nothing is selected or fitted.
-        skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.
+        skip_bad_rows: malformed lines are skipped and counted, instead of ending the run.
     """
 
     GROUP: ClassVar[str] = "Data"
@@ -36,7 +36,7 @@ class RunOptions(UserSettings):
     predict_file: str | None = option(None, "Examples to predict for.", essential=True)
     test_file: str | None = option(
         None,
-        "Labeled examples in the format of --eval_file, on which the final model is evaluated too. They are not used "
+        "Labeled examples in the format of --eval_file, on which the final model is also evaluated. They are not used "
         "to select or fit anything. The names of the output files include that of the test file.",
         requires=("do_eval",), decides_result=SCORES,
     )
@@ -150,7 +150,7 @@ class RecurrentOptions(RunOptions):
 
     lstm_units: int | None = option(
         None,
-        "Units per direction of a BiLSTM between encoder and head, as the BERT paper has it on a left-to-right "
+        "Units per direction of a BiLSTM between encoder and head, which the BERT paper adds to a left-to-right "
         "encoder. Default: no BiLSTM.",
         low=1, requires=("do_train",), excludes=("lora_rank",),
         decides_result="lstm_units",  # the format of adapters has no BiLSTM
@@ -234,8 +234,8 @@ class AbstentionOptions(RunOptions):
     fit_abstention: float | None = option(
         None,
         "Choose, on --eval_file, the lowest confidence threshold at which this share of the accepted predictions is "
-        "correct, such as 0.95 (selective prediction). It is stored with the model, which then reports for each "
-        "prediction whether it is confident.",
+        "correct, such as 0.95 (selective prediction). The threshold is stored with the model, which then reports "
+        "whether each prediction is confident.",
         low=0, high=1, requires=("do_eval",), decides_result=SCORES,
     )
 

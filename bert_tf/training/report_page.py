@@ -27,7 +27,7 @@ _LATEST = {"loss", "examples_per_second"}  # values of training whose last one i
 _SPLITS = {"train": "Training data", "dev": "Evaluation data", "final": "Test data", "test": "Prediction data"}
 _TRAIN, _HELD_OUT, _BASELINE = "training", "evaluation", "majority baseline"
 _COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _BASELINE: INK}
-_LINES = {_TRAIN: "-", _HELD_OUT: "--", _BASELINE: ":"}  # the curves can be distinguished without colours too
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _BASELINE: ":"}  # the curves can also be distinguished without colors
 _MAJORITY_BASELINE = "_majority_baseline"  # a score so named belongs to the score whose name comes before
 _FEW = 50  # points of a curve that are marked one by one
 

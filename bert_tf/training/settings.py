@@ -248,8 +248,8 @@ class BatchingSettings:
     bucket_batches: int | None = option(
         None,
         "Number of batches whose examples are sorted by length together. With fewer, batches are more random and "
-        "need more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but from 4 "
-        "to 50.",
+        "need more padding; 1 makes them fully random. Default: one fortieth of the batches of an epoch, but at "
+        "least 4 and at most 50.",
         low=1, requires=("bucket_by_length",), decides_result="bucket_batches",
     )
     pack_examples: bool = option(

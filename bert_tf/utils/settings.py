@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Options = TypeVar("Options")
 
 NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
-SCORES = "scores"  # what settings decide that only affect how a trained model is scored: `Flag.decides_result`
+SCORES = "scores"  # `Flag.decides_result` of settings that affect only how a trained model is scored
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Flag:
         excludes: what cannot be combined with it, in the same form.
         aliases: other accepted names, which --help does not show.
         decides_result: whether the result of a run depends on it. True: its value is part of the run's identity, so a
-            resumed run must have the same. A text: likewise, but of the identity's entry with this name, such as the
-            number of steps, which follows from the number of epochs. `SCORES`: only scores do, and a resumed run may
-            have another value. False: nothing does, so there is no use in trying several values.
+            resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
+            the number of steps, which follows from the number of epochs. `SCORES`: only scores depend on it, and a
+            resumed run may have another value. False: nothing does, so trying several values is useless.
     """
 
     name: str
@@ -222,7 +222,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class UserSettings:
-    """Base of settings classes whose instances tell what the user gave from the defaults.
+    """Base of settings classes whose instances distinguish what the user gave from the defaults.
 
     Attributes:
         given: names of the settings that the user gave, as flags and keywords have them.

@@ -1,4 +1,4 @@
-"""Weights that a new model begins from: vectors of neighbors, waves of positions, the head's bias."""
+"""Weights that a new model begins from: vectors of neighbors, sinusoidal positions, the head's bias."""
 
 import types
 

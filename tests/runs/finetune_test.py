@@ -272,7 +272,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ),
         ({"zzz": 1}, TypeError, "finetune() has no argument `zzz`."),
         ({"do_train": True}, TypeError, "no argument `do_train`: it trains if there are `train` examples"),
-        ({"dry_run": True}, TypeError, "finetune() has no argument `dry_run`, with which the command prints"),
+        ({"dry_run": True}, TypeError, "finetune() has no argument `dry_run`. Use the command, which prints"),
         ({"train_file": "a"}, TypeError, "no argument `train_file`. Pass the file as `train`."),
         ({"train_batch_size": "x"}, TypeError, "`train_batch_size` must be a positive integer. Received: 'x'."),
         ({"train_batch_size": 0}, ValueError, "`train_batch_size` must be a positive integer. Received: 0."),

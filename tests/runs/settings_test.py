@@ -105,7 +105,7 @@ def test_the_settings_of_a_task_are_its_options_and_those_of_all_tasks():
     assert issubclass(settings, type(QuestionAnsweringTask.options))
 
 
-# Settings that do not affect the result of a run, not even its scores, by the reason. All others are `decides_result`.
+# Settings that do not affect the result of a run, not even its scores, by reason. All others are `decides_result`.
 AFFECT_NOTHING = {
     "what is done with the model": "do_train do_eval do_predict do_export dry_run strict_data predict_file",
     "where files are, and which are written": (
@@ -129,5 +129,5 @@ def test_every_setting_either_decides_the_result_or_is_known_not_to(flags):
     decides_nothing = {flag.name for flag in flags if not flag.decides_result}
     known = {name for reason, names in AFFECT_NOTHING.items() for name in names.split()
              if flags is PRETRAINING or "pretraining alone" not in reason}  # fmt: skip
-    others = {"eval_batch_size", "use_xla"} if flags is PRETRAINING else set()  # these decide there
+    others = {"eval_batch_size", "use_xla"} if flags is PRETRAINING else set()  # these do affect it there
     assert decides_nothing == (known - others) & {flag.name for flag in flags}

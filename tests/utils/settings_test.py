@@ -76,7 +76,7 @@ def test_a_flag_may_have_another_name_than_its_field():
 
 @dataclasses.dataclass(frozen=True)
 class Trying(UserSettings):
-    """Settings of a run, and one that its kind has alone."""
+    """Settings of a run, and one that only this kind has."""
 
     size: int = option(3, "How many.", decides_result=True)
     rate: float = option(0.5, "How fast.", decides_result="learning_rate")

@@ -1,4 +1,4 @@
-"""Tables of the user's own next to GLUE's tasks: what the JSON file of `tables` states about each."""
+"""The user's own tables, used in addition to GLUE's tasks: what the JSON file of `tables` states about each."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Runs a search: trains its trials one by one, the best of each stage again, and reports all of them."""
+"""Runs a search: trains its trials one by one, trains the best of each stage again, and reports all."""
 
 import math
 import shlex

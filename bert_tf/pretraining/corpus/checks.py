@@ -1,4 +1,4 @@
-"""What a local run and a Beam pipeline find out about the text only while they work."""
+"""Checks of the text that a local run and a Beam pipeline can make only while they read it."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A job of pretraining data: what decides its records."""
+"""A job of pretraining data: what determines its records."""
 
 import dataclasses
 

@@ -58,7 +58,7 @@ def draw_top(axes, names, counts):
 
 
 def _explain(axes):
-    """Says above the plot what its colours mean."""
+    """Says above the plot what its colors mean."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0)
 
 

@@ -1,4 +1,4 @@
-"""What a student can learn from a teacher on unlabelled text: each corresponds to `COMPARISONS`.
+"""What a student can learn from a teacher on unlabeled text: each corresponds to `COMPARISONS`.
 
     soft_targets      predictions at masked positions      Sanh et al. 2019 (DistilBERT)
     hidden            the last layer's hidden states       Sanh et al. 2019

@@ -115,7 +115,7 @@ class Sequences:
         A truncated text has no more tokens than bytes: punctuation has as many, four times as many as words. No
         more than the first 64 KiB of it, or 256 bytes per token, are tokenized.
         """
-        assert self.positions is not None  # otherwise no row is weighed
+        assert self.positions is not None  # otherwise, rows are not weighed
         lengths = estimate_lengths(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
         most = max(2**16, 256 * self.text_tokens) // _BYTES_OF_A_TOKEN if self.text_tokens else 0
         to_tokenize = estimate_lengths(inputs, most, _BYTES_OF_A_TOKEN)

@@ -85,12 +85,12 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
     drop_empty: bool = DROP_EMPTY
     fit_temperature: bool = option(
         False,
-        "Fit on --eval_file the temperature that calibrates the probabilities best, and store it with the model.",
+        "Fit, on --eval_file, the temperature that best calibrates the probabilities, and store it with the model.",
         group="Evaluation", requires=("do_eval",), decides_result=SCORES,
     )
     fit_thresholds: bool = option(
         False,
-        "With --problem_type=multi_label: fit the probability threshold of each label to its highest F1 on "
+        "With --problem_type=multi_label: fit each label's probability threshold for the highest F1 on "
         "--eval_file, and store it with the model. Unfitted thresholds are 0.5.",
         group="Evaluation", requires=("do_eval",), decides_result=SCORES,
     )

@@ -38,7 +38,7 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     )
     task_name: str | None = option(
         None,
-        "GLUE task to use instead of files, whose pairs have scores: sts-b, from --data_dir.",
+        "GLUE task with scored pairs to use instead of files: sts-b, from --data_dir.",
         excludes=("train_file", "eval_file", "predict_file", "test_file", "separator", "encoding", "drop_empty"),
         decides_result="train_examples",
     )

@@ -1,4 +1,4 @@
-"""Matching texts with hard negatives, and how they are made of the queries and documents of a reranker's files."""
+"""Matching texts with hard negatives, and how they are made from the queries and documents of a reranker's files."""
 
 import dataclasses
 

@@ -54,8 +54,8 @@ class SquadOptions(RecurrentOptions, TeacherOptions):
     )
     null_score_diff_threshold: float | None = option(
         None,
-        "Margin by which the score of no answer must exceed that of the best answer, for no answer to be predicted. "
-        "Default: the best margin that --do_eval found, otherwise 0.",
+        "Margin by which the score of the null prediction (no answer) must exceed that of the best answer to replace "
+        "it. Default: the best margin that --do_eval found, otherwise 0.",
         group="Evaluation", requires=("version_2_with_negative",), decides_result=SCORES,
     )
     verbose_logging: bool = option(

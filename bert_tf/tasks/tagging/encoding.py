@@ -1,4 +1,4 @@
-"""Sentences of words and tags to the sequences that a tagger is trained on, scored on and asked about."""
+"""Encodes sentences of words and tags as the sequences that a tagger is trained on, scored on and queried with."""
 
 import dataclasses
 from collections.abc import Sequence

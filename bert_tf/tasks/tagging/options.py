@@ -38,7 +38,7 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
     )
     features: str | None = option(
         None,
-        "Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is "
+        "Encoder layers from which a two-layer BiLSTM tags; the encoder is then frozen. Default: the encoder is "
         "fine-tuned.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, requires=("do_train",),
         decides_result="features",

@@ -1,4 +1,4 @@
-"""The entities in texts, from the tags of their words: in the graph, so that program and server answer alike."""
+"""The entities in texts, from the tags of their words: in the graph, so that files and requests get the same."""
 
 from collections.abc import Sequence
 

@@ -6,12 +6,12 @@ out. A line that ends with " ..." shows only the beginning of a line. A comment 
 says what a test must know:
 
     <!-- not run: needs docker -->       why this block cannot be run in a test
-    <!-- status 1 -->                    the block ends with this status, and not with 0
-    <!-- stays until: gRPC on -->        one command that goes on while the next blocks run; these wait for the words
+    <!-- status 1 -->                    the block exits with this status instead of 0
+    <!-- stays until: gRPC on -->        one command that keeps running during the next blocks, which wait for the words
     <!-- by the weights -->              what is printed depends on the weights: it is compared with MiniLM's alone
-    <!-- by the training -->             the same, and on how a processor rounds in the training before it: scores are
-                                         compared within 0.3 (those in percent within 30), of all other lines what does
-                                         not change with the model
+    <!-- by the training -->             the same, and how the CPU rounds in the training before it matters too: scores
+                                         are compared within 0.3 (percentages within 30), and of all other lines, what
+                                         does not change with the model
 """
 
 import json
@@ -45,8 +45,8 @@ class Block(NamedTuple):
         text: bash; for a block of Python, the command that runs it.
         shown: what they print, as far as the page shows it.
         not_run: why they cannot be run in a test; None: they are run.
-        status: that they end with.
-        sign: words in the log of a command that runs on; None: it comes to its end.
+        status: their exit status.
+        sign: words in the log of a command that keeps running; None: it ends.
     """
 
     line: int
@@ -73,7 +73,7 @@ def blocks(text: str) -> list[Block]:
         elif language == "text" and found and mark in (None, BY_THE_WEIGHTS, BY_THE_TRAINING):
             found[-1].shown.append(Shown(content, mark))
         else:
-            expected = "a block must be bash or Python, or text behind it"
+            expected = "a block must be bash or Python, or text after it"
             raise ValueError(f"Line {line}: {expected}. Received: {language!r}, {mark!r}.")
     return found
 

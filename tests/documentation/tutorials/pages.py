@@ -1,11 +1,11 @@
 """The tutorials, cut into cells: those in Python to be run, and all in `NOTEBOOKS` to be written as notebooks.
 
-A page is Markdown; those of docs/tutorials that have Python alone are meant, and of those with commands (commands.py)
-the ones that a notebook can run. A block of ```python or ```bash is a cell of code; a block of ```text right after it
-is what it printed; all else is prose.
+The pages are those of docs/tutorials that contain only Python and, of those with commands (commands.py), the ones that
+a notebook can run. A block of ```python or ```bash is a code cell; a block of ```text right after it is what it
+printed; everything else is prose.
 
-A notebook needs no checkout (`make notebooks` writes it): its first cell installs bert_tf where it is missing, and one
-for the shell begins with the weights, and has the files of docs/tutorials/data that its page copies.
+A notebook needs no checkout (`make notebooks` writes it): its first cell installs bert_tf if it is missing. A notebook
+for the shell starts with the weights, and contains the files of docs/tutorials/data that its page copies.
 """
 
 import contextlib

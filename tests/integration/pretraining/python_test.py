@@ -40,7 +40,7 @@ def test_what_is_not_asked_for_is_not_given(monkeypatch):
 def test_wrong_arguments_are_named(tmp_path):
     with pytest.raises(TypeError, match=r"pretrain\(\) has no argument `do_train`: it trains on `input_file`"):
         bert_tf.pretrain("records", output_dir=tmp_path / "out", do_train=True)
-    with pytest.raises(TypeError, match=r"no argument `dry_run`, with which the command prints"):
+    with pytest.raises(TypeError, match=r"no argument `dry_run`. Use the command, which prints"):
         bert_tf.pretrain("records", output_dir=tmp_path / "out", dry_run=True)
     with pytest.raises(TypeError, match=r"no argument `num_train_step`. Did you mean `num_train_steps`\?"):
         bert_tf.pretrain("records", output_dir=tmp_path / "out", num_train_step=3)
