@@ -8,7 +8,8 @@
 The steps are in order of importance, except that those that compile for minutes come late. Each is a process with its
 own limit and log, in a folder of --output_dir: one that fails or hangs does not end the others. The same command
 continues where it was stopped: steps that have passed on these devices and versions are kept, with the revision of the
-code that they ran, unless --again repeats them. The exit status is 1 if a step did not pass.
+code that they ran, unless --again repeats them. Programs that XLA compiled are kept there, too. The exit status is 1 if
+a step did not pass.
 """
 
 import argparse
@@ -223,6 +224,8 @@ def run_step(step: Step, command: Sequence[str], place: pathlib.Path, left_s: fl
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     environment["PYTHONUNBUFFERED"] = "1"  # so that the last line of the log is the last one written
     environment |= {"CUDA_VISIBLE_DEVICES": "-1"} if mode == "rehearsal" else {}
+    if mode == "gpu":  # the next step, or the next run, does not compile these programs again
+        environment.setdefault("TF_XLA_FLAGS", f"--tf_xla_persistent_cache_directory='{place.parent / 'programs'}'")
     limit, begin, message = min(step.limit_s, left_s), time.monotonic(), ""
     with open(place / "log", "wb") as log:
         child = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,

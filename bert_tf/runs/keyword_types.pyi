@@ -111,6 +111,9 @@ class FineTuningKeywords(TypedDict, total=False):
     bfloat16, otherwise float32; a resumed run keeps its precision."""
     use_xla: str
     """Compile with XLA. auto: for long runs on a GPU; always on a TPU."""
+    compilation_cache_dir: str | os.PathLike[str]
+    """Directory for programs compiled by XLA, which later runs load instead of compiling them again. auto:
+    bert_tf/xla in the user's cache directory; none: the programs are not kept."""
     seed: int
     """Random seed for new weights, example order and dropout."""
     deterministic: bool
@@ -317,6 +320,9 @@ class PretrainingKeywords(TypedDict, total=False):
     bfloat16, otherwise float32; a resumed run keeps its precision."""
     use_xla: str
     """Compile with XLA. auto: for long runs on a GPU; always on a TPU."""
+    compilation_cache_dir: str | os.PathLike[str]
+    """Directory for programs compiled by XLA, which later runs load instead of compiling them again. auto:
+    bert_tf/xla in the user's cache directory; none: the programs are not kept."""
     seed: int
     """Random seed for new weights, example order and dropout."""
     deterministic: bool

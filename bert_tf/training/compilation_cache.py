@@ -25,7 +25,7 @@ _VARIABLE, _FLAG = "TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory"
 
 
 def use_compilation_cache(directory: str):
-    """Makes XLA keep its programs in a directory for this TensorFlow and these processors, inside `directory`.
+    """Makes XLA keep its programs in a directory for this TensorFlow and these devices, inside `directory`.
 
     This has no effect if TensorFlow has looked for devices before, or if TF_XLA_FLAGS already names a cache. Programs
     that were unused for longest are deleted if all together take more than `MAX_BYTES`.
@@ -79,7 +79,7 @@ def has_found_devices() -> bool:
 
 
 def _fingerprint():
-    """Returns the name of the directory for programs that run with this TensorFlow on these processors."""
+    """Returns the name of the directory for programs that run with this TensorFlow on these devices."""
     devices = [resources.name(), sorted(resources.instruction_sets()), resources.nvidia_gpus()]
     digest = hashlib.sha256(json.dumps(devices).encode()).hexdigest()
     return f"{package_versions(['tensorflow']).get('tensorflow', 'unknown')}-{digest[:16]}"

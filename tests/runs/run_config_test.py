@@ -127,7 +127,8 @@ def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
         (1e9, ["GPU:0"], {"use_tpu": True, "use_xla": "true"}, False),
     ):
         monkeypatch.setattr(devices.tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
-        assert compiles(_settings(**given), examples) is wanted, (examples, gpus, given)
+        settings = _settings(compilation_cache_dir="none", **given)
+        assert compiles(settings, examples) is wanted, (examples, gpus, given)
     said = [record.message for record in caplog.records]
     assert said == [
         "`use_xla=auto`: XLA is on because 1,000,000,000 examples are enough to make up for the compilation time.",
