@@ -98,7 +98,7 @@ class CheckpointManager:
         """
         self._write_state(step, self.steps())
 
-    def latest(self, strict: bool = False, up_to: int | None = None) -> tuple[int, str] | None:
+    def latest(self, strict: bool = False, up_to: int | None = None, warns: bool = True) -> tuple[int, str] | None:
         """Returns (step, prefix) of the newest complete checkpoint, or None if there is none.
 
         A checkpoint is complete if every tensor can be read and has its checksum. Nothing cheaper verifies this,
@@ -109,6 +109,7 @@ class CheckpointManager:
         Args:
             strict: whether to raise ValueError for an incomplete one, instead of warning and using the previous one.
             up_to: the highest step to consider. If None, any.
+            warns: whether to warn of incomplete ones.
         """
         for step, _ in sorted(self._entries(), reverse=True):
             if up_to is not None and step > up_to:
@@ -121,7 +122,8 @@ class CheckpointManager:
             except ValueError as error:
                 if strict:
                     raise
-                _log.warning("Skipped an incomplete checkpoint: %s", error)
+                if warns:
+                    _log.warning("Skipped an incomplete checkpoint: %s", error)
         return None
 
     def delete_after(self, step: int):

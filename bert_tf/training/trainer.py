@@ -241,7 +241,7 @@ class Trainer:
 
     def _check_newest(self, step):
         """Refuses to go on from a state that another run has overtaken after it was read, before the lock was held."""
-        newest, _ = self.checkpoints.latest() or (0, "")
+        newest, _ = self.checkpoints.latest(warns=False) or (0, "")  # it has warned when the state was read
         if newest != step:
             raise ValueError(
                 f"Another run has changed {self.run.output_dir} while this one was starting: the newest checkpoint was "

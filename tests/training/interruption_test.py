@@ -142,7 +142,7 @@ def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
             if (match := STEP.search(line)) and int(match[1]) in (40, 48, 56):  # three: those who send it may send two
                 process.send_signal(signal.SIGTERM)
     assert process.returncode == 143, log
-    assert log.count("SIGTERM: finishing the current step and saving its checkpoint;") == 1
+    assert log.count("SIGTERM: finishing the current step and saving its checkpoint,") == 1
     (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. Run the same command again", log))
     assert 40 <= stopped < 400 and CheckpointManager(tmp_path / "parts").steps() == [stopped]
     with _start(parts) as process:

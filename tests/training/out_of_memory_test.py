@@ -130,8 +130,6 @@ def test_sizes_of_a_micro_batch_divide_the_rows():
 _LIMITED = """
 import resource, sys
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.state import RunConfig
-from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny

@@ -36,6 +36,7 @@ _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _COPIED_BYTES = 1 << 26
 _MOST_RUNS = 512  # from which a range is read; more are merged first
 _MERGED = 32  # runs at a time
+_TOKENIZED = "tokenized.json"  # the first file of finished work
 
 
 def create_pretraining_data(job: CorpusJob) -> Statistics:
@@ -56,8 +57,11 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
     path = os.path.join(job.work_dir or place, f".{name}.parts")
     remedy = f"To discard the unfinished work, remove the directory {path}."
     sources = hash_sources(job.paths)
-    manifest, is_part = _manifest(job, sources), lambda name: not is_temporary(name)
-    with WorkFolder(path, manifest, is_part, remedy, is_private=True) as folder:
+
+    def is_part(name):  # of work that is counted as finished
+        return not is_temporary(name) and os.path.exists(os.path.join(path, _TOKENIZED))
+
+    with WorkFolder(path, _manifest(job, sources), is_part, remedy, is_private=True) as folder:
         try:
             return _create(job, folder.path, sources)
         except WorkerDied:
@@ -98,7 +102,7 @@ def _create(job, directory, sources) -> Statistics:
 
 def _tokenize(job, directory, workers) -> tuple[Counter, int]:
     """Tokenizes the text, and writes it as runs; returns its counts and the number of runs."""
-    stage = TaskTotal(os.path.join(directory, "tokenized.json"))
+    stage = TaskTotal(os.path.join(directory, _TOKENIZED))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
     packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)
     done = stage.total["bytes"] if stage.total else 0

@@ -65,7 +65,7 @@ def home(tmp_path_factory):
 
 def _taught(home, name):
     task = ClassificationTask(tiny.config(), 3, labels=LABELS)
-    options = TeacherOptions(os.fspath(home / name), distillation_weight=0.25, do_train=True, max_seq_length=16)
+    options = TeacherOptions(teacher=os.fspath(home / name), distillation_weight=0.25, do_train=True, max_seq_length=16)
     return task, *with_teacher(task, load_description([home / "base"]), options)
 
 
