@@ -124,12 +124,10 @@ class AdamW(keras.optimizers.Optimizer):
         )
 
     def _paced(self, index, rate, when=None):
-        """Returns (rate, beta_1, beta_2) of a variable in this step; before its first step, 0, 1 and 1: no change.
+        """Returns (rate, beta_1, beta_2) of a variable in this step.
 
-        So they are where `when`, bool [], is false.
-
-        Numbers instead of a condition around the update: a graph with a branch per variable is slow to build and to
-            run.
+        They are 0, 1 and 1, which changes nothing, before the variable's first step and where `when`, bool [], is
+        false: a graph with a branch around each update would be slow to build and to run.
         """
         factor, first = self._paces[index]
         rate = rate if factor == 1 else rate * factor

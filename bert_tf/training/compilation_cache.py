@@ -35,7 +35,7 @@ def use_compilation_cache(directory: str):
 
     Raises:
         ValueError: the path has an apostrophe, which TF_XLA_FLAGS cannot hold.
-        OSError: the directory cannot be created.
+        OSError: the directory cannot be created; "auto" only warns.
     """
     if directory == _NONE or _FLAG in os.environ.get(_VARIABLE, "") or has_found_devices():
         return
@@ -43,8 +43,14 @@ def use_compilation_cache(directory: str):
     if "'" in str(root):
         raise ValueError(f"`compilation_cache_dir` must not have an apostrophe. Received: {root}. Choose another path.")
     own = root / _fingerprint()
-    own.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _delete_oldest(root)
+    try:
+        own.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _delete_oldest(root)
+    except OSError as error:
+        if directory != AUTO:
+            raise
+        logging.warning("XLA does not keep compiled programs: %s. Choose another `compilation_cache_dir`.", error)
+        return
     os.environ[_VARIABLE] = f"{os.environ.get(_VARIABLE, '')} {_FLAG}='{own}'".strip()
 
 
@@ -66,7 +72,7 @@ def log_compilation_cache(directory: str):
 
 def default_directory() -> pathlib.Path:
     """Returns bert_tf/xla in the user's cache directory: $XDG_CACHE_HOME, otherwise ~/.cache."""
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "bert_tf" / "xla"
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "bert_tf" / "xla"
 
 
 def has_found_devices() -> bool:

@@ -99,6 +99,15 @@ def test_a_path_that_the_variable_cannot_hold(unused, tmp_path):
         use_compilation_cache(str(tmp_path / "it's"))
 
 
+def test_a_place_that_cannot_be_written_ends_a_run_only_if_it_was_named(unused, monkeypatch, tmp_path, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    use_compilation_cache("auto")
+    assert unused() is None and "XLA does not keep compiled programs: [Errno 20]" in caplog.text
+    with pytest.raises(NotADirectoryError):
+        use_compilation_cache(str(tmp_path / "file" / "programs"))
+
+
 @pytest.mark.slow
 def test_a_second_process_loads_what_the_first_compiled(tmp_path):
     train, init = tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(32, 0)), tiny.checkpoint(tmp_path / "start")
