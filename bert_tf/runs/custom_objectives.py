@@ -28,10 +28,13 @@ def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[st
     `outputs` is what the model returns, such as logits [n, L].
 
     Raises:
+        TypeError: `metrics` is not a dictionary.
         ValueError: the loss of the task cannot be replaced, or a name of a metric is taken or has another end.
     """
     if loss is None and not metrics:
         return task
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"`metrics` must be a dictionary of functions by name. Received: {metrics!r:.80}.")
     if loss is not None and task.loss_of_batch:
         raise ValueError(
             f"`loss` cannot be a function for the task {task.name}, whose loss compares the examples of a batch. "
@@ -57,8 +60,8 @@ class _WithObjectives:
     def loss(self, outputs, batch, normalizers):
         if self._loss is None:
             return super().loss(outputs, batch, normalizers)
-        losses = type(self)._loss(_targets(self, batch), outputs)
-        return tf.reduce_sum(tf.cast(losses, tf.float32) * self._weights(batch)) / normalizers["examples"]
+        losses = self._own_losses(outputs, batch)
+        return tf.reduce_sum(losses * self._weights(batch)) / normalizers["examples"]
 
     def loss_normalizers(self, batch):
         if self._loss is None:
@@ -68,15 +71,24 @@ class _WithObjectives:
     def example_losses(self, outputs, batch):
         if self._loss is None:
             return super().example_losses(outputs, batch)
-        losses = tf.cast(type(self)._loss(_targets(self, batch), outputs), tf.float32)
+        losses = self._own_losses(outputs, batch)
         return losses, tf.ones_like(losses)
+
+    def _own_losses(self, outputs, batch):
+        losses = tf.cast(type(self)._loss(_targets(self, batch), outputs), tf.float32)
+        if losses.shape.rank not in (1, None):
+            raise ValueError(
+                f"`loss` must return the loss of each example, with the shape [B]. Received the shape {losses.shape}; "
+                "do not average over the examples (reduction=None in Keras)."
+            )
+        return losses
 
     def metrics(self, outputs, encoded):
         plain = copy.copy(self)
         plain.metric_names = self.metric_names[: len(self.metric_names) - len(self._metrics)]
         scores = super(_WithObjectives, plain).metrics(outputs, encoded)
         targets = _targets(self, encoded.targets) if self._metrics else None
-        return scores | {name: float(np.asarray(each(targets, outputs))) for name, each in self._metrics.items()}
+        return scores | {name: _number(name, each(targets, outputs)) for name, each in self._metrics.items()}
 
     def identity(self):
         own = super().identity()
@@ -84,6 +96,13 @@ class _WithObjectives:
 
     def _weights(self, batch):
         return self.example_weights(batch) * batch["is_real_example"]
+
+
+def _number(name, value):
+    try:
+        return float(np.asarray(value))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`metrics`: {name} must return a number. Received: {value!r:.80}.") from error
 
 
 def _targets(task, values):

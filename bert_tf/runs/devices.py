@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from absl import logging
 
+from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
 from bert_tf.training.compilation_cache import log_compilation_cache, use_compilation_cache
 from bert_tf.training.settings import BatchingSettings, DeviceSettings, TrainingSettings
 from bert_tf.utils.names import AUTO, PRECISIONS
@@ -20,8 +21,8 @@ def strategy_name(settings: DeviceSettings) -> str:
     return "tpu" if name == "default" and settings.use_tpu else name
 
 
-def keep_compiled_programs(settings: TrainingSettings):
-    """Keeps the programs that XLA compiles, if it may compile, in `compilation_cache_dir`.
+def keep_compiled_programs(settings: FineTuningSettings | PretrainingSettings):
+    """Keeps the programs that XLA compiles, if it may compile, in `compilation_cache_dir`; a dry run writes nothing.
 
     Call it before TensorFlow looks for devices: in a command, before TensorFlow is imported.
 
@@ -29,7 +30,7 @@ def keep_compiled_programs(settings: TrainingSettings):
         ValueError, OSError: as `use_compilation_cache`.
     """
     may_compile = settings.use_xla == "true" or (settings.use_xla == AUTO and has_nvidia_gpu())
-    if may_compile and strategy_name(settings) != "tpu":
+    if may_compile and strategy_name(settings) != "tpu" and not settings.dry_run:
         use_compilation_cache(settings.compilation_cache_dir)
 
 

@@ -1,5 +1,6 @@
 """`finetune` and `evaluate`: training and evaluation of any task from Python."""
 
+import difflib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -88,6 +89,8 @@ def finetune(
     """
     kind, own = find_kind(task)
     check_callbacks(callbacks)
+    if isinstance(loss, str) and "loss" not in {flag.name for flag in task_flags(kind)}:
+        raise TypeError(f"`loss` must be a function for the task {kind.name}. Received: {loss!r}.")
     data = {"train": train, "eval": eval, "test": test, "predict": predict}
     given: dict[str, Any] = own | {**settings} | ({"loss": loss} if isinstance(loss, str) else {})
     folder = None if output_dir is not None else tempfile.TemporaryDirectory(prefix="bert_tf_run_")
@@ -153,8 +156,10 @@ def find_kind(task: str | type[FineTuningTask]) -> tuple[type[FineTuningTask], d
     try:
         return load_custom_task(name), {}
     except ValueError as error:
-        known = ", ".join([*TASKS_BY_NAME, *_VARIANTS])
-        raise ValueError(f"`task` must be one of {known}, or a custom task. {error}") from error
+        known = [*TASKS_BY_NAME, *_VARIANTS]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else str(error)
+        raise ValueError(f"`task` must be one of {', '.join(known)}, or a custom task. {hint}") from error
 
 
 def _read_settings(kind, data, settings):

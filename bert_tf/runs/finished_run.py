@@ -85,9 +85,10 @@ class Run:
         Raises:
             ValueError: nothing was evaluated, or the task has no such table.
         """
-        if not self._finished.reports:
-            raise ValueError("`errors` requires `eval` examples, and a task that writes eval_predictions.tsv.")
-        return [row for report in self._finished.reports.values() for row in _errors(report)]
+        reports = self._finished.reports.values()
+        if not reports or any(len(report.columns()) < 2 for report in reports):
+            raise ValueError("`errors` requires `eval` examples, and a task that predicts a label for each of them.")
+        return [row for report in reports for row in _errors(report)]
 
     def export(self, export_dir: str | os.PathLike, **settings: Any) -> str:
         """Exports the model; arguments, result and errors as in `bert_tf.export_model`."""

@@ -18,6 +18,10 @@ _KINDS = (
 )
 
 
+# Flags that `finetune` does not have: `eval` implies `do_eval`, and is the examples of `eval_file`.
+_FLAGS = re.compile(r"`(?:do_(train|eval|predict)|(train|eval|test|predict)_file)`")
+
+
 class DataFiles:
     """Files of examples in memory.
 
@@ -30,11 +34,11 @@ class DataFiles:
         self._written = {path: name for name, path in paths.items() if path and path.startswith(folder)}
 
     def name_arguments(self, message: str) -> str:
-        """Returns a message in which arguments take the places of their files."""
+        """Returns a message in which arguments take the places of their files, and of the flags that they imply."""
         for path, name in self._written.items():
             message = re.sub(rf"{re.escape(path)}(?::|, line )(\d+)", rf"`{name}`, row \1", message)
             message = message.replace(path, f"`{name}`")
-        return message
+        return _FLAGS.sub(lambda match: f"`{match[1] or match[2]}`", message)
 
 
 @contextlib.contextmanager

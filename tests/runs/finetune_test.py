@@ -282,7 +282,10 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1. Received: 2.0."),
         ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid."),
         ({"save_format": ["zip"]}, ValueError, "`save_format` must be a list of one or more of bert_tf, huggingface"),
-        ({"loss": "mse"}, TypeError, "finetune() has no argument `loss`"),
+        ({"loss": "mse"}, TypeError, "`loss` must be a function for the task classification. Received: 'mse'."),
+        ({"callbacks": print}, TypeError, "`callbacks` must be a list of callbacks. Received: <built-in function"),
+        ({"metrics": [max]}, TypeError, "`metrics` must be a dictionary of functions by name. Received: [<built-in"),
+        ({"fit_temperature": True}, ValueError, "`fit_temperature` requires `eval`. Add `eval`, or remove"),
         ({"callbacks": [3]}, TypeError, "`callbacks` must be functions of (step, logs) or Keras callbacks. Got 3."),
         ({"metrics": {"accuracy": max}}, ValueError, "`metrics` has names that the task classification uses itself"),
         ({"metrics": {"top": max}}, ValueError, "Names in `metrics` must end in _score if higher is better"),
@@ -294,7 +297,8 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
         (
             {"task": "clasification"}, ValueError,
-            f"`task` must be one of {', '.join(TASKS_BY_NAME)}, regression, multi_label, or a custom task.",
+            f"`task` must be one of {', '.join(TASKS_BY_NAME)}, regression, multi_label, or a custom task. "
+            "Did you mean 'classification'?",
         ),
         ({"early_stopping": 2}, ValueError, "`early_stopping` requires `metric_for_best_model`"),
     ],
@@ -304,6 +308,24 @@ def test_a_wrong_argument_is_named(given, kind, message, start, tmp_path):
     with pytest.raises(kind) as error:
         finetune(**arguments, output_dir=tmp_path / "out", verbose=False)
     assert message in str(error.value) and not (tmp_path / "out").exists()
+
+
+def test_a_loss_and_metrics_return_what_they_must(start):
+    def run(**given):
+        settings = {"init_checkpoint": start, "verbose": False, **SETTINGS, **given}
+        finetune("classification", texts(4), eval=texts(4), **settings)
+
+    with pytest.raises(ValueError, match=r"`loss` must return the loss of each example, .* Received the shape \(\)"):
+        run(loss=lambda targets, outputs: tf.reduce_mean(outputs))
+    with pytest.raises(ValueError, match="`metrics`: my_score must return a number. Received: 'good'"):
+        run(metrics={"my_score": lambda targets, outputs: "good"})
+
+
+def test_a_task_without_labels_has_no_errors(start):
+    rows = task_rows.ROWS["reranking"](8, 0)
+    run = finetune("reranking", rows, eval=rows, init_checkpoint=start, verbose=False, **SETTINGS)
+    with pytest.raises(ValueError, match="`errors` requires `eval` examples, and a task that predicts a label"):
+        run.errors()
 
 
 def test_the_process_is_as_before(start):

@@ -91,7 +91,8 @@ def _find_flag(name: str, known: Mapping[str, Flag]) -> Flag:
     flag = known.get(name)
     if flag and not flag.decides_result:
         raise ValueError(
-            f"`search` cannot vary {name!r} between trials, because it does not affect their results. Remove it."
+            f"`search` cannot vary {name!r} between trials, because it does not affect their results, or tune sets it "
+            "itself. Remove it."
         )
     if flag and flag.kind == "list":
         raise ValueError(f"`search` takes flags with a single value; {name} is a list. Remove it.")

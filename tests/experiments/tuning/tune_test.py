@@ -39,7 +39,7 @@ def _settings(folder, **given):
         ({}, ["run_classifier", "train.tsv"], r"After `--`, every flag must be one word"),
         ({"search": "learning_rate=fast"}, ["run_classifier"], "run_classifier: --learning_rate must .*got fast"),
         ({"search": "learning_rate=-1,1"}, ["run_squad"], "Flags of run_squad: --learning_rate must .*got -1"),
-        ({"search": "output_dir=a,b"}, ["run_tagger"], r"`search` cannot vary 'output_dir' .* does not affect their"),
+        ({"search": "output_dir=a,b"}, ["run_tagger"], r"`search` cannot vary 'output_dir' .* or tune sets it itself"),
         ({"search": "save_checkpoints_steps=1,2"}, ["run_tagger"], r"cannot vary 'save_checkpoints_steps' between"),
         ({"search": "learning_rate=-1..1", "trials": 3}, ["run_squad"], "run_squad: --learning_rate must .*got -1"),
         ({"tuning_metric": "eval_bleu"}, ["run_classifier"], r"`tuning_metric` must be a metric in eval_results\.txt"),
