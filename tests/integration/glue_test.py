@@ -194,7 +194,7 @@ def test_several_labels_through_the_script_and_the_export(home):
     folder = home / "out/topics"
     assert (folder / "labels.txt").read_text() == "film\nmusic\nstory\n"
     answers, rows = _answers(folder), _table(folder / "eval_predictions.tsv")[1:]
-    assert set(answers[0]) == {"id", "text", "label", "probabilities", "labels"}
+    assert set(answers[0]) == {"id", "text", "label", "predicted", "probabilities", "labels"}
     assert [row[1] for row in rows] == [";".join(topics) for _, topics in _topics(20, 2)]
     given = [";".join(n for n, p in zip(TOPICS, a["probabilities"], strict=True) if p > 0.5) for a in answers]
     assert [row[2] for row in rows] == given and any(";" in row for row in given)
