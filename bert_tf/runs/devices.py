@@ -1,16 +1,18 @@
 """Devices of a run: its strategy, seed, determinism, precision, and whether XLA compiles."""
 
 import dataclasses
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from absl import logging
 
-from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
 from bert_tf.training.compilation_cache import log_compilation_cache, use_compilation_cache
 from bert_tf.training.settings import BatchingSettings, DeviceSettings, TrainingSettings
 from bert_tf.utils.names import AUTO, PRECISIONS
 from bert_tf.utils.resources import has_nvidia_gpu
 from bert_tf.utils.settings import part_of
+
+if TYPE_CHECKING:  # of tasks, which commands that only need `strategy_name` do not import
+    from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
 
 _Settings = TypeVar("_Settings", bound=TrainingSettings)
 
@@ -21,7 +23,7 @@ def strategy_name(settings: DeviceSettings) -> str:
     return "tpu" if name == "default" and settings.use_tpu else name
 
 
-def keep_compiled_programs(settings: FineTuningSettings | PretrainingSettings):
+def keep_compiled_programs(settings: "FineTuningSettings | PretrainingSettings"):
     """Keeps the programs that XLA compiles, if it may compile, in `compilation_cache_dir`; a dry run writes nothing.
 
     Call it before TensorFlow looks for devices: in a command, before TensorFlow is imported.
