@@ -15,7 +15,7 @@ from tests.export.conversion import models
 from tests.tasks.question_answering import support as squad
 
 LENGTH = 512
-_DEEP = (r"surgery|--teacher", 6), (r"extract_features|--features=", 4)  # commands that need so many layers
+_DEEP = (r"edit_model|--teacher", 6), (r"extract_features|--features=", 4)  # commands that need so many layers
 _SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_tagger", "embedder": "run_embedder",
            "rank": "run_reranker"}
 _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
