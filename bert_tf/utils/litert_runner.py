@@ -1,8 +1,9 @@
 """Runs .tflite files exported by bert_tf with LiteRT, TensorFlow's runtime for small devices.
 
-TensorFlow is imported only where it is needed: with the package ai-edge-litert, the interpreter does without.
+With the package ai-edge-litert, TensorFlow is not imported.
 """
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
@@ -28,14 +29,21 @@ class ForeignLitertError(ValueError):
     """Error for a .tflite file that bert_tf did not export."""
 
 
+@dataclasses.dataclass(frozen=True)
+class ArraySpec:
+    """The shape and dtype of an input or output; axes whose size depends on the batch are None."""
+
+    shape: tuple[int | None, ...]
+    dtype: np.dtype
+
+
 class LitertRunner:
     """Runs batches of sequences, one sequence at a time, with the shortest signature that fits.
 
     It must only be used by one thread at a time.
 
     Attributes:
-        inputs: {name: tf.TensorSpec}; None for axes whose size depends on the batch.
-        outputs: likewise.
+        inputs, outputs: {name: ArraySpec}.
         lengths: sequence lengths of the signatures, in ascending order.
     """
 
@@ -87,7 +95,7 @@ class LitertRunner:
     def _join(arrays, spec, width):
         if not arrays:
             sizes = [width if size is None else size for size in spec.shape[1:]]
-            return np.zeros([0, *sizes], spec.dtype.as_numpy_dtype)
+            return np.zeros([0, *sizes], spec.dtype)
         cut = tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))
         return np.concatenate(arrays)[cut]
 
@@ -101,12 +109,10 @@ def length_for(lengths: Sequence[int], width: int) -> int:
 
 
 def _specs(details):
-    """Returns {name: tf.TensorSpec}: the batch axis and axes that differ between lengths have no size."""
-    import tensorflow as tf
-
+    """Returns {name: ArraySpec}: the batch axis and axes that differ between lengths have no size."""
     specs = {}
     for name, first in details[0].items():
         sizes = zip(*(each[name]["shape"].tolist() for each in details), strict=True)
-        shape = [None if axis == 0 or len(set(each)) > 1 else each[0] for axis, each in enumerate(sizes)]
-        specs[name] = tf.TensorSpec(shape, first["dtype"], name)
+        shape = tuple(None if axis == 0 or len(set(each)) > 1 else each[0] for axis, each in enumerate(sizes))
+        specs[name] = ArraySpec(shape, np.dtype(first["dtype"]))
     return specs

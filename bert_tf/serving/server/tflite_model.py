@@ -7,6 +7,7 @@ import queue
 from collections.abc import Sequence
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
 from bert_tf.serving.errors import invalid
@@ -154,7 +155,7 @@ def _one_line(error):
 
 def _zeros(specs, length):
     sizes = {name: [length if size is None else size for size in spec.shape[1:]] for name, spec in specs.items()}
-    return {name: np.zeros([1, *sizes[name]], spec.dtype.as_numpy_dtype) for name, spec in specs.items()}
+    return {name: np.zeros([1, *sizes[name]], spec.dtype) for name, spec in specs.items()}
 
 
 def _definition(runner):
@@ -162,6 +163,6 @@ def _definition(runner):
     for specs, side in ((runner.inputs, definition.inputs), (runner.outputs, definition.outputs)):
         for name, spec in specs.items():
             info = side[name]
-            info.name, info.dtype = name, spec.dtype.as_datatype_enum
-            info.tensor_shape.CopyFrom(spec.shape.as_proto())
+            info.name, info.dtype = name, tf.as_dtype(spec.dtype).as_datatype_enum
+            info.tensor_shape.CopyFrom(tf.TensorShape(spec.shape).as_proto())
     return definition
