@@ -84,12 +84,10 @@ class ExportOptions:
                 "`export_for=litert` is not supported for a model with local attention (local_attention in its "
                 "configuration), in whose blocks LiteRT's interpreter can crash. Remove the option."
             )
-        several = task.list_inputs or getattr(task, "windows", None) is not None
-        if several or getattr(task, "lstm_units", None):
-            received = "whose examples have several" if several else "with a BiLSTM, whose loop LiteRT cannot run"
+        if getattr(task, "lstm_units", None):
             raise ValueError(
-                "`export_for=litert` requires a model that reads an example as one sequence, with an encoder and a "
-                f"head only; this one is for {task.name}, {received}. Remove the option."
+                "`export_for=litert` is not supported for a model with a BiLSTM (`lstm_units`), whose loop LiteRT cannot "
+                "run. Remove the option."
             )
 
     def check_processor(self):

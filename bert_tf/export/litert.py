@@ -1,9 +1,12 @@
 """Export of a served model as a .tflite file for LiteRT, TensorFlow's runtime on phones and small devices."""
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.lite.python.convert_phase import ConverterError
@@ -12,7 +15,10 @@ from bert_tf.checkpoints.loading import save_description
 from bert_tf.export.cpu.model import Forward
 from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.quiet_logs import quiet
+from bert_tf.lite.litert_file import TASK_FILE
+from bert_tf.tasks.text_lists import MISSING
 from bert_tf.utils import names
+from bert_tf.utils.files import write_text
 from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
@@ -35,26 +41,47 @@ def lengths(max_seq_length: int) -> dict[str, int]:
     return {WHOLE: max_seq_length} | shorter
 
 
-def write_litert(directory: str, served) -> Mapping[str, object]:
+def write_litert(directory: str, served, task_options: Mapping[str, Any]) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 
-    The file also contains the vocabulary, the labels and the configuration, as a zip archive.
+    The file also contains the tokenizer's files, the labels, the configuration and the task, as a zip archive.
 
     Args:
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
+        task_options: of its task, JSON values.
     """
-    named = {}
-    for name, length in lengths(served.max_seq_length).items():
-        function = tf.function(served.answer_ids, autograph=False)
-        named[name] = function.get_concrete_function(*_sequence_specs(served, length))
+    function = tf.function(_answer_of_sequence(served), autograph=False)
+    named = {
+        name: function.get_concrete_function(*_sequence_specs(served, length))
+        for name, length in lengths(served.max_seq_length).items()
+    }
     data, signatures = _convert(served, named, served.options.dtype)
+    inputs = {"text_inputs": list(served.text_inputs), "max_seq_length": served.max_seq_length}
     with tempfile.TemporaryDirectory() as folder:
         save_description(folder, served.task.config, served.tokenizer, served.task.labels)
+        write_text(os.path.join(folder, TASK_FILE), json.dumps({"task": served.task.name, **task_options, **inputs}))
         served.weight_specs, data = with_metadata(data, served.task, list(named), folder)
     with open(os.path.join(directory, FILE), "wb") as file:
         file.write(data)
     return signatures
+
+
+def _has_several_sequences(served):
+    """Returns whether an example of the model has several sequences, [n, N, S]."""
+    return served.ids_specs[0].shape.rank > 2
+
+
+def _answer_of_sequence(served):
+    """Returns the function of a signature: the answer, or the logits of one of an example's sequences."""
+    if not _has_several_sequences(served):
+        return served.answer_ids
+
+    def logits(*features):
+        named = {name: values[:, tf.newaxis] for name, values in zip(served.task.features, features, strict=True)}
+        return {"logits": tf.reshape(served.forward(named), [1, -1])}
+
+    return logits
 
 
 def computed_by_litert(served) -> Forward:
@@ -63,16 +90,18 @@ def computed_by_litert(served) -> Forward:
     Args:
         served: a `ServingModule`.
     """
-    function = tf.function(
-        lambda *values: served.forward(dict(zip(served.task.features, values, strict=True))), autograph=False
-    )
-    whole = function.get_concrete_function(*served.ids_specs)
+    function = _answer_of_sequence(served) if _has_several_sequences(served) else _forward_of(served)
+    function = tf.function(function, autograph=False)
+    whole = tf.function(_forward_of(served), autograph=False).get_concrete_function(*served.ids_specs)
     specs = tf.nest.flatten(whole.structured_outputs)
     named = {name: _trace_raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}
     runner = LitertRunner(_convert(served, named, served.options.dtype)[0], cores())
 
     def run(*arrays):
-        outputs = runner(dict(zip(served.task.features, arrays, strict=True)))
+        features = dict(zip(served.task.features, arrays, strict=True))
+        if _has_several_sequences(served):
+            return [_together(served.task, features, runner)]
+        outputs = runner(features)
         return [outputs[f"output_{i}"] for i in range(len(specs))]
 
     def forward(features):
@@ -82,6 +111,21 @@ def computed_by_litert(served) -> Forward:
         return tf.nest.pack_sequence_as(whole.structured_outputs, arrays)
 
     return forward
+
+
+def _forward_of(served):
+    return lambda *values: served.forward(dict(zip(served.task.features, values, strict=True)))
+
+
+def _together(task, features, runner):
+    """Returns the logits of examples from those of their sequences, as the layers of `models/windows.py` do."""
+    there = features["input_mask"].any(-1)
+    logits = runner({name: values[there] for name, values in features.items()})["output_0"]
+    values = np.zeros([*there.shape, logits.shape[-1]], np.float32)
+    values[there] = logits
+    if task.list_inputs:
+        return np.where(there, values[..., 0], np.float32(MISSING))
+    return values.sum(1) / np.maximum(there.sum(1, keepdims=True), 1).astype(np.float32)
 
 
 def _trace_raw(function, served, length):

@@ -91,7 +91,7 @@ def _write_version(directory, served, task_options, facts):
 
 
 def _write_for_litert(directory, served, task_options, facts):
-    signatures = litert.write_litert(directory, served)
+    signatures = litert.write_litert(directory, served, task_options)
     write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 

@@ -56,7 +56,7 @@ def load_trained_model(
     description = load_description([directory])
     trained = trained or task_of(directory, description)
     task = type(trained.task)(description.config, **trained.task.to_dict())  # a trained task may have adapters
-    if options.export_for == "gpu" and hasattr(task, "every_window"):
+    if options.export_for in ("gpu", "litert") and hasattr(task, "every_window"):
         task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
     model, report = build_with_weights(task, open_checkpoint(directory), options.variable_dtype)
     if options.export_for == "litert" and options.dtype == "float16":  # with which GPUs of phones compute in float16

@@ -9,7 +9,7 @@ from absl import logging
 
 from bert_tf.data.findings import DataFinding, format_positions, format_share
 from bert_tf.evaluation.entities import EntitySpan, parse_entities, tags_of
-from bert_tf.tasks.tagging.boundaries import inner_span, word_spans
+from bert_tf.tokenization.word_boundaries import inner_span, word_spans
 from bert_tf.utils.counts import word_for
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.tasks.tagging.boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
+from bert_tf.tokenization.word_boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
 from bert_tf.tokenization.characters import SPACE, character_table
 from bert_tf.tokenization.flat_ops import places, take, upper_bound, where
 from bert_tf.tokenization.special_tokens import room_for

@@ -11,7 +11,7 @@ from bert_tf.tasks.tagging.alignment import (
     find_changed_entities,
     refuse_changed_entities,
 )
-from bert_tf.tasks.tagging.boundaries import find_boundaries, inner_span, word_spans
+from bert_tf.tokenization.word_boundaries import find_boundaries, inner_span, word_spans
 from bert_tf.tasks.tagging.columns import read_columns
 from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.tasks.tagging.task import TaggingTask

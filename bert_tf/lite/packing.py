@@ -1,0 +1,69 @@
+"""Joins the token ids of one or two texts into sequences, and splits long texts into windows, in plain Python.
+
+The results are those of `tokenization/special_tokens.py` and `tokenization/windows.py`, which do the same in the graph
+for many texts at a time.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bert_tf.models.family_spec import InputTemplate
+
+
+class Packed(NamedTuple):
+    """One sequence.
+
+    Attributes:
+        input_ids, segment_ids: of its tokens, without padding.
+    """
+
+    input_ids: list[int]
+    segment_ids: list[int]
+
+
+class Packer:
+    """Packs texts with the special tokens of a model.
+
+    Args:
+        template: the special tokens around the texts.
+        id_of: maps a special token to its id.
+        max_seq_length: maximum tokens per sequence, including special ones.
+    """
+
+    def __init__(self, template: InputTemplate, id_of, max_seq_length: int):
+        self.max_seq_length = max_seq_length
+        self.before, self.between, self.after = (
+            [id_of(token) for token in tokens] for tokens in (template.before, template.between, template.after)
+        )
+        self._second_segment = template.second_segment
+
+    def room(self, texts: int) -> int:
+        """Returns the number of tokens that a sequence has for its text, or for two texts together."""
+        return self.max_seq_length - len(self.before) - len(self.after) - (len(self.between) if texts > 1 else 0)
+
+    def __call__(self, first: Sequence[int], second: Sequence[int] | None = None) -> Packed:
+        """Packs one text or two, truncated: of two, the longer one loses its last token; on a tie, the second."""
+        if second is None:
+            ids = [*self.before, *first[: self.room(1)], *self.after]
+            return Packed(ids, [0] * len(ids))
+        keep, keep_second = pair_lengths(len(first), len(second), self.room(2))
+        head = [*self.before, *first[:keep], *self.between]
+        tail = [*second[:keep_second], *self.after]
+        return Packed(head + tail, [0] * len(head) + [self._second_segment] * len(tail))
+
+
+def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:
+    """Returns the number of tokens kept of each text of a pair."""
+    keep = min(second, max(room // 2, room - first))
+    return min(first, room - keep), keep
+
+
+def windows(length: int, room: int, stride: int) -> Iterator[tuple[int, int]]:
+    """Yields (start, end) of each window of a text's tokens; the last ends with the text, and an empty text has one."""
+    stride = max(1, min(stride, room))
+    start = 0
+    while True:
+        yield start, min(start + room, length)
+        if start + room >= length:
+            return
+        start += stride

@@ -1,0 +1,63 @@
+"""Reads the texts of one request: from text to the outputs of a graph that computes one sequence at a time."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.lite.packing import Packer
+from bert_tf.utils.token_counts import TokenCounts
+
+# {input: array [1, S]} -> {output: array [1, ...]}
+Compute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
+
+class Reading:
+    """Tokenizes, packs and computes the texts of one request, and counts what the model does not read of them.
+
+    Args:
+        tokenizer: a fast tokenizer.
+        packer: of the model.
+        compute: the graph.
+
+    Attributes:
+        counts: of the texts so far.
+    """
+
+    def __init__(self, tokenizer: Any, packer: Packer, compute: Compute):
+        self._tokenizer, self.packer, self._compute = tokenizer, packer, compute
+        self.counts = TokenCounts()
+
+    def tokenize(self, text: str) -> Sequence[int]:
+        """Returns the token ids of a text."""
+        ids = self._tokenizer.ids(text)
+        self._note(ids)
+        return ids
+
+    def tokenize_with_offsets(self, text: str) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+        """Returns the token ids of a text, and where each token starts and ends in it, in code points."""
+        ids, starts, ends = self._tokenizer.tokens(text)
+        self._note(ids)
+        return ids, starts, ends
+
+    def compute(self, first: Sequence[int], second: Sequence[int] | None = None) -> Mapping[str, np.ndarray]:
+        """Returns the outputs {name: array [1, ...]} for one sequence: a text, or a pair of texts."""
+        self.count_sequence(first, second)
+        ids, segments = self.packer(first, second)
+        mask = [1] * len(ids)
+        if not ids:  # a pooler needs a first token
+            ids, segments, mask = [self._tokenizer.pad_id], [0], [0]
+        arrays = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+        return self._compute({name: np.array([values], np.int32) for name, values in arrays.items()})
+
+    def count_sequence(self, first: Sequence[int], second: Sequence[int] | None = None):
+        """Counts a sequence, whether or not it is computed."""
+        tokens, unknown = len(first) + len(second or ()), self._unknown(first) + self._unknown(second or ())
+        is_truncated = tokens > self.packer.room(1 if second is None else 2)
+        self.counts = self.counts.plus((1, is_truncated, 0, 0, 2 * unknown > tokens))
+
+    def _note(self, ids):
+        self.counts = self.counts.plus((0, 0, len(ids), self._unknown(ids), 0))
+
+    def _unknown(self, ids):
+        return sum(each == self._tokenizer.unk_id for each in ids)

@@ -1,0 +1,89 @@
+"""A .tflite model that is asked with texts, without TensorFlow."""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.lite.entities import find_entities
+from bert_tf.lite.litert_file import LitertFile
+from bert_tf.lite.packing import Packer
+from bert_tf.lite.reading import Reading
+from bert_tf.lite.single_sequences import answer_texts, embed_texts
+from bert_tf.lite.spans import answer_questions
+from bert_tf.lite.text_lists import choose, rank
+from bert_tf.tokenization.fast_tokenizer import load_fast_tokenizer
+from bert_tf.utils.litert_runner import LitertRunner
+from bert_tf.utils.token_counts import TokenCounts
+
+# task -> what answers its examples: (Reading, options of the task, texts of each input) -> {output: array [n, ...]}
+ANSWERS = {
+    "classification": answer_texts,
+    "embedding": embed_texts,
+    "multiple_choice": choose,
+    "question_answering": answer_questions,
+    "reranking": rank,
+    "tagging": find_entities,
+}
+LISTS = {"multiple_choice": 1, "reranking": 1}  # task -> the index of the input of which an example has several
+
+
+class LitertTextModel:
+    """Computes the outputs of an exported model's text signature from a .tflite file.
+
+    It may be used by several threads, each with an interpreter of its own from `make_runner`.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        task: the name of its task, and its options.
+        inputs: names of the texts of an example.
+        list_input: the one of which an example has several. If None, there is none.
+        lengths: sequence lengths of its graphs, in ascending order.
+
+    Raises:
+        ValueError: bert_tf did not export the file, or its task is not one of `ANSWERS`.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self._file = LitertFile(path)
+        self.task: dict[str, Any] = self._file.task
+        name = self.task["task"]
+        if name not in ANSWERS:
+            raise ValueError(
+                f"{self._file.path} is a model for {name}; texts are answered by models for "
+                f"{', '.join(sorted(ANSWERS))}. Pass it token ids, as in docs/guides/litert.md."
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            self._file.unpack(folder)
+            self._tokenizer = load_fast_tokenizer(folder)
+        self.inputs = tuple(self.task["text_inputs"])
+        self.list_input = self.inputs[LISTS[name]] if name in LISTS else None
+        self._packer = Packer(self._tokenizer.template, self._tokenizer.id_of, self.task["max_seq_length"])
+        self.lengths = self.make_runner(1).lengths
+
+    def make_runner(self, threads: int) -> LitertRunner:
+        """Returns an interpreter for one thread of the caller's, which itself computes with so many threads."""
+        return LitertRunner(self._file.data, threads)
+
+    def answer(
+        self, runner: LitertRunner, texts: Mapping[str, Sequence[Any]]
+    ) -> tuple[dict[str, np.ndarray], TokenCounts]:
+        """Returns the outputs for n examples, {name: array [n, ...]}, and what was not read of their texts.
+
+        Args:
+            runner: from `make_runner`; not in use by another thread.
+            texts: {input: n str}, or n lists of str for `list_input`; n is at least 1.
+        """
+        names = runner.inputs
+
+        def compute(features):
+            return runner({name: features[name] for name in names})
+
+        reading = Reading(self._tokenizer, self._packer, compute)
+        outputs = ANSWERS[self.task["task"]](reading, self.task, tuple(texts[name] for name in self.inputs))
+        return outputs, reading.counts

@@ -1,0 +1,54 @@
+"""Texts asked of a .tflite file get the answers of the SavedModel, for every task, without TensorFlow in between."""
+
+import os
+
+import numpy as np
+import pytest
+
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.litert import FILE
+from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.serving.exports import open_export
+from tests.export.models import OTHERS, TASKS
+
+LITERT = ExportOptions(export_for="litert")
+NAMES = [name for name in (*TASKS, *OTHERS) if name != "lstm"]
+LONG = " ".join(["the film is a warm story"] * 6)
+TEXTS = ["a good film", "the story, warm and bad.", "", "Anna's film-story is ünknown 电影 !", LONG]
+LISTS = [["a good film", "bad", LONG], ["the story", " ", "warm!"], ["", "\t", ""], ["a", "film", "is"], ["x", "y", "z"]]
+
+
+def columns_of(inputs, list_input):
+    """Returns the texts of five examples, different ones for each input."""
+    return {
+        name: LISTS if name == list_input else TEXTS[k:] + TEXTS[:k] for k, name in enumerate(inputs)
+    }
+
+
+def answers_of_saved_model(path, columns):
+    model = open_export(path)
+    signature = model.signatures["serving_default"]
+    encoded = {name: np.array([[t.encode() for t in each] if isinstance(each, list) else each.encode()
+                               for each in texts], object) for name, texts in columns.items()}  # fmt: skip
+    before = model.token_counts.total
+    outputs = list(signature.outputs)
+    found = model.run({signature.inputs[name].tensor: array for name, array in encoded.items()},
+                      [signature.outputs[name].tensor for name in outputs])  # fmt: skip
+    assert not any(before)
+    return dict(zip(outputs, found, strict=True)), model.token_counts.total
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_task_answers_texts_as_the_saved_model_does(exported, name):
+    model = LitertTextModel(os.path.join(exported(name, LITERT), FILE))
+    columns = columns_of(model.inputs, model.list_input)
+    found, counts = model.answer(model.make_runner(1), columns)
+    wanted, counted = answers_of_saved_model(exported(name), columns)
+    assert found.keys() == wanted.keys()
+    assert counts == counted
+    for output, values in wanted.items():
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(found[output], values, atol=1e-5, err_msg=output)
+        else:
+            np.testing.assert_array_equal(found[output], values, err_msg=output)
+        assert found[output].dtype == values.dtype, output
