@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 BERT_TF = ROOT / "bert_tf"
 # The packages in the order in which data flows: each may import those before it, and itself.
 PACKAGES = (
-    "utils", "serving", "models", "tokenization", "checkpoints", "data", "evaluation", "tasks", "pretraining",
+    "utils", "models", "tokenization", "lite", "serving", "checkpoints", "data", "evaluation", "tasks", "pretraining",
     "training", "interpret", "export", "inference", "runs", "sklearn", "experiments", "cli",
 )  # fmt: skip
 

@@ -25,9 +25,10 @@ def format_scores(facts: RunFacts, dtype: str, note: str = "") -> str:
 def _format_file(evaluation, facts, dtype):
     data = evaluation.evaluated.data.values()
     heading = ", ".join(f"{file_names(each['file'])}, {each['rows']:,} rows" for each in data)
-    own = {} if evaluation.suffix else facts.export_scores
     rows = [(_marked(name, evaluation), value) for name, value in evaluation.scores.items()]
-    rows += [(f"{name}, in {dtype} as exported", value) for name, value in own.items()]
+    if not evaluation.suffix:
+        rows += [(f"{name}, in {dtype} as exported", value) for name, value in facts.export_scores.items()]
+        rows += [(f"{name}, in {dtype} by LiteRT", value) for name, value in facts.litert_scores.items()]
     parts = [f"### {heading or 'Examples that were not recorded'}", format_rows(("", ""), rows)]
     parts += [_format_labels(suffix, labels) for suffix, labels in evaluation.evaluated.labels.items() if labels]
     return "\n\n".join([*parts, " ".join(_notes(evaluation, facts, dtype))])

@@ -77,18 +77,8 @@ class ExportOptions:
                 "enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: "
                 f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
             )
-        if self.export_for != "litert":
-            return
-        if task.config.local_attention:
-            raise ValueError(
-                "`export_for=litert` is not supported for a model with local attention (local_attention in its "
-                "configuration), in whose blocks LiteRT's interpreter can crash. Remove the option."
-            )
-        if getattr(task, "lstm_units", None):
-            raise ValueError(
-                "`export_for=litert` is not supported for a model with a BiLSTM (`lstm_units`), whose loop LiteRT cannot "
-                "run. Remove the option."
-            )
+        if self.export_for == "litert" and (obstacle := litert_obstacle(task)):
+            raise ValueError(f"`export_for=litert` is not supported for a model with {obstacle}. Remove the option.")
 
     def check_processor(self):
         """Raises ValueError if this machine cannot compute what the export contains, such as its sample requests."""
@@ -149,6 +139,11 @@ class ExportOptions:
         return self.has_int8_products and self.export_for == "cpu"
 
     @property
+    def has_litert_beside(self) -> bool:
+        """Whether the SavedModel has the same model for LiteRT beside it, which is faster for few texts."""
+        return self.export_for == "cpu" and self.dtype == "int8"
+
+    @property
     def folder(self) -> str:
         """The name of the directory for exports in a training run's output directory."""
         return "litert" if self.export_for == "litert" else "export"
@@ -161,4 +156,13 @@ class ExportOptions:
         return self.dtype if self.dtype in ("bfloat16", "float16") else "float32"
 
 
-DEFAULT = ExportOptions()
+def litert_obstacle(task: Any) -> str:
+    """Returns what of a task's model LiteRT cannot compute; "" if it computes all of it."""
+    if task.config.local_attention:
+        return "local attention (local_attention in its configuration), in whose blocks LiteRT's interpreter can crash"
+    if getattr(task, "lstm_units", None):
+        return "a BiLSTM (`lstm_units`), whose loop LiteRT cannot run"
+    return ""
+
+
+DEFAULT, LITERT_INT8 = ExportOptions(), ExportOptions("int8", "litert")

@@ -27,6 +27,7 @@ class RunFacts:
         trained: time of the last report up to the exported step, ISO 8601.
         evaluations: the scores of each evaluated file, test files first.
         export_scores: {name: score} of the export itself on the files of eval_results.txt, if its precision is another.
+        litert_scores: the same of LiteRT's model beside it.
     """
 
     checkpoint: str = ""
@@ -39,6 +40,7 @@ class RunFacts:
     trained: str | None = None
     evaluations: tuple[FileScores, ...] = ()
     export_scores: dict[str, float] = dataclasses.field(default_factory=dict)
+    litert_scores: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def main_evaluation(self) -> FileScores | None:

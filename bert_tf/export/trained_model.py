@@ -15,11 +15,12 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
 from bert_tf.export.cpu.model import Forward, fast_model
-from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.export_options import DEFAULT, LITERT_INT8, ExportOptions, litert_obstacle
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
+from bert_tf.lite.text_model import ANSWERS
 from bert_tf.models.attention import SelfAttention
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
@@ -108,13 +109,26 @@ def export_trained(
     facts = read_run(directory, found.path)
     for gap in facts.gaps(task.has_several_labels):
         logging.warning("%s", gap)
+    beside = _for_litert(directory, trained, options, task)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
         forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
         facts = dataclasses.replace(facts, export_scores=score(forward))
-    path = export(served, export_dir, task.to_dict(), facts)
+        if beside:
+            facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(beside)))
+    path = export(served, export_dir, task.to_dict(), facts, beside)
     logging.info("Exported %s as %s", found.path, path)
     return path
+
+
+def _for_litert(directory, trained, options, task) -> ServingModule | None:
+    """Returns the model for LiteRT that is exported beside a SavedModel; None if the SavedModel answers all texts."""
+    if not options.has_litert_beside or task.name not in ANSWERS:
+        return None
+    if obstacle := litert_obstacle(task):
+        logging.info("The SavedModel answers all texts: LiteRT cannot compute a model with %s.", obstacle)
+        return None
+    return load_trained_model(directory, trained, LITERT_INT8).served(LITERT_INT8)
 
 
 def _find_ranges(options, task, model, batches):

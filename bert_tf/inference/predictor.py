@@ -8,12 +8,13 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
 from bert_tf.inference.text_model import Texts
-from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.items import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
+from bert_tf.utils.answers import split_answer
 from bert_tf.utils.files import path_text
 from bert_tf.utils.model_outputs import check_finite_outputs
+from bert_tf.utils.names import ENGINES
 from bert_tf.utils.text_inputs import present_list, text_list
 
 _REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
@@ -36,6 +37,9 @@ class Predictor:
             the first masked token of a text.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
         signature: of an export, one that takes texts.
+        engine: what answers where an export has both a SavedModel and LiteRT's model (`export_for=cpu`,
+            `export_dtype=int8`): "auto", LiteRT for few texts in `__call__`, "litert" or "saved_model". The rows of
+            files are all answered by the SavedModel.
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
@@ -45,12 +49,17 @@ class Predictor:
         ValueError: there is no model in the directory, its files are not complete, or it is a plain encoder.
     """
 
-    def __init__(self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT) -> None:
+    def __init__(
+        self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT, engine: str = "auto"
+    ) -> None:
         path = path_text(path)
         exported = is_export(path)
-        if not exported and signature != DEFAULT:
-            raise ValueError(f"`signature` requires an export, and {path} is not one. Remove it.")
-        self._model = find_model(path, signature).load() if exported else _load_trained(path, pairs)
+        if engine not in ENGINES:
+            raise ValueError(f"`engine` must be one of {', '.join(ENGINES)}; got {engine!r}.")
+        for name, value, usual in (("signature", signature, DEFAULT), ("engine", engine, ENGINES[0])):
+            if not exported and value != usual:
+                raise ValueError(f"`{name}` requires an export, and {path} is not one. Remove it.")
+        self._model = find_model(path, signature).load(engine) if exported else _load_trained(path, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
         self.token_counts = self._model.token_counts
         if pairs and self.inputs != PAIR:
@@ -87,7 +96,7 @@ class Predictor:
             raise ValueError(f"`texts` must be a text, or a list or other iterable of texts. Received: {texts!r:.60}.")
         is_one = self._is_example(texts)
         columns = self._columns([texts] if is_one else present_list(texts))
-        answers = self._predict(columns, range(len(columns[0])), batch_size)
+        answers = self._predict(columns, range(len(columns[0])), batch_size, self._model.are_few(columns))
         return answers[0] if is_one else answers
 
     def predict_file(
@@ -137,11 +146,11 @@ class Predictor:
         table = to_inputs(items, self.inputs)
         return [_checked(table[each.name], each) for each in self._model.inputs]
 
-    def _predict(self, columns, ids, batch_size):
+    def _predict(self, columns, ids, batch_size, are_few=False):
         answers = [None] * len(ids)
         with self.token_counts.together():
             for chosen in self._model.batches(columns, batch_size):
-                outputs = self._model.run(columns, chosen, ids)
+                outputs = self._model.run(columns, chosen, ids, are_few)
                 check_finite_outputs(outputs.values(), _REMEDY, [ids[row] for row in chosen])
                 found = split_answer(outputs, len(chosen))
                 for row, answer in zip(chosen, found, strict=True):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.lite.beside import QuickTexts
 from bert_tf.serving.errors import ServingError
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.token_counts import TokenCountLog
@@ -49,6 +50,7 @@ class TextModel:
         compute: {input: bytes [n, ...]} -> {output: array [n, ...]}; raises ServingError or TensorFlow's OpError.
         fixed_outputs: the outputs whose rows have the same shape in every batch.
         token_counts: truncated texts and unknown tokens so far, if the model counts them.
+        quick: LiteRT's model beside the exported one, which answers few texts; None: there is none.
     """
 
     path: str
@@ -56,6 +58,7 @@ class TextModel:
     compute: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
     fixed_outputs: frozenset[str] = frozenset()
     token_counts: TokenCountLog | None = None
+    quick: QuickTexts | None = None
 
     def batches(self, columns: Sequence[Texts], batch_size: int) -> Iterator[np.ndarray]:
         """Yields indices of examples: grouped by list length, with texts of similar lengths, the longest first.
@@ -76,21 +79,28 @@ class TextModel:
             yield np.array(batch)
             start += len(batch)
 
-    def run(self, columns: Sequence[Texts], chosen: np.ndarray, ids: Sequence) -> dict[str, np.ndarray]:
+    def are_few(self, columns: Sequence[Texts]) -> bool:
+        """Returns whether LiteRT's model answers so many texts of these lengths; arguments as in `batches`."""
+        return self.quick is not None and self.quick.takes(self._feeds(columns, range(len(columns[0]))))
+
+    def run(
+        self, columns: Sequence[Texts], chosen: np.ndarray, ids: Sequence, are_few: bool = False
+    ) -> dict[str, np.ndarray]:
         """Returns {output: array [len(chosen), ...]} for some examples; strings are objects of type str.
 
         Args:
             columns: the texts of each input, n each.
             chosen: indices of the examples.
             ids: a name for each of the n examples, for errors.
+            are_few: whether LiteRT's model answers, if it can.
 
         Raises:
             ValueError: the model cannot compute with these texts, or an output does not have one row per example.
         """
-        feeds = {each.name: each.array([column[row] for row in chosen])
-                 for column, each in zip(columns, self.inputs, strict=True)}  # fmt: skip
+        feeds = self._feeds(columns, chosen)
         try:
-            outputs = {name: _numbers_or_text(array) for name, array in self.compute(feeds).items()}
+            computed = (self._answer_quickly(feeds) if are_few else None) or self.compute(feeds)
+            outputs = {name: _numbers_or_text(array) for name, array in computed.items()}
         except (ServingError, tf.errors.OpError) as error:
             raise ValueError(
                 f"{self.path} failed on {number_of(len(chosen), 'row')} from {ids[chosen[0]]!r} on: {error}"
@@ -101,6 +111,18 @@ class TextModel:
                     f"`signature` must return one row per text. For {len(chosen)} texts, it returned the output "
                     f"{name!r} of shape {list(array.shape)}. Use another signature."
                 )
+        return outputs
+
+    def _feeds(self, columns, chosen):
+        pairs = zip(columns, self.inputs, strict=True)
+        return {each.name: each.array([column[row] for row in chosen]) for column, each in pairs}
+
+    def _answer_quickly(self, feeds):
+        answer = self.quick.answer(feeds)
+        if answer is None:
+            return None
+        outputs, counts = answer
+        self.token_counts.add(counts)
         return outputs
 
 

@@ -16,6 +16,7 @@ from bert_tf.lite.spans import answer_questions
 from bert_tf.lite.text_lists import choose, rank
 from bert_tf.tokenization.fast_tokenizer import load_fast_tokenizer
 from bert_tf.utils.litert_runner import LitertRunner
+from bert_tf.utils.litert_trial import check_litert
 from bert_tf.utils.token_counts import TokenCounts
 
 # task -> what answers its examples: (Reading, options of the task, texts of each input) -> {output: array [n, ...]}
@@ -45,12 +46,13 @@ class LitertTextModel:
         lengths: sequence lengths of its graphs, in ascending order.
 
     Raises:
-        ValueError: bert_tf did not export the file, or its task is not one of `ANSWERS`.
-        OSError: the file cannot be read.
+        ValueError: bert_tf did not export the file, it is damaged, or its task is not one of `ANSWERS`.
+        OSError: the file cannot be read, or it could not be tried first.
     """
 
     def __init__(self, path: str | os.PathLike):
         self._file = LitertFile(path)
+        check_litert(self._file.data)
         self.task: dict[str, Any] = self._file.task
         name = self.task["task"]
         if name not in ANSWERS:

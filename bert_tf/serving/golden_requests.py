@@ -10,13 +10,13 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2, regression_pb2
 
-from bert_tf.serving.client.answers import PREDICTED, RANKING
 from bert_tf.serving.client.requests import join_names
 from bert_tf.serving.server.predict import check_input, read_input
 from bert_tf.serving.server.regular_files import check_regular
 from bert_tf.serving.server.signature_tensors import read_answer
 from bert_tf.serving.server.signatures import Signature
 from bert_tf.serving.tensor_messages import check_missing
+from bert_tf.utils.answers import PREDICTED, RANKING
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)

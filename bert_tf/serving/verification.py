@@ -9,15 +9,17 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.lite.beside import QuickTexts, open_quick_texts
 from bert_tf.serving.client.call_errors import explain
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
-from bert_tf.serving.client.requests import clean, parse_answer
+from bert_tf.serving.client.requests import DEFAULT, clean, parse_answer
 from bert_tf.serving.errors import GRPC_BYTES, ServingError
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden_requests import GOLDEN_METHODS, Golden, Outputs, difference, outputs_of, read_goldens
 from bert_tf.serving.server.request_context import INTERNAL
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct
+from bert_tf.utils.resources import cores
 from bert_tf.utils.tensorflow_internals import SavedModelLoader
 
 # Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits; of int8, where the last
@@ -78,18 +80,21 @@ def verify(
     if server is None:
         loaded = open_export(path)
         try:
-            return judge(goldens, local_answer(loaded), tolerance)
+            verdicts = judge(goldens, local_answer(loaded), tolerance)
         finally:
             loaded.close()
+        quick = open_quick_texts(path, cores())
+        of_texts = [each for each in goldens if (each.kind, each.signature) == ("predict", DEFAULT)]
+        return verdicts + judge(of_texts, quick_answer(quick), tolerance, " (LiteRT)") if quick else verdicts
     with open_channel(server, tls) as channel:
         return judge(goldens, remote_answer(channel, server, model_name, timeout, path), tolerance)
 
 
-def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[Verdict]:
-    """Returns one verdict per signature in `goldens`."""
+def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float, ending: str = "") -> list[Verdict]:
+    """Returns one verdict per signature in `goldens`, with `ending` after its name."""
     verdicts = {}
     for golden in goldens:
-        verdict = verdicts.setdefault(golden.signature, Verdict(golden.signature))
+        verdict = verdicts.setdefault(golden.signature, Verdict(golden.signature + ending))
         verdict.requests += 1
         try:
             largest, problem = difference(golden.outputs, answer(golden), tolerance)
@@ -97,7 +102,7 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
             largest, problem = float("inf"), f"refused: {error.cut_message(GRPC_BYTES)}"
         verdict.largest = max(verdict.largest, largest)
         if problem:
-            verdict.problems.append(f"{golden.signature}, request {verdict.requests}: {problem}")
+            verdict.problems.append(f"{verdict.signature}, request {verdict.requests}: {problem}")
     return list(verdicts.values())
 
 
@@ -116,6 +121,17 @@ def local_answer(model) -> Answer:
         outputs = compute(signature, golden.inputs(signature), list(golden.outputs), INTERNAL)
         if golden.kind == "regress":  # [n, 1] and [n] are equivalent
             return {name: np.ravel(array) for name, array in outputs.items()}
+        return outputs
+
+    return answer
+
+
+def quick_answer(quick: QuickTexts) -> Answer:
+    """Returns a function that asks LiteRT's model beside a SavedModel."""
+
+    def answer(golden):
+        texts = {name: tf.make_ndarray(tensor) for name, tensor in golden.request.inputs.items()}
+        outputs, _ = quick.answer(texts)
         return outputs
 
     return answer

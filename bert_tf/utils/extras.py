@@ -4,6 +4,7 @@ import importlib
 
 # Module to import: (package that pip installs, extra of bert-tf that includes it).
 PACKAGES = {
+    "ai_edge_litert.interpreter": ("ai-edge-litert", "lite"),
     "aiohttp": ("aiohttp", "serve"),
     "apache_beam": ("apache-beam", "beam"),
     "grpc_health": ("grpcio-health-checking", "serve"),

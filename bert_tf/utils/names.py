@@ -31,6 +31,7 @@ LAYERS = (
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
 EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
 EXPORTS_FOR = ("portable", "cpu", "gpu", "litert")
+ENGINES = ("auto", "litert", "saved_model")  # what answers the texts of an export that has both
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
 VECTOR_DTYPES = ("float32", "int8", "binary")  # of stored embeddings

@@ -23,11 +23,11 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.run_task import run_task
 from bert_tf.runs.task_flags import task_settings
-from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.results import to_dataclass
 from bert_tf.serving.exports import open_export
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.answers import split_answer
 from bert_tf.utils.litert_runner import interpreter_class
 from tests import tiny
 from tests.conftest import ROOT

@@ -15,7 +15,9 @@ LITERT = ExportOptions(export_for="litert")
 NAMES = [name for name in (*TASKS, *OTHERS) if name != "lstm"]
 LONG = " ".join(["the film is a warm story"] * 6)
 TEXTS = ["a good film", "the story, warm and bad.", "", "Anna's film-story is ünknown 电影 !", LONG]
-LISTS = [["a good film", "bad", LONG], ["the story", " ", "warm!"], ["", "\t", ""], ["a", "film", "is"], ["x", "y", "z"]]
+LISTS = [
+    ["a good film", "bad", LONG], ["the story", " ", "warm!"], ["", "\t", ""], ["a", "film", "is"], ["x", "y", "z"],
+]  # fmt: skip
 
 
 def columns_of(inputs, list_input):

@@ -17,7 +17,6 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.fill_mask import Filler
-from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.server.metrics import prometheus_text
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.request_context import RequestContext
@@ -25,6 +24,7 @@ from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct
 from bert_tf.tasks.registry import stated_task
+from bert_tf.utils.answers import split_answer
 from tests import run_cases, sentence_folders, tiny
 from tests.export import models
 from tests.fake_pandas import DataFrame, Series

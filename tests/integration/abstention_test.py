@@ -8,9 +8,9 @@ import tensorflow as tf
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.runs.run_task import run_task
 from bert_tf.runs.task_flags import task_settings
-from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.results import to_dataclass
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.utils.answers import split_answer
 from tests import tiny
 
 

@@ -15,8 +15,8 @@ import pytest
 from bert_tf.serving import AsyncClient, Client, Retry, messages, tensor_messages
 from bert_tf.serving.client import load_calls
 from bert_tf.serving.client import requests as client_requests
-from bert_tf.serving.client.answers import split_answer, to_nested_lists
 from bert_tf.serving.client.requests import clean, join_names
+from bert_tf.utils.answers import split_answer, to_nested_lists
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
 from tests.serving.programs import run_program

@@ -14,11 +14,11 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving import messages, tensor_messages
-from bert_tf.serving.client.answers import split_answer
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
 from bert_tf.serving.client.results import Answer, Blank, Choice, Classification, Entities, Entity, Score, to_dataclass
 from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.utils.answers import split_answer
 from tests.serving.programs import run_program
 
 GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}

@@ -15,7 +15,7 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.inference.batch_prediction.answer_parts import CountedAnswers
 from bert_tf.inference.batch_prediction.column_values import EntityLists, Labeled, same_labels
 from bert_tf.inference.batch_prediction.exported_model import ExportedModel
-from bert_tf.serving.client.answers import CHOICE, CLASSES, PREDICTED
+from bert_tf.utils.answers import CHOICE, CLASSES, PREDICTED
 from bert_tf.utils.names import HAVE_SEVERAL_LABELS
 
 _THRESHOLD = 0.5  # of the labels of multi-label models whose exports lack PREDICTED

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.data.ragged import Ragged
-from bert_tf.serving.client.answers import to_nested_lists
+from bert_tf.utils.answers import to_nested_lists
 
 
 class Slice(NamedTuple):

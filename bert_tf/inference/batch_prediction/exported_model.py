@@ -10,11 +10,13 @@ import tensorflow as tf
 
 from bert_tf.inference.batch_prediction.table_predictor import TablePredictor
 from bert_tf.inference.text_model import TextInput, TextModel
-from bert_tf.serving.client.requests import is_order_known, order_of
+from bert_tf.lite.beside import open_quick_texts
+from bert_tf.serving.client.requests import DEFAULT, is_order_known, order_of
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.server.regular_files import folder_fingerprint
 from bert_tf.serving.server.version_folders import SAVED_MODEL
 from bert_tf.utils.json_files import read_object
+from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCountLog
 
 _TASK = os.path.join("assets.extra", "task.json")
@@ -53,8 +55,12 @@ class ExportedModel:
         return {"model": path, "its files": digest, "signature": self.signature,
                 "batch_size": self.batch_size}  # fmt: skip
 
-    def load(self) -> TextModel:
-        """Loads the model; raises ValueError if its files are not complete."""
+    def load(self, engine: str = "saved_model") -> TextModel:
+        """Loads the model; raises ValueError if its files are not complete.
+
+        Args:
+            engine: one of `names.ENGINES`; with "saved_model", LiteRT's model is not loaded.
+        """
         model = open_export(self.path)
         model.token_counts = TokenCountLog(self.path)  # unlike that of a server, it warns from the first text on
         signature = model.signatures[self.signature]
@@ -66,13 +72,14 @@ class ExportedModel:
 
         shapes = {name: output.shape for name, output in signature.outputs.items()}
         fixed = frozenset(name for name, shape in shapes.items() if shape is not None and None not in shape[1:])
-        return TextModel(self.path, self.inputs, compute, fixed, model.token_counts)
+        quick = open_quick_texts(self.path, cores(), engine) if self.signature == DEFAULT else None
+        return TextModel(self.path, self.inputs, compute, fixed, model.token_counts, quick)
 
     def __call__(self):
         return TablePredictor(self)
 
 
-def find_model(model: str, signature: str = "serving_default", batch_size: int = 64) -> ExportedModel:
+def find_model(model: str, signature: str = DEFAULT, batch_size: int = 64) -> ExportedModel:
     """Opens the model in a directory, without its weights.
 
     Args:

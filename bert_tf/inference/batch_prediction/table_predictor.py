@@ -3,11 +3,11 @@
 import numpy as np
 
 from bert_tf.data.ragged import Ragged
-from bert_tf.serving.client.answers import ENTITIES, entities, output_order, to_nested_lists
+from bert_tf.utils.answers import ENTITIES, entities, output_order, to_nested_lists
 
 
 class TablePredictor:
-    """Predicts `id` and the signature's outputs by name; entities as in `serving.client.answers`.
+    """Predicts `id` and the signature's outputs by name; entities as in `utils.answers`.
 
     Args:
         exported: an `ExportedModel`.

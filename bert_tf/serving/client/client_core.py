@@ -13,7 +13,6 @@ from typing import Any
 import grpc
 
 from bert_tf.serving import messages
-from bert_tf.serving.client.answers import CLASSES, split_answer
 from bert_tf.serving.client.call_errors import WRONG, explain, explain_refusal
 from bert_tf.serving.client.channel import Retry
 from bert_tf.serving.client.items import even, to_inputs
@@ -32,6 +31,7 @@ from bert_tf.serving.client.requests import (
     read_status,
 )
 from bert_tf.serving.client.results import to_dataclass
+from bert_tf.utils.answers import CLASSES, split_answer
 from bert_tf.utils.text_inputs import present_list, text_list
 
 Question = Generator[Rpc | float, Any, Any]

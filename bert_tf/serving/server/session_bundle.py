@@ -10,6 +10,7 @@ from bert_tf.serving.server.batching_limits import BatchingLimits, read_batching
 from bert_tf.serving.server.settings import MOST_TFLITE_POOLS, SERVE, BundleSettings
 from bert_tf.serving.server.text_configs import BATCHING, read_message
 from bert_tf.utils.protobuf_classes import message_classes
+from bert_tf.utils.resources import cores
 
 _PLATFORM = "tensorflow"
 _BFLOAT16 = "bfloat16"
@@ -53,6 +54,11 @@ class Bundle(BundleSettings):
     num_request_iterations: int = 1
     tags: frozenset[str] = frozenset({SERVE})
     session_config: bytes = b""
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that compute one operation together."""
+        return config_pb2.ConfigProto.FromString(self.session_config).intra_op_parallelism_threads or cores()
 
 
 DEFAULT = Bundle()

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
+from bert_tf.utils import names
 from bert_tf.utils.settings import NO_EFFECT, option
 
 SERVE = "serve"  # tag of the graph of a SavedModel that is for serving
@@ -218,6 +219,14 @@ class BundleSettings:
         "With --enable_batching: batch each version as specified in its own batching_params.pbtxt; versions without "
         "this file are not batched.",
         group="Batching and threads",
+    )
+    engine: str = option(
+        "auto",
+        "What answers texts where an export has both a SavedModel and LiteRT's model, as with --export_for=cpu "
+        "--export_dtype=int8. auto: LiteRT answers requests of few texts, which it was faster for when the model was "
+        "exported. litert: it answers all that find an idle interpreter; every version must have its model. "
+        "saved_model: as TensorFlow Serving does.",
+        choices=names.ENGINES,
     )
     prefer_tflite_model: bool = option(
         False,

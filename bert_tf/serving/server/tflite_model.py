@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.fair_semaphore import FairSemaphore
@@ -21,7 +21,6 @@ from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
 from bert_tf.utils.litert_trial import UntriedError, check_litert
-from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCountLog
 
 TFLITE_MODEL = "model.tflite"
@@ -47,8 +46,7 @@ class TfliteModel:
         with open(file, "rb") as stored:
             self._data = stored.read()
         number = max(1, bundle.num_tflite_pools)
-        config = config_pb2.ConfigProto.FromString(bundle.session_config)
-        self._threads = max(1, (config.intra_op_parallelism_threads or cores()) // number)
+        self._threads = max(1, bundle.threads // number)
         self._turns, self._idle = FairSemaphore(number), queue.SimpleQueue()
         self._make_runner: type[LitertRunner | TfliteGraph] = LitertRunner
         try:

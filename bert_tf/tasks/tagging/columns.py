@@ -24,8 +24,8 @@ from bert_tf.evaluation.entities import (
     tags_of,
 )
 from bert_tf.tasks.tagging.alignment import tag_words
-from bert_tf.tokenization.word_boundaries import find_boundaries, word_spans
 from bert_tf.tasks.tagging.spans import has_spans, read_span_texts
+from bert_tf.tokenization.word_boundaries import find_boundaries, word_spans
 from bert_tf.utils import files
 from bert_tf.utils.counts import number_of
 

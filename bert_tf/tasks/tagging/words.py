@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.tokenization.word_boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
 from bert_tf.tokenization.characters import SPACE, character_table
 from bert_tf.tokenization.flat_ops import places, take, upper_bound, where
 from bert_tf.tokenization.special_tokens import room_for
 from bert_tf.tokenization.windows import Windows, find_windows
+from bert_tf.tokenization.word_boundaries import ALONE, ATTACHED, BLANK, EDGES, class_pages
 
 _EDGES = tuple(map(ord, EDGES))
 _FULL_STOP = ord(".")

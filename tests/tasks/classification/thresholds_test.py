@@ -10,11 +10,11 @@ import tensorflow as tf
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.evaluation.error_reports.report import write_table
-from bert_tf.serving.client.answers import split_answer
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.classification.options import ClassificationOptions
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.utils.answers import split_answer
 from bert_tf.utils.html_report import Page
 from tests import tiny
 

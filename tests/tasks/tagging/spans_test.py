@@ -11,10 +11,10 @@ from bert_tf.tasks.tagging.alignment import (
     find_changed_entities,
     refuse_changed_entities,
 )
-from bert_tf.tokenization.word_boundaries import find_boundaries, inner_span, word_spans
 from bert_tf.tasks.tagging.columns import read_columns
 from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tokenization.word_boundaries import find_boundaries, inner_span, word_spans
 
 TEXT = "Joan  Baez sang in (Rome).\nThen Bonn"
 WORDS = ["Joan", "Baez", "sang", "in", "(", "Rome", ")", ".", "Then", "Bonn"]

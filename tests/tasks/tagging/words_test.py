@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models import family_registry
-from bert_tf.tokenization.word_boundaries import word_spans
 from bert_tf.tasks.tagging.words import encode_words
 from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.word_boundaries import word_spans
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -1,0 +1,74 @@
+"""Writes the .tflite file beside a SavedModel, and measures which of the two answers which requests faster."""
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.export.litert import write_litert
+from bert_tf.export.sample_texts import sample_texts
+from bert_tf.lite.beside import FOLDER, MODEL, MOST_TEXTS, SPEED
+from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.utils.files import write_text
+from bert_tf.utils.resources import cores
+
+_COUNTS = (1, 2, 4, 8, 16, 32)
+_MOST_TOKENS = 2048  # of a request that is measured
+_REPEATS = 5
+
+
+def write_quick_texts(directory: str, served, task_options: Mapping[str, Any], answer_texts: Callable):
+    """Writes `FOLDER` of the version in `directory`.
+
+    Args:
+        directory: of the version.
+        served: the same model as a `ServingModule` for LiteRT.
+        task_options: of its task.
+        answer_texts: the traced text signature of the SavedModel.
+    """
+    folder = os.path.join(directory, FOLDER)
+    os.makedirs(folder)
+    write_litert(folder, served, task_options)
+    model = LitertTextModel(os.path.join(folder, MODEL))
+    most = {str(length): _most_texts(model, served, answer_texts, length) for length in model.lengths}
+    write_text(os.path.join(folder, SPEED), json.dumps({MOST_TEXTS: most}, indent=1) + "\n")
+    logging.info(
+        "LiteRT answers requests of up to this many texts, by their tokens: %s.",
+        ", ".join(f"{length}: {number}" for length, number in most.items()),
+    )
+
+
+def _most_texts(model, served, answer_texts, length):
+    """Returns the largest number of texts of a length that LiteRT answers no slower than the SavedModel."""
+    runner, names = model.make_runner(cores()), (served.text_inputs, served.task.list_inputs)
+    words = max(1, (length - 4) // len(served.text_inputs))
+    most = 0
+    for count in _COUNTS:
+        texts = sample_texts(*names, count, words=words)
+        sequences = sum(map(len, texts[model.list_input])) if model.list_input else count
+        if sequences * length > max(_MOST_TOKENS, length):
+            break
+        tensors = [tf.constant(texts[name]) for name in served.text_inputs]
+        quick = _seconds(lambda texts=texts: model.answer(runner, texts))
+        whole = _seconds(lambda tensors=tensors: [np.asarray(each) for each in answer_texts(*tensors).values()])
+        if quick > whole:
+            break
+        most = sequences
+    return most
+
+
+def _seconds(run):
+    run()
+    return statistics.median(_time(run) for _ in range(_REPEATS))
+
+
+def _time(run):
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin

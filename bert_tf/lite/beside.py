@@ -1,0 +1,115 @@
+"""The .tflite file beside a SavedModel, which answers few texts in a fraction of the SavedModel's time.
+
+An export for CPUs in int8 has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
+speed.json, which says up to how many texts it was the faster one when it was exported. TensorFlow Serving passes over
+the folder.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from bert_tf.lite.runner_pool import RunnerPool
+from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.utils.files import brief
+from bert_tf.utils.token_counts import TokenCounts
+
+FOLDER = os.path.join("assets.extra", "litert")
+MODEL, SPEED = "model.tflite", "speed.json"
+MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a graph: number of texts up to which LiteRT is faster}
+_BYTES_PER_TOKEN = 4  # of English, with its spaces
+
+
+class QuickTexts:
+    """Answers the text signature of a version with LiteRT; any number of threads may ask.
+
+    Args:
+        path: the directory of a version that has `FOLDER`.
+        cores: number of threads.
+        engine: "auto": it takes what LiteRT computed faster when the version was exported; "litert": everything.
+
+    Raises:
+        ValueError: a file is damaged, or of another program.
+        OSError: a file cannot be read.
+    """
+
+    def __init__(self, path: str, cores: int, engine: str = "auto"):
+        folder = os.path.join(path, FOLDER)
+        self._model = LitertTextModel(os.path.join(folder, MODEL))
+        self._most_texts = read_most_texts(os.path.join(folder, SPEED)) if engine == "auto" else None
+        self._pool = RunnerPool(self._model.make_runner, cores)
+
+    def takes(self, texts: Mapping[str, np.ndarray]) -> bool:
+        """Returns whether LiteRT answers these texts, {input: bytes [n] or [n, k]}, which need not be valid."""
+        if texts.keys() != set(self._model.inputs) or not all(array.size for array in texts.values()):
+            return False
+        if self._most_texts is None:
+            return True
+        length, sequences = self._estimate(texts)
+        return sequences <= self._most_texts.get(length, 0)
+
+    def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
+        """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
+
+        None: all interpreters are in use, or a text is not valid UTF-8; the SavedModel must answer.
+        """
+        try:
+            columns = {name: _decoded(array.tolist()) for name, array in texts.items()}
+        except UnicodeDecodeError:
+            return None
+        with self._pool.idle() as runner:
+            return None if runner is None else self._model.answer(runner, columns)
+
+    def prepare(self):
+        """Computes a text of each length with each interpreter, which allocates and packs what it needs."""
+        for runner in self._pool.all():
+            for length in runner.lengths:
+                runner({name: np.ones([1, length], np.int32) for name in runner.inputs})
+
+    def _estimate(self, texts):
+        """Returns the graph length of the longest sequence of a request, and the number of sequences."""
+        longest = [max(map(len, array.ravel().tolist())) // _BYTES_PER_TOKEN for array in texts.values()]
+        lengths, tokens = self._model.lengths, sum(longest) + 3
+        parts = max(1, -(-tokens // lengths[-1]))  # windows, if the model reads a long text in several
+        length = next((each for each in lengths if each >= tokens), lengths[-1])
+        return length, parts * max(array.size for array in texts.values())
+
+
+def open_quick_texts(path: str, cores: int, engine: str = "auto") -> QuickTexts | None:
+    """Returns the `QuickTexts` of a version; None if it has none, or if `engine` is "saved_model".
+
+    Raises:
+        ValueError, OSError: as `QuickTexts`; or `engine` is "litert" and there is none.
+    """
+    if engine == "saved_model":
+        return None
+    if not os.path.isfile(os.path.join(path, FOLDER, MODEL)):
+        if engine == "litert":
+            raise ValueError(
+                f"`engine=litert` requires a version with {os.path.join(FOLDER, MODEL)}, which {path} lacks. Export "
+                "the model with `export_for=cpu` and `export_dtype=int8`, or use `engine=auto`."
+            )
+        return None
+    return QuickTexts(path, cores, engine)
+
+
+def read_most_texts(path: str) -> dict[int, int]:
+    """Returns {tokens of a graph: number of texts up to which LiteRT is faster} from speed.json.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        return {int(length): int(number) for length, number in json.loads(text)[MOST_TEXTS].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path} must hold {MOST_TEXTS!r} by length; got {brief(text)}. Export the model again."
+        ) from error
+
+
+def _decoded(values):
+    return [_decoded(each) for each in values] if isinstance(values, list) else values.decode()

@@ -1,0 +1,108 @@
+"""An export for CPUs in int8 answers few texts with LiteRT, and many with its SavedModel."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import lite
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.litert import FILE
+from bert_tf.lite.beside import FOLDER, MOST_TEXTS, SPEED, open_quick_texts
+from bert_tf.serving.server.predict import run_predict
+from bert_tf.serving.server.session_bundle import Bundle
+from bert_tf.serving.server.versions import Loading, ServedModel
+from bert_tf.serving.verification import verify
+
+INT8 = ExportOptions("int8", "cpu")
+TEXT = "the film is a warm story"
+MANY = [TEXT] * 9
+
+
+@pytest.fixture
+def version(exported, tmp_path):
+    """An export of a classifier of which LiteRT answers up to four short texts."""
+    path = tmp_path / "models" / "1"
+    shutil.copytree(exported("classification", INT8), path)
+    assert json.loads((path / FOLDER / SPEED).read_text())[MOST_TEXTS].keys() == {"8", "16"}
+    (path / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}}))
+    return path
+
+
+def probabilities(answers):
+    return np.array([list(each["probabilities"].values()) for each in answers])
+
+
+def answers_by(version, engine, texts):
+    return probabilities(bert_tf.Predictor(version, engine=engine)(texts))
+
+
+def test_few_texts_get_the_answers_of_litert_and_many_those_of_the_saved_model(version):
+    by_litert, by_saved_model = (answers_by(version, engine, MANY) for engine in ("litert", "saved_model"))
+    assert 0 < np.abs(by_litert - by_saved_model).max() < 0.05
+    auto = bert_tf.Predictor(version)
+    np.testing.assert_array_equal(probabilities(auto(MANY)), by_saved_model)
+    np.testing.assert_array_equal(probabilities(auto(MANY[:4])), by_litert[:4])
+    assert auto.token_counts.total.texts == len(MANY) + 4
+    np.testing.assert_array_equal(probabilities(lite.Predictor(version.parent)(MANY)), by_litert)
+
+
+def test_the_rows_of_a_file_are_all_answered_by_the_saved_model(version, tmp_path):
+    (tmp_path / "texts.txt").write_text(f"{TEXT}\n")
+    found = list(bert_tf.Predictor(version).predict_file(tmp_path / "texts.txt"))
+    np.testing.assert_array_equal(probabilities(found), answers_by(version, "saved_model", [TEXT]))
+
+
+@pytest.mark.parametrize(
+    "engine, texts, by",
+    [
+        ("auto", [TEXT.encode()], "litert"),
+        ("auto", [TEXT.encode()] * 5, "saved_model"),
+        ("saved_model", [TEXT.encode()], "saved_model"),
+        ("litert", [TEXT.encode()] * 5, "litert"),
+        ("litert", [TEXT.encode() + b"\xff"], "saved_model"),  # whose graph drops the byte
+    ],
+)
+def test_a_server_asks_the_engine_that_is_faster(version, engine, texts, by):
+    model = ServedModel("film", str(version.parent), loading=Loading(Bundle(engine=engine)))
+    model.poll()
+    with model.lease() as served:
+        signature, before = served.model.signatures["serving_default"], served.model.token_counts.total.texts
+        found = run_predict(served, signature, {"text": np.array(texts, object)}, ["label", "probabilities"])
+        assert served.model.token_counts.total.texts - before == len(texts)
+    model.close()
+    assert set(found) == {"label", "probabilities"}
+    np.testing.assert_allclose(found["probabilities"], answers_by(version, by, [TEXT] * len(texts)), rtol=1e-6)
+
+
+def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
+    with pytest.raises(ValueError, match=r"`engine=litert` requires a version with .* which .* lacks"):
+        bert_tf.Predictor(exported("classification"), engine="litert")
+    with pytest.raises(ValueError, match="`engine` must be one of auto, litert, saved_model; got 'lite'"):
+        bert_tf.Predictor(exported("classification"), engine="lite")
+    assert open_quick_texts(exported("classification"), 1) is None
+
+
+def test_damaged_files_are_named(version):
+    (version / FOLDER / SPEED).write_text("{}")
+    with pytest.raises(ValueError, match=r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"):
+        open_quick_texts(str(version), 1)
+    file = version / FOLDER / FILE
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"model.tflite must be a .tflite file exported by bert_tf"):
+        open_quick_texts(str(version), 1)
+
+
+def test_golden_requests_hold_for_both(version):
+    verdicts = verify(str(version))
+    assert [each.signature for each in verdicts] == [
+        "serving_default", "ids", "classify", "serving_default (LiteRT)"
+    ]  # fmt: skip
+    assert not any(each.problems for each in verdicts) and verdicts[-1].requests == verdicts[0].requests
+
+
+def test_models_that_litert_cannot_compute_have_a_saved_model_only(exported):
+    assert not os.path.exists(os.path.join(exported("lstm", INT8), FOLDER))
