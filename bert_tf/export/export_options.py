@@ -158,8 +158,6 @@ class ExportOptions:
 
 def litert_obstacle(task: Any) -> str:
     """Returns what of a task's model LiteRT cannot compute; "" if it computes all of it."""
-    if task.config.local_attention:
-        return "local attention (local_attention in its configuration), in whose blocks LiteRT's interpreter can crash"
     if getattr(task, "lstm_units", None):
         return "a BiLSTM (`lstm_units`), whose loop LiteRT cannot run"
     return ""

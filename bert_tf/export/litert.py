@@ -28,12 +28,17 @@ _SHORTEST = 16  # tokens; a signature for shorter sequences would gain too littl
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 
 
-def lengths(max_seq_length: int) -> dict[str, int]:
+def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
     """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
 
     A LiteRT graph has a fixed sequence length. A file holds one graph per length, and the weights only once.
     There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
+
+    Args:
+        max_seq_length: of the model.
+        longest: the length of "ids", if it is less; longer sequences then have no graph.
     """
+    max_seq_length = min(max_seq_length, longest or max_seq_length)
     shorter, length = {}, min(_SHORTEST, max(2, max_seq_length // 2))
     while length < max_seq_length:
         shorter[f"{WHOLE}_{length}"] = length
@@ -41,7 +46,9 @@ def lengths(max_seq_length: int) -> dict[str, int]:
     return {WHOLE: max_seq_length} | shorter
 
 
-def write_litert(directory: str, served, task_options: Mapping[str, Any]) -> Mapping[str, object]:
+def write_litert(
+    directory: str, served, task_options: Mapping[str, Any], longest: int | None = None
+) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 
     The file also contains the tokenizer's files, the labels, the configuration and the task, as a zip archive.
@@ -50,11 +57,12 @@ def write_litert(directory: str, served, task_options: Mapping[str, Any]) -> Map
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
         task_options: of its task, JSON values.
+        longest: as in `lengths`.
     """
     function = tf.function(_answer_of_sequence(served), autograph=False)
     named = {
         name: function.get_concrete_function(*_sequence_specs(served, length))
-        for name, length in lengths(served.max_seq_length).items()
+        for name, length in lengths(served.max_seq_length, longest).items()
     }
     data, signatures = _convert(served, named, served.options.dtype)
     inputs = {"text_inputs": list(served.text_inputs), "max_seq_length": served.max_seq_length}

@@ -22,6 +22,7 @@ from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.lite.text_model import ANSWERS
 from bert_tf.models.attention import SelfAttention
+from bert_tf.models.encoder import Encoder
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
@@ -60,10 +61,12 @@ def load_trained_model(
     if options.export_for in ("gpu", "litert") and hasattr(task, "every_window"):
         task.every_window = True  # otherwise, each number of windows with tokens would be a separate shape
     model, report = build_with_weights(task, open_checkpoint(directory), options.variable_dtype)
-    if options.export_for == "litert" and options.dtype == "float16":  # with which GPUs of phones compute in float16
+    if options.export_for == "litert":
         for layer in model._flatten_layers():
-            if isinstance(layer, SelfAttention):
-                layer.scales_first = True
+            if isinstance(layer, Encoder):
+                layer.attends_whole = True
+            if isinstance(layer, SelfAttention):  # GPUs of phones compute in float16
+                layer.scales_first = options.dtype == "float16"
     inputs = trained.text_inputs, trained.max_seq_length
     return TrainedModel(report.path, task, model, description.tokenizer, *inputs)
 

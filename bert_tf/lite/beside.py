@@ -5,12 +5,14 @@ speed.json, which says up to how many texts it was the faster one when it was ex
 the folder.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
 
 import numpy as np
 
+from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.runner_pool import RunnerPool
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.files import brief
@@ -53,14 +55,15 @@ class QuickTexts:
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
 
-        None: all interpreters are in use, or a text is not valid UTF-8; the SavedModel must answer.
+        None: all interpreters are in use, a text is not valid UTF-8, or it is too long; the SavedModel must answer.
         """
         try:
             columns = {name: _decoded(array.tolist()) for name, array in texts.items()}
         except UnicodeDecodeError:
             return None
-        with self._pool.idle() as runner:
+        with self._pool.idle() as runner, contextlib.suppress(TooLongError):
             return None if runner is None else self._model.answer(runner, columns)
+        return None
 
     def prepare(self):
         """Computes a text of each length with each interpreter, which allocates and packs what it needs."""
@@ -93,6 +96,26 @@ def open_quick_texts(path: str, cores: int, engine: str = "auto") -> QuickTexts 
             )
         return None
     return QuickTexts(path, cores, engine)
+
+
+def find_file(path: str) -> str:
+    """Returns the .tflite file at a path: the file itself, or that of a version, or of the newest of several versions.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if os.path.isfile(path):
+        return path
+    versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
+    newest = max(versions, key=int, default="")
+    for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
+        for file in (os.path.join(folder, MODEL), os.path.join(folder, FOLDER, MODEL)):
+            if os.path.isfile(file):
+                return file
+    raise ValueError(
+        f"`path` must be a {MODEL}, or an export that has one; got {path}. Export a trained model with "
+        "`export_for=litert`, or with `export_for=cpu` and `export_dtype=int8`."
+    )
 
 
 def read_most_texts(path: str) -> dict[int, int]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert_tf.lite.beside import FOLDER, MODEL
+from bert_tf.lite.beside import find_file
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.answers import split_answer
 from bert_tf.utils.files import path_text
@@ -88,23 +88,3 @@ class LitePredictor:
         if name != self._model.list_input:
             return isinstance(value, str)
         return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, str) for each in value)
-
-
-def find_file(path: str) -> str:
-    """Returns the .tflite file at a path: the file itself, or that of a version, or of the newest of several versions.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if os.path.isfile(path):
-        return path
-    versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
-    newest = max(versions, key=int, default="")
-    for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
-        for file in (os.path.join(folder, MODEL), os.path.join(folder, FOLDER, MODEL)):
-            if os.path.isfile(file):
-                return file
-    raise ValueError(
-        f"`path` must be a {MODEL}, or an export that has one; got {path}. Export a trained model with "
-        "`export_for=litert`, or with `export_for=cpu` and `export_dtype=int8`."
-    )

@@ -12,6 +12,10 @@ from bert_tf.utils.token_counts import TokenCounts
 Compute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
+class TooLongError(ValueError):
+    """Error for a sequence that is longer than the longest graph of the file."""
+
+
 class Reading:
     """Tokenizes, packs and computes the texts of one request, and counts what the model does not read of them.
 
@@ -19,13 +23,14 @@ class Reading:
         tokenizer: a fast tokenizer.
         packer: of the model.
         compute: the graph.
+        longest: the most tokens that it computes.
 
     Attributes:
         counts: of the texts so far.
     """
 
-    def __init__(self, tokenizer: Any, packer: Packer, compute: Compute):
-        self._tokenizer, self.packer, self._compute = tokenizer, packer, compute
+    def __init__(self, tokenizer: Any, packer: Packer, compute: Compute, longest: int):
+        self._tokenizer, self.packer, self._compute, self._longest = tokenizer, packer, compute, longest
         self.counts = TokenCounts()
 
     def tokenize(self, text: str) -> Sequence[int]:
@@ -41,9 +46,18 @@ class Reading:
         return ids, starts, ends
 
     def compute(self, first: Sequence[int], second: Sequence[int] | None = None) -> Mapping[str, np.ndarray]:
-        """Returns the outputs {name: array [1, ...]} for one sequence: a text, or a pair of texts."""
+        """Returns the outputs {name: array [1, ...]} for one sequence: a text, or a pair of texts.
+
+        Raises:
+            TooLongError: it is longer than the longest graph.
+        """
         self.count_sequence(first, second)
         ids, segments = self.packer(first, second)
+        if len(ids) > self._longest:
+            raise TooLongError(
+                f"A text must have at most {self._longest} tokens for LiteRT's model beside a SavedModel; got "
+                f"{len(ids)}. Shorten it, or use the SavedModel or an export with `export_for=litert`."
+            )
         mask = [1] * len(ids)
         if not ids:  # a pooler needs a first token
             ids, segments, mask = [self._tokenizer.pad_id], [0], [0]

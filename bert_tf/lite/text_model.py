@@ -80,12 +80,15 @@ class LitertTextModel:
         Args:
             runner: from `make_runner`; not in use by another thread.
             texts: {input: n str}, or n lists of str for `list_input`; n is at least 1.
+
+        Raises:
+            TooLongError: a text has more tokens than the longest graph.
         """
         names = runner.inputs
 
         def compute(features):
             return runner({name: features[name] for name in names})
 
-        reading = Reading(self._tokenizer, self._packer, compute)
+        reading = Reading(self._tokenizer, self._packer, compute, self.lengths[-1])
         outputs = ANSWERS[self.task["task"]](reading, self.task, tuple(texts[name] for name in self.inputs))
         return outputs, reading.counts

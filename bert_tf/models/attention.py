@@ -9,12 +9,13 @@ from bert_tf.models.layers import Dropout, ResidualLayer
 MASKED = -10000.0  # added to masked scores; BERT's value, representable in float16
 
 
-def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False):
+def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False, window=None):
     """Returns the attention bias that masks padding and the other examples of a packed sequence.
 
         input_mask    1 1 1 1 0  ->  0 0    0    0 -1e4   for every token
         sentence_ids  1 1 2 2 0  ->  0 0 -1e4 -1e4 -1e4   for the first token
         causal                   ->  0 0    0 -1e4 -1e4   for the third token
+        window 2                 ->  0 0 -1e4 -1e4 -1e4   for the first token
 
     Args:
         input_mask: int32 [B, S], 1 for a token and 0 for padding.
@@ -22,16 +23,19 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
             one; or None.
         dtype: dtype of the result.
         causal: whether a token attends only to itself and to earlier tokens.
+        window: width of the window in which a token attends to others; None: to all.
 
     Returns:
-        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids [B, S] or causal.
+        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids [B, S], causal or a window.
     """
     visible = input_mask[:, tf.newaxis, tf.newaxis, :] > 0
     if sentence_ids is not None:
         visible &= sentence_ids[:, tf.newaxis, :, tf.newaxis] == sentence_ids[:, tf.newaxis, tf.newaxis, :]
+    position = tf.range(tf.shape(input_mask)[1])
     if causal:
-        position = tf.range(tf.shape(input_mask)[1])
         visible &= position[:, tf.newaxis] >= position
+    if window is not None:
+        visible &= tf.abs(position[:, tf.newaxis] - position) <= window // 2
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 

@@ -50,7 +50,13 @@ class Encoder(NamedInputsModel):
     [B, S, H], the input of the first block; `encoder_outputs`, the list of all block outputs [B, S, H], the last of
     which is `sequence_output`; with `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All
     are in the compute dtype. With `norm_first`, only the last block's output is normalized.
+
+    Attributes:
+        attends_whole: whether layers with local attention compute the scores of all pairs of tokens, masked beyond the
+            window, and not those of blocks; LiteRT sets it, whose interpreter can crash in blocks.
     """
+
+    attends_whole = False
 
     def __init__(
         self, config: EncoderConfig | dict, gradient_checkpointing=False, trainable=True, embeddings=None, **kwargs
@@ -117,7 +123,7 @@ class Encoder(NamedInputsModel):
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
         self._check_head_mask(head_mask)
-        mask, positions, views = self._views(inputs, return_attention_probs)
+        mask, positions, views = self._views(inputs, return_attention_probs or self.attends_whole)
         relative = [self.relative.table()] if self.relative else []
         x = input_vectors
         if x is None:

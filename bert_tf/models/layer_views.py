@@ -57,9 +57,11 @@ def layer_views(config: EncoderConfig, input_mask, sentence_ids=None, positions=
         turn = theta and rotation(positions, c.hidden_size // c.num_attention_heads, theta)
         if not is_local:
             return attention_bias(input_mask, sentence_ids, dtype, c.is_decoder), LayerView(turn, rows=rows)
-        blocks = Blocks.of(length, c.local_attention, whole)
+        if whole:
+            return attention_bias(input_mask, sentence_ids, dtype, c.is_decoder, c.local_attention), LayerView(turn)
+        blocks = Blocks.of(length, c.local_attention)
         bias = local_bias(blocks, c.local_attention, input_mask, sentence_ids, dtype, c.is_decoder)
-        return (bias[:, :, 0], LayerView(turn)) if whole else (bias, LayerView(turn, blocks))
+        return bias, LayerView(turn, blocks)
 
     kinds = [c.is_local(n) for n in range(c.num_hidden_layers)]
     views = {kind: view(kind) for kind in sorted(set(kinds))}

@@ -27,15 +27,14 @@ class Blocks:
     reach: Any
 
     @classmethod
-    def of(cls, length, window: int, whole: bool = False) -> "Blocks":
+    def of(cls, length, window: int) -> "Blocks":
         """Returns the blocks for `EncoderConfig.local_attention`: as wide as one side of the window, or a single one.
 
         Args:
             length: S, int32 scalar.
             window: width of the window in tokens.
-            whole: whether there must be a single block.
         """
-        is_long = (length > _BLOCKS_FROM * window) & (not whole)
+        is_long = length > _BLOCKS_FROM * window
         size, reach = tf.where(is_long, window // 2, tf.maximum(length, 1)), tf.where(is_long, window // 2, 0)
         return cls(length, -(-length // size), size, reach)
 

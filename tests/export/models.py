@@ -44,6 +44,10 @@ OTHERS = {
     "thresholds": (
         lambda config: ClassificationTask(config, 2, "multi_label", ["film", "good"], thresholds=[0.1, 0.9]), ("text",)
     ),
+    "local": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.MODERNBERT), 2, labels=["bad", "good"]),
+        ("text",),
+    ),
     "disentangled": (
         lambda config: ClassificationTask(dataclasses.replace(config, **tiny.DEBERTA), 2, labels=["bad", "good"]),
         ("text",),

@@ -224,8 +224,8 @@ class BundleSettings:
         "auto",
         "What answers texts where an export has both a SavedModel and LiteRT's model, as with --export_for=cpu "
         "--export_dtype=int8. auto: LiteRT answers requests of few texts, which it was faster for when the model was "
-        "exported. litert: it answers all that find an idle interpreter; every version must have its model. "
-        "saved_model: as TensorFlow Serving does.",
+        "exported. litert: it answers all, and the SavedModel is not loaded; for exports with --export_for=litert, too. "
+        "saved_model: as in TensorFlow Serving.",
         choices=names.ENGINES,
     )
     prefer_tflite_model: bool = option(

@@ -22,6 +22,7 @@ from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
+from bert_tf.serving.server.tflite_texts import TfliteTexts
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.version_policy import LATEST, Policy
 from bert_tf.serving.server.warmup import prepare_signatures, replay
@@ -340,16 +341,21 @@ class ServedModel:
         """Returns (version, number of its warm-up requests)."""
         bundle = self._loading.bundle
         files = os.listdir(folder)
-        if TFLITE_MODEL in files and not bundle.prefer_tflite_model and not GRAPHS.intersection(files):
-            raise failed_precondition(f"It only has a {TFLITE_MODEL}; set `prefer_tflite_model` to serve it")
-        is_tflite = TFLITE_MODEL in files and bundle.prefer_tflite_model
-        model = (TfliteModel if is_tflite else SavedModel)(folder, bundle)
+        is_served = bundle.prefer_tflite_model or bundle.engine == "litert"
+        if TFLITE_MODEL in files and not is_served and not GRAPHS.intersection(files):
+            raise failed_precondition(
+                f"It only has a {TFLITE_MODEL}; set `engine=litert` to serve it with texts as inputs, or "
+                "`prefer_tflite_model` with token ids"
+            )
+        is_tflite = bundle.engine == "litert" or (TFLITE_MODEL in files and bundle.prefer_tflite_model)
+        model = _model_class(is_tflite, bundle)(folder, bundle)
         scheduler = self._loading.scheduler
         version = Version(self.name, number, model, direct(model, scheduler), scheduler)
         try:
             requests = 0
             if bundle.enable_model_warmup:
-                requests = replay(version, folder, bundle.num_request_iterations)
+                if not isinstance(model, TfliteTexts):  # which lacks most of the signatures that are asked
+                    requests = replay(version, folder, bundle.num_request_iterations)
                 prepare_signatures(version)
             if not is_tflite:
                 version.quick = open_quick_texts(folder, bundle.threads, bundle.engine)
@@ -417,6 +423,12 @@ class ServedModel:
             return f"No version of {self.name} is served."
         numbers = ", ".join(map(str, served))
         return f"Version {numbers} is still served." if len(served) == 1 else f"Versions {numbers} are still served."
+
+
+def _model_class(is_tflite, bundle):
+    if not is_tflite:
+        return SavedModel
+    return TfliteTexts if bundle.engine == "litert" else TfliteModel
 
 
 def _code_number(error):

@@ -1,0 +1,107 @@
+"""A version that LiteRT alone serves, from texts: with `engine=litert`, in little memory and within a second."""
+
+import contextlib
+import queue
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from bert_tf.lite.beside import find_file
+from bert_tf.lite.reading import TooLongError
+from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.serving.errors import invalid
+from bert_tf.serving.server.fair_semaphore import FairSemaphore
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
+from bert_tf.serving.server.regular_files import check_stored_files
+from bert_tf.serving.server.request_context import RequestContext
+from bert_tf.serving.server.sequences import Sequences
+from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
+from bert_tf.serving.server.signatures import PREDICT, read_signature
+from bert_tf.utils.token_counts import TokenCountLog
+
+_SAMPLE = "The library opens at nine."
+
+
+class TfliteTexts:
+    """The model.tflite of one exported version, with the attributes and methods of a `SavedModel`.
+
+    Its only signature takes texts. There is an interpreter of one thread for each core.
+    """
+
+    def __init__(self, path: str, bundle: Bundle = DEFAULT):
+        """Loads the model.tflite of the version in `path`, or the one beside its SavedModel.
+
+        Raises:
+            ValueError: there is none, or it is damaged.
+            OSError: it cannot be read, or not be tried first.
+        """
+        check_stored_files(path)
+        self._model = LitertTextModel(find_file(path))
+        self._turns, self._idle = FairSemaphore(bundle.threads), queue.SimpleQueue()
+        for _ in range(bundle.threads):
+            self._idle.put(self._model.make_runner(1))
+        self.sequences = Sequences(self._model.task["max_seq_length"], self._model.task["max_seq_length"])
+        self.token_counts = TokenCountLog(path, fewest=100)
+        self.signatures = {DEFAULT_SIGNATURE: read_signature(self._definition(), checks_shapes=True)}
+
+    def turn(self, call: RequestContext) -> contextlib.AbstractContextManager[None]:
+        """Returns a context in which `run` finds an idle interpreter; raises ServingError as `FairSemaphore.turn`."""
+        return self._turns.turn(call)
+
+    def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
+        """Computes outputs by name, as `SavedModel.run` does; invalid UTF-8 bytes are dropped.
+
+        Raises:
+            ServingError: a text is too long for the file, or a tensor has no rows.
+        """
+        texts = {name: _decoded(array.tolist()) for name, array in feeds.items()}
+        if not all(array.size for array in feeds.values()):
+            raise invalid("The inputs must have at least one text and have none")
+        runner = self._idle.get()
+        try:
+            outputs, counts = self._model.answer(runner, texts)
+        except TooLongError as error:
+            raise invalid(str(error)) from error
+        finally:
+            self._idle.put(runner)
+        self.token_counts.add(counts)
+        return [outputs[name] for name in fetches]
+
+    def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
+        """Runs each interpreter once per sequence length, so that it allocates its memory."""
+        for _ in range(self._idle.qsize()):
+            runner = self._idle.get()  # from the front of the queue; it returns to the end
+            for length in runner.lengths:
+                runner({name: np.ones([1, length], np.int32) for name in runner.inputs})
+            self._idle.put(runner)
+
+    def close(self):
+        """Frees the weights; no further calls are allowed."""
+        self._idle = self._model = None
+
+    def _definition(self):
+        """Returns the SignatureDef: what the file does not state of the outputs, it shows for a sample."""
+        sample = {name: [[_SAMPLE]] if name == self._model.list_input else [_SAMPLE] for name in self._model.inputs}
+        runner = self._idle.get()
+        outputs, _ = self._model.answer(runner, sample)
+        self._idle.put(runner)
+        definition = meta_graph_pb2.SignatureDef(method_name=PREDICT)
+        for name in self._model.inputs:
+            _describe(definition.inputs[name], name, tf.string, 1 + (name == self._model.list_input), ())
+        for name, array in outputs.items():
+            fixed = array.shape[1:] if name in runner.outputs and None not in runner.outputs[name].shape[1:] else ()
+            _describe(definition.outputs[name], name, tf.as_dtype(array.dtype), array.ndim, fixed)
+        return definition
+
+
+def _describe(info, name, dtype, rank, fixed):
+    """Fills in a TensorInfo whose last axes have the sizes `fixed`, and whose others vary."""
+    info.name, info.dtype = name, dtype.as_datatype_enum
+    for size in [*[-1] * (rank - len(fixed)), *fixed]:
+        info.tensor_shape.dim.add(size=size)
+
+
+def _decoded(values):
+    return [_decoded(each) for each in values] if isinstance(values, list) else values.decode("utf-8", "ignore")
