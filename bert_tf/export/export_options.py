@@ -139,8 +139,8 @@ class ExportOptions:
         return self.has_int8_products and self.export_for == "cpu"
 
     @property
-    def has_litert_beside(self) -> bool:
-        """Whether the SavedModel has the same model for LiteRT beside it, which is faster for few texts."""
+    def has_fast_path(self) -> bool:
+        """Whether the SavedModel has the same model for LiteRT next to it, which is faster for few texts."""
         return self.export_for == "cpu" and self.dtype == "int8"
 
     @property

@@ -27,7 +27,7 @@ class RunFacts:
         trained: time of the last report up to the exported step, ISO 8601.
         evaluations: the scores of each evaluated file, test files first.
         export_scores: {name: score} of the export itself on the files of eval_results.txt, if its precision is another.
-        litert_scores: the same of LiteRT's model beside it.
+        litert_scores: the same of LiteRT's model next to it.
     """
 
     checkpoint: str = ""

@@ -11,8 +11,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export import card, litert
 from bert_tf.export.counted_signatures import hide_token_counts
+from bert_tf.export.fast_path import write_fast_path
 from bert_tf.export.gpu import leave_out_of_xla
-from bert_tf.export.quick_texts import write_quick_texts
 from bert_tf.export.quiet_logs import quiet
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
@@ -33,7 +33,7 @@ def export(
     export_dir: str | os.PathLike,
     task_options: Mapping[str, Any] | None = None,
     facts: RunFacts | None = None,
-    beside: ServingModule | None = None,
+    litert_model: ServingModule | None = None,
 ) -> str:
     """Writes `served` to `export_dir`/<version>, one above the highest existing version, and returns that path.
 
@@ -45,7 +45,7 @@ def export(
         export_dir: the model's directory, which a server is pointed at.
         task_options: of its task, JSON values, for task.json and the card.
         facts: about its training, for the card.
-        beside: the same model for LiteRT, which answers few texts; None: the SavedModel answers all.
+        litert_model: the same model for LiteRT, which answers few texts; None: the SavedModel answers all.
 
     Raises:
         ValueError: the directory is itself a version or has versions of another kind, it cannot be written, or the disk
@@ -61,7 +61,7 @@ def export(
         with temporary_path(os.path.join(export_dir, _ASIDE)) as aside:
             os.mkdir(aside)
             if for_servers:
-                _write_version(aside, served, task_options or {}, facts or RunFacts(), beside)
+                _write_version(aside, served, task_options or {}, facts or RunFacts(), litert_model)
             else:
                 _write_for_litert(aside, served, task_options or {}, facts or RunFacts())
             os.chmod(aside, 0o755)  # whatever the umask is, as a server runs as another user
@@ -77,7 +77,7 @@ def export(
     return path
 
 
-def _write_version(directory, served, task_options, facts, beside):
+def _write_version(directory, served, task_options, facts, litert_model):
     with quiet():
         functions = served.signatures()
         # Exports are not trained, so the functions for custom gradients are left out.
@@ -90,8 +90,8 @@ def _write_version(directory, served, task_options, facts, beside):
     more = requests_of_shapes(served) if served.options.export_for == "gpu" else []
     write_requests(directory, requests + more)
     write_goldens(directory, requests, functions)
-    if beside:
-        write_quick_texts(directory, beside, task_options, functions["serving_default"])
+    if litert_model:
+        write_fast_path(directory, litert_model, task_options, functions["serving_default"])
     extra = os.path.join(directory, "assets.extra")
     write_text(os.path.join(extra, TASK_FILE), json.dumps({"task": served.task.name, **task_options}, indent=1) + "\n")
     write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))

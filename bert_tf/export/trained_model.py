@@ -112,21 +112,21 @@ def export_trained(
     facts = read_run(directory, found.path)
     for gap in facts.gaps(task.has_several_labels):
         logging.warning("%s", gap)
-    beside = _for_litert(directory, trained, options, task)
+    litert_model = _for_litert(directory, trained, options, task)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
         forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
         facts = dataclasses.replace(facts, export_scores=score(forward))
-        if beside:
-            facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(beside)))
-    path = export(served, export_dir, task.to_dict(), facts, beside)
+        if litert_model:
+            facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
+    path = export(served, export_dir, task.to_dict(), facts, litert_model)
     logging.info("Exported %s as %s", found.path, path)
     return path
 
 
 def _for_litert(directory, trained, options, task) -> ServingModule | None:
-    """Returns the model for LiteRT that is exported beside a SavedModel; None if the SavedModel answers all texts."""
-    if not options.has_litert_beside or task.name not in ANSWERS:
+    """Returns the model for LiteRT that is exported next to a SavedModel; None if the SavedModel answers all texts."""
+    if not options.has_fast_path or task.name not in ANSWERS:
         return None
     if obstacle := litert_obstacle(task):
         logging.info("The SavedModel answers all texts: LiteRT cannot compute a model with %s.", obstacle)

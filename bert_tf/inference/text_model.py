@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.lite.beside import QuickTexts
+from bert_tf.lite.fast_path import FastPath
 from bert_tf.serving.errors import ServingError
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.token_counts import TokenCountLog
@@ -50,7 +50,7 @@ class TextModel:
         compute: {input: bytes [n, ...]} -> {output: array [n, ...]}; raises ServingError or TensorFlow's OpError.
         fixed_outputs: the outputs whose rows have the same shape in every batch.
         token_counts: truncated texts and unknown tokens so far, if the model counts them.
-        quick: LiteRT's model beside the exported one, which answers few texts; None: there is none.
+        fast_path: LiteRT's model next to the exported one, which answers few texts; None: there is none.
     """
 
     path: str
@@ -58,7 +58,7 @@ class TextModel:
     compute: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
     fixed_outputs: frozenset[str] = frozenset()
     token_counts: TokenCountLog | None = None
-    quick: QuickTexts | None = None
+    fast_path: FastPath | None = None
 
     def batches(self, columns: Sequence[Texts], batch_size: int) -> Iterator[np.ndarray]:
         """Yields indices of examples: grouped by list length, with texts of similar lengths, the longest first.
@@ -80,8 +80,8 @@ class TextModel:
             start += len(batch)
 
     def are_few(self, columns: Sequence[Texts]) -> bool:
-        """Returns whether LiteRT's model answers so many texts of these lengths; arguments as in `batches`."""
-        return self.quick is not None and self.quick.takes(self._feeds(columns, range(len(columns[0]))))
+        """Returns whether LiteRT's model answers texts of this number and these lengths; arguments as in `batches`."""
+        return self.fast_path is not None and self.fast_path.takes(self._feeds(columns, range(len(columns[0]))))
 
     def run(
         self, columns: Sequence[Texts], chosen: np.ndarray, ids: Sequence, are_few: bool = False
@@ -99,7 +99,7 @@ class TextModel:
         """
         feeds = self._feeds(columns, chosen)
         try:
-            computed = (self._answer_quickly(feeds) if are_few else None) or self.compute(feeds)
+            computed = (self._answer_by_fast_path(feeds) if are_few else None) or self.compute(feeds)
             outputs = {name: _numbers_or_text(array) for name, array in computed.items()}
         except (ServingError, tf.errors.OpError) as error:
             raise ValueError(
@@ -117,8 +117,8 @@ class TextModel:
         pairs = zip(columns, self.inputs, strict=True)
         return {each.name: each.array([column[row] for row in chosen]) for column, each in pairs}
 
-    def _answer_quickly(self, feeds):
-        answer = self.quick.answer(feeds)
+    def _answer_by_fast_path(self, feeds):
+        answer = self.fast_path.answer(feeds)
         if answer is None:
             return None
         outputs, counts = answer

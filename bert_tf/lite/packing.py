@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bert_tf.models.family_spec import InputTemplate
 
 
-class Packed(NamedTuple):
+class PackedSequence(NamedTuple):
     """One sequence.
 
     Attributes:
@@ -41,18 +41,18 @@ class Packer:
         """Returns the number of tokens that a sequence has for its text, or for two texts together."""
         return self.max_seq_length - len(self.before) - len(self.after) - (len(self.between) if texts > 1 else 0)
 
-    def __call__(self, first: Sequence[int], second: Sequence[int] | None = None) -> Packed:
+    def __call__(self, first: Sequence[int], second: Sequence[int] | None = None) -> PackedSequence:
         """Packs one text or two, truncated: of two, the longer one loses its last token; on a tie, the second."""
         if second is None:
             ids = [*self.before, *first[: self.room(1)], *self.after]
-            return Packed(ids, [0] * len(ids))
-        keep, keep_second = pair_lengths(len(first), len(second), self.room(2))
+            return PackedSequence(ids, [0] * len(ids))
+        keep, keep_second = kept_of_pair(len(first), len(second), self.room(2))
         head = [*self.before, *first[:keep], *self.between]
         tail = [*second[:keep_second], *self.after]
-        return Packed(head + tail, [0] * len(head) + [self._second_segment] * len(tail))
+        return PackedSequence(head + tail, [0] * len(head) + [self._second_segment] * len(tail))
 
 
-def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:
+def kept_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
     """Returns the number of tokens kept of each text of a pair."""
     keep = min(second, max(room // 2, room - first))
     return min(first, room - keep), keep

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert_tf.lite.beside import find_file
+from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.answers import split_answer
 from bert_tf.utils.files import path_text

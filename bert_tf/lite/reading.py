@@ -55,7 +55,7 @@ class Reading:
         ids, segments = self.packer(first, second)
         if len(ids) > self._longest:
             raise TooLongError(
-                f"A text must have at most {self._longest} tokens for LiteRT's model beside a SavedModel; got "
+                f"A text must have at most {self._longest} tokens for LiteRT's model next to a SavedModel; got "
                 f"{len(ids)}. Shorten it, or use the SavedModel or an export with `export_for=litert`."
             )
         mask = [1] * len(ids)

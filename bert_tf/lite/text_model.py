@@ -69,7 +69,7 @@ class LitertTextModel:
         self.lengths = self.make_runner(1).lengths
 
     def make_runner(self, threads: int) -> LitertRunner:
-        """Returns an interpreter for one thread of the caller's, which itself computes with so many threads."""
+        """Returns an interpreter for one of the caller's threads; it computes with this number of threads itself."""
         return LitertRunner(self._file.data, threads)
 
     def answer(

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.lite.beside import QuickTexts, open_quick_texts
+from bert_tf.lite.fast_path import FastPath, open_fast_path
 from bert_tf.serving.client.call_errors import explain
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.requests import DEFAULT, clean, parse_answer
@@ -83,9 +83,11 @@ def verify(
             verdicts = judge(goldens, local_answer(loaded), tolerance)
         finally:
             loaded.close()
-        quick = open_quick_texts(path, cores())
+        fast_path = open_fast_path(path, cores())
         of_texts = [each for each in goldens if (each.kind, each.signature) == ("predict", DEFAULT)]
-        return verdicts + judge(of_texts, quick_answer(quick), tolerance, " (LiteRT)") if quick else verdicts
+        if fast_path:
+            verdicts += judge(of_texts, fast_path_answer(fast_path), tolerance, " (LiteRT)")
+        return verdicts
     with open_channel(server, tls) as channel:
         return judge(goldens, remote_answer(channel, server, model_name, timeout, path), tolerance)
 
@@ -126,12 +128,12 @@ def local_answer(model) -> Answer:
     return answer
 
 
-def quick_answer(quick: QuickTexts) -> Answer:
-    """Returns a function that asks LiteRT's model beside a SavedModel."""
+def fast_path_answer(fast_path: FastPath) -> Answer:
+    """Returns a function that asks LiteRT's model next to a SavedModel."""
 
     def answer(golden):
         texts = {name: tf.make_ndarray(tensor) for name, tensor in golden.request.inputs.items()}
-        outputs, _ = quick.answer(texts)
+        outputs, _ = fast_path.answer(texts)
         return outputs
 
     return answer

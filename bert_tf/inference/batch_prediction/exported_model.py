@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.inference.batch_prediction.table_predictor import TablePredictor
 from bert_tf.inference.text_model import TextInput, TextModel
-from bert_tf.lite.beside import open_quick_texts
+from bert_tf.lite.fast_path import open_fast_path
 from bert_tf.serving.client.requests import DEFAULT, is_order_known, order_of
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.server.regular_files import folder_fingerprint
@@ -72,8 +72,8 @@ class ExportedModel:
 
         shapes = {name: output.shape for name, output in signature.outputs.items()}
         fixed = frozenset(name for name, shape in shapes.items() if shape is not None and None not in shape[1:])
-        quick = open_quick_texts(self.path, cores(), engine) if self.signature == DEFAULT else None
-        return TextModel(self.path, self.inputs, compute, fixed, model.token_counts, quick)
+        fast_path = open_fast_path(self.path, cores(), engine) if self.signature == DEFAULT else None
+        return TextModel(self.path, self.inputs, compute, fixed, model.token_counts, fast_path)
 
     def __call__(self):
         return TablePredictor(self)

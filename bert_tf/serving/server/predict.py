@@ -77,7 +77,7 @@ def run_predict(
     started = time.monotonic()
     with held, call.work.paused(call):
         try:
-            outputs = _answer_quickly(version, signature, inputs, aliases)
+            outputs = _answer_by_fast_path(version, signature, inputs, aliases)
             if outputs is None and version.batched:  # which has its own parts
                 outputs = version.batched(signature, inputs, aliases, call)
             elif outputs is None:
@@ -99,12 +99,12 @@ def run_predict(
     return outputs
 
 
-def _answer_quickly(version, signature, inputs, aliases):
-    """Returns the outputs of a request that LiteRT's model beside the SavedModel answers; None for others."""
-    quick = version.quick
-    if not quick or signature is not version.model.signatures.get(DEFAULT_SIGNATURE) or not quick.takes(inputs):
+def _answer_by_fast_path(version, signature, inputs, aliases):
+    """Returns the outputs of a request that LiteRT's model next to the SavedModel answers; None for others."""
+    fast_path = version.fast_path
+    if not fast_path or signature is not version.model.signatures.get(DEFAULT_SIGNATURE) or not fast_path.takes(inputs):
         return None
-    answer = quick.answer(inputs)
+    answer = fast_path.answer(inputs)
     if answer is None:
         return None
     outputs, counts = answer

@@ -224,7 +224,7 @@ class BundleSettings:
         "auto",
         "What answers texts where an export has both a SavedModel and LiteRT's model, as with --export_for=cpu "
         "--export_dtype=int8. auto: LiteRT answers requests of few texts, which it was faster for when the model was "
-        "exported. litert: it answers all, and the SavedModel is not loaded; for exports with --export_for=litert, too. "
+        "exported. litert: it answers all, and the SavedModel is not loaded; also with --export_for=litert. "
         "saved_model: as in TensorFlow Serving.",
         choices=names.ENGINES,
     )

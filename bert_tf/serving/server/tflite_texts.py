@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from bert_tf.lite.beside import find_file
+from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import invalid

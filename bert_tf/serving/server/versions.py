@@ -13,7 +13,7 @@ import grpc
 import numpy as np
 from absl import logging
 
-from bert_tf.lite.beside import QuickTexts, open_quick_texts
+from bert_tf.lite.fast_path import FastPath, open_fast_path
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.regular_files import GRAPHS, folder_fingerprint
@@ -74,7 +74,7 @@ class Version:
         batched: runs it in a batch with other requests; None: each request is computed for itself.
         scheduler: of the server, shared by all models.
         batcher: of this version only, closed with it; None: none.
-        quick: LiteRT's model beside the SavedModel, which answers few texts; None: there is none.
+        fast_path: LiteRT's model next to the SavedModel, which answers few texts; None: there is none.
         running: number of running requests.
         retired: whether it no longer accepts requests.
     """
@@ -86,7 +86,7 @@ class Version:
     scheduler: Scheduler
     batched: Callable | None = None
     batcher: Batcher | None = None
-    quick: QuickTexts | None = None
+    fast_path: FastPath | None = None
     running: int = 0
     retired: bool = False
 
@@ -358,9 +358,9 @@ class ServedModel:
                     requests = replay(version, folder, bundle.num_request_iterations)
                 prepare_signatures(version)
             if not is_tflite:
-                version.quick = open_quick_texts(folder, bundle.threads, bundle.engine)
-            if version.quick and bundle.enable_model_warmup:
-                version.quick.prepare()
+                version.fast_path = open_fast_path(folder, bundle.threads, bundle.engine)
+            if version.fast_path and bundle.enable_model_warmup:
+                version.fast_path.prepare()
             if self._loading.batcher_of and not is_tflite:  # LiteRT would compute a batch one by one
                 batcher, own = self._loading.batcher_of(folder)
                 version.batcher = batcher if own else None

@@ -1,4 +1,4 @@
-"""Writes the .tflite file beside a SavedModel, and measures which of the two answers which requests faster."""
+"""Writes the .tflite file next to a SavedModel, and measures which of the two answers which requests faster."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from absl import logging
 
 from bert_tf.export.litert import write_litert
 from bert_tf.export.sample_texts import sample_texts
-from bert_tf.lite.beside import FOLDER, MODEL, MOST_TEXTS, SPEED
+from bert_tf.lite.fast_path import FOLDER, MODEL, MOST_TEXTS, SPEED
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import cores
@@ -24,7 +24,7 @@ _MOST_TOKENS = 2048  # of a request that is measured
 _REPEATS = 5
 
 
-def write_quick_texts(directory: str, served, task_options: Mapping[str, Any], answer_texts: Callable):
+def write_fast_path(directory: str, served, task_options: Mapping[str, Any], answer_texts: Callable):
     """Writes `FOLDER` of the version in `directory`.
 
     Args:
@@ -56,12 +56,15 @@ def _most_texts(model, served, answer_texts, length):
         if sequences * length > max(_MOST_TOKENS, length):
             break
         tensors = [tf.constant(texts[name]) for name in served.text_inputs]
-        quick = _seconds(lambda texts=texts: model.answer(runner, texts))
-        whole = _seconds(lambda tensors=tensors: [np.asarray(each) for each in answer_texts(*tensors).values()])
-        if quick > whole:
+        by_litert = _seconds(lambda texts=texts: model.answer(runner, texts))
+        if by_litert > _seconds(lambda tensors=tensors: _arrays(answer_texts(*tensors))):
             break
         most = sequences
     return most
+
+
+def _arrays(outputs):
+    return [np.asarray(each) for each in outputs.values()]
 
 
 def _seconds(run):

@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf import lite
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.litert import FILE
-from bert_tf.lite.beside import FOLDER, MOST_TEXTS, SPEED, open_quick_texts
+from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.session_bundle import Bundle
 from bert_tf.serving.server.versions import Loading, ServedModel
@@ -84,17 +84,17 @@ def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
         bert_tf.Predictor(exported("classification"), engine="litert")
     with pytest.raises(ValueError, match="`engine` must be one of auto, litert, saved_model; got 'lite'"):
         bert_tf.Predictor(exported("classification"), engine="lite")
-    assert open_quick_texts(exported("classification"), 1) is None
+    assert open_fast_path(exported("classification"), 1) is None
 
 
 def test_damaged_files_are_named(version):
     (version / FOLDER / SPEED).write_text("{}")
     with pytest.raises(ValueError, match=r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"):
-        open_quick_texts(str(version), 1)
+        open_fast_path(str(version), 1)
     file = version / FOLDER / FILE
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(ValueError, match=r"model.tflite must be a .tflite file exported by bert_tf"):
-        open_quick_texts(str(version), 1)
+        open_fast_path(str(version), 1)
 
 
 def test_golden_requests_hold_for_both(version):

@@ -1,4 +1,4 @@
-"""The .tflite file beside a SavedModel, which answers few texts in a fraction of the SavedModel's time.
+"""The .tflite file next to a SavedModel, which answers few texts in a fraction of the SavedModel's time.
 
 An export for CPUs in int8 has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
 speed.json, which says up to how many texts it was the faster one when it was exported. TensorFlow Serving passes over
@@ -24,7 +24,7 @@ MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a graph: number of texts 
 _BYTES_PER_TOKEN = 4  # of English, with its spaces
 
 
-class QuickTexts:
+class FastPath:
     """Answers the text signature of a version with LiteRT; any number of threads may ask.
 
     Args:
@@ -80,11 +80,11 @@ class QuickTexts:
         return length, parts * max(array.size for array in texts.values())
 
 
-def open_quick_texts(path: str, cores: int, engine: str = "auto") -> QuickTexts | None:
-    """Returns the `QuickTexts` of a version; None if it has none, or if `engine` is "saved_model".
+def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | None:
+    """Returns the `FastPath` of a version; None if it has none, or if `engine` is "saved_model".
 
     Raises:
-        ValueError, OSError: as `QuickTexts`; or `engine` is "litert" and there is none.
+        ValueError, OSError: as `FastPath`; or `engine` is "litert" and there is none.
     """
     if engine == "saved_model":
         return None
@@ -95,7 +95,7 @@ def open_quick_texts(path: str, cores: int, engine: str = "auto") -> QuickTexts 
                 "the model with `export_for=cpu` and `export_dtype=int8`, or use `engine=auto`."
             )
         return None
-    return QuickTexts(path, cores, engine)
+    return FastPath(path, cores, engine)
 
 
 def find_file(path: str) -> str:
