@@ -2,6 +2,7 @@
 
 import numpy as np
 
+
 def _serve_value(task, logits):
     return {"score": logits[:, 0]}
 
