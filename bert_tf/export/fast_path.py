@@ -13,7 +13,8 @@ from absl import logging
 
 from bert_tf.export.litert import write_litert
 from bert_tf.export.sample_texts import sample_texts
-from bert_tf.lite.fast_path import FOLDER, MODEL, MOST_TEXTS, SPEED
+from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import cores
@@ -36,7 +37,7 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     folder = os.path.join(directory, FOLDER)
     os.makedirs(folder)
     write_litert(folder, served, task_options, _LONGEST)
-    model = LitertTextModel(os.path.join(folder, MODEL))
+    model = LitertTextModel(os.path.join(folder, MODEL_FILE))
     most = {str(length): _most_texts(model, served, answer_texts, length) for length in model.lengths}
     write_text(os.path.join(folder, SPEED), json.dumps({MOST_TEXTS: most}, indent=1) + "\n")
     logging.info(

@@ -15,14 +15,13 @@ from bert_tf.checkpoints.loading import save_description
 from bert_tf.export.cpu.model import Forward
 from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.quiet_logs import quiet
-from bert_tf.lite.litert_file import TASK_FILE
+from bert_tf.lite.litert_file import MODEL_FILE, TASK_FILE
 from bert_tf.tasks.text_lists import MISSING
 from bert_tf.utils import names
 from bert_tf.utils.files import write_text
 from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
-FILE = "model.tflite"
 _SHORTEST = 16  # tokens; a signature for shorter sequences would gain too little
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
@@ -70,7 +69,7 @@ def write_litert(
         save_description(folder, served.task.config, served.tokenizer, served.task.labels)
         write_text(os.path.join(folder, TASK_FILE), json.dumps({"task": served.task.name, **task_options, **inputs}))
         served.weight_specs, data = with_metadata(data, served.task, list(named), folder)
-    with open(os.path.join(directory, FILE), "wb") as file:
+    with open(os.path.join(directory, MODEL_FILE), "wb") as file:
         file.write(data)
     return signatures
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.runner_pool import RunnerPool
 from bert_tf.lite.text_model import LitertTextModel
@@ -19,7 +20,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.token_counts import TokenCounts
 
 FOLDER = os.path.join("assets.extra", "litert")
-MODEL, SPEED = "model.tflite", "speed.json"
+SPEED = "speed.json"
 MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a graph: number of texts up to which LiteRT is faster}
 _BYTES_PER_TOKEN = 4  # of English, with its spaces
 
@@ -39,7 +40,7 @@ class FastPath:
 
     def __init__(self, path: str, cores: int, engine: str = "auto"):
         folder = os.path.join(path, FOLDER)
-        self._model = LitertTextModel(os.path.join(folder, MODEL))
+        self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
         self._most_texts = read_most_texts(os.path.join(folder, SPEED)) if engine == "auto" else None
         self._pool = RunnerPool(self._model.make_runner, cores)
 
@@ -88,11 +89,11 @@ def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | No
     """
     if engine == "saved_model":
         return None
-    if not os.path.isfile(os.path.join(path, FOLDER, MODEL)):
+    if not os.path.isfile(os.path.join(path, FOLDER, MODEL_FILE)):
         if engine == "litert":
             raise ValueError(
-                f"`engine=litert` requires a version with {os.path.join(FOLDER, MODEL)}, which {path} lacks. Export "
-                "the model with `export_for=cpu` and `export_dtype=int8`, or use `engine=auto`."
+                f"`engine=litert` requires a version with {os.path.join(FOLDER, MODEL_FILE)}, which {path} lacks. "
+                "Export the model with `export_for=cpu` and `export_dtype=int8`, or use `engine=auto`."
             )
         return None
     return FastPath(path, cores, engine)
@@ -109,11 +110,11 @@ def find_file(path: str) -> str:
     versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
     newest = max(versions, key=int, default="")
     for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
-        for file in (os.path.join(folder, MODEL), os.path.join(folder, FOLDER, MODEL)):
+        for file in (os.path.join(folder, MODEL_FILE), os.path.join(folder, FOLDER, MODEL_FILE)):
             if os.path.isfile(file):
                 return file
     raise ValueError(
-        f"`path` must be a {MODEL}, or an export that has one; got {path}. Export a trained model with "
+        f"`path` must be a {MODEL_FILE}, or an export that has one; got {path}. Export a trained model with "
         "`export_for=litert`, or with `export_for=cpu` and `export_dtype=int8`."
     )
 

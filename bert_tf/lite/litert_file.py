@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.utils.files import path_text
 
+MODEL_FILE = "model.tflite"  # of a version
 TASK_FILE = "task.json"  # as of a trained model: the task, its options, and the names of the texts of an example
 
 

@@ -10,8 +10,8 @@ import pytest
 import bert_tf
 from bert_tf import lite
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.litert import FILE
 from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.session_bundle import Bundle
 from bert_tf.serving.server.versions import Loading, ServedModel
@@ -91,7 +91,7 @@ def test_damaged_files_are_named(version):
     (version / FOLDER / SPEED).write_text("{}")
     with pytest.raises(ValueError, match=r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"):
         open_fast_path(str(version), 1)
-    file = version / FOLDER / FILE
+    file = version / FOLDER / MODEL_FILE
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(ValueError, match=r"model.tflite must be a .tflite file exported by bert_tf"):
         open_fast_path(str(version), 1)

@@ -16,10 +16,11 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.lite.python import schema_py_generated as schema
 
 from bert_tf.export.export_options import ExportOptions
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.session_bundle import Bundle
-from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
+from bert_tf.serving.server.tflite_model import TfliteModel
 from bert_tf.utils import litert_trial
 from bert_tf.utils.litert_runner import LitertRunner, interpreter_class
 from tests import processes, tiny
@@ -69,7 +70,7 @@ def ask_rest(server, body):
 
 
 def test_it_answers_as_the_file_does_whatever_the_length(ids_only, server):
-    interpreter = interpreter_class()(model_path=os.path.join(ids_only, TFLITE_MODEL))
+    interpreter = interpreter_class()(model_path=os.path.join(ids_only, MODEL_FILE))
     with Client(f"localhost:{server.port}") as client:
         assert list(client.signatures()) == ["serving_default"]
         for name, length, width in (("ids_8", 8, 7), ("ids", LENGTH, 12), ("ids", LENGTH, LENGTH)):
@@ -121,20 +122,20 @@ def test_what_it_cannot_compute_is_refused_and_loses_nothing(server):
 
 
 def test_a_file_that_is_damaged_or_of_others_is_refused(ids_only, tmp_path):
-    with open(os.path.join(ids_only, TFLITE_MODEL), "rb") as file:
+    with open(os.path.join(ids_only, MODEL_FILE), "rb") as file:
         whole = file.read()
     for number, (data, words) in enumerate(((b"", "model"), (b"TFL3" * 100, "model"), (whole[:5000], "model")), 1):
         folder = tmp_path / str(number)
         folder.mkdir()
-        (folder / TFLITE_MODEL).write_bytes(data)
+        (folder / MODEL_FILE).write_bytes(data)
         with pytest.raises(ValueError, match=words):
             TfliteModel(str(folder))
 
 
 def refusal(path, folder, name):
     """Returns the message with which a crafted file is refused."""
-    with open(os.path.join(path, TFLITE_MODEL), "rb") as file:
-        (folder / TFLITE_MODEL).write_bytes(crafted_litert(file.read())[name]())
+    with open(os.path.join(path, MODEL_FILE), "rb") as file:
+        (folder / MODEL_FILE).write_bytes(crafted_litert(file.read())[name]())
     with pytest.raises(ValueError, match="LiteRT cannot .*; export it again") as refused:
         TfliteModel(str(folder)).prepare((), ())
     return str(refused.value)
@@ -165,7 +166,7 @@ def test_integers_of_8_bits_are_tried_too():
 @pytest.mark.slow
 def test_the_trial_of_a_server(ids_only, tmp_path):
     assert "ended with SIGSEGV" in refusal(ids_only, tmp_path, "ADD, no_first_input")
-    with open(os.path.join(ids_only, TFLITE_MODEL), "rb") as file:
+    with open(os.path.join(ids_only, MODEL_FILE), "rb") as file:
         assert litert_trial._run_in_child(file.read())[0] == 0
 
 
@@ -179,7 +180,7 @@ def test_many_sequences_are_computed_in_parts_and_come_back_in_order(ids_only):
 
 
 def test_no_sequences_have_no_answers(ids_only):
-    with open(os.path.join(ids_only, TFLITE_MODEL), "rb") as file:
+    with open(os.path.join(ids_only, MODEL_FILE), "rb") as file:
         runner = LitertRunner(file.read(), threads=1)
     outputs = runner(sequences(0, 4))
     assert runner.lengths == [8, LENGTH] and all(each.shape == (0, 4) for each in outputs.values())
@@ -201,7 +202,7 @@ def half_plus_two(folder, with_signature=False):
             infos[alias].tensor_shape.dim.add(size=-1)
         data = with_signatures(data, {"serving_default": definition})
     folder.mkdir(parents=True)
-    (folder / TFLITE_MODEL).write_bytes(data)
+    (folder / MODEL_FILE).write_bytes(data)
 
 
 def with_signatures(data, definitions):
@@ -242,7 +243,7 @@ def test_a_file_of_others_is_served_as_tensorflow_serving_does(tmp_path, with_si
 
 def test_a_signature_of_another_file_is_refused(tmp_path):
     half_plus_two(tmp_path / "1", with_signature=True)
-    data = (tmp_path / "1" / TFLITE_MODEL).read_bytes()
-    (tmp_path / "1" / TFLITE_MODEL).write_bytes(data.replace(b"\x03x:0", b"\x03z:0"))
+    data = (tmp_path / "1" / MODEL_FILE).read_bytes()
+    (tmp_path / "1" / MODEL_FILE).write_bytes(data.replace(b"\x03x:0", b"\x03z:0"))
     with pytest.raises(ValueError, match="its signature serving_default has number in an unknown tensor, 'z'"):
         TfliteModel(str(tmp_path / "1"))

@@ -21,6 +21,7 @@ from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert, quiet_logs
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.runs.run_task import run_task
 from bert_tf.runs.task_flags import task_settings
 from bert_tf.serving.client.results import to_dataclass
@@ -52,7 +53,7 @@ def test_an_export_leaves_the_log_level(caplog, level):
 
 def interpreter_of(path):
     """Returns LiteRT's interpreter of the version at `path`."""
-    return interpreter_class()(model_path=os.path.join(path, litert.FILE))
+    return interpreter_class()(model_path=os.path.join(path, MODEL_FILE))
 
 
 def row(length, pieces=9, seed=0):
@@ -124,8 +125,8 @@ def test_fitted_thresholds_say_which_labels_are_predicted(tmp_path):
 def test_the_file_says_what_it_is(trained, exported, tmp_path):
     first = exported("classification", LITERT)
     second = export_trained(str(trained("classification")), str(tmp_path / "again"), LITERT)
-    file = pathlib.Path(first, litert.FILE)
-    assert file.read_bytes() == pathlib.Path(second, litert.FILE).read_bytes()
+    file = pathlib.Path(first, MODEL_FILE)
+    assert file.read_bytes() == pathlib.Path(second, MODEL_FILE).read_bytes()
     with zipfile.ZipFile(file) as archive:
         assert archive.read("labels.txt").decode().split() == ["bad", "good"]
         archive.extractall(tmp_path / "files")
@@ -185,7 +186,7 @@ def test_a_program_exports_what_it_trained_in_every_number(data, tmp_path):
 
 def size_of_model(path):
     """Returns the bytes of a file without what comes with the model."""
-    file = path / litert.FILE
+    file = path / MODEL_FILE
     with zipfile.ZipFile(file) as archive:
         return file.stat().st_size - sum(each.file_size for each in archive.infolist())
 
@@ -293,7 +294,7 @@ def test_packages_of_others_read_it(tmp_path):
     trained = write_trained(tmp_path, "classification")
     path = export_trained(str(tmp_path), options=LITERT, trained=trained)
     feeds = {name: values.tolist() for name, values in row(LENGTH).items()}
-    command = [python, "-c", _VISIT, os.path.join(path, litert.FILE), json.dumps(feeds)]
+    command = [python, "-c", _VISIT, os.path.join(path, MODEL_FILE), json.dumps(feeds)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
     assert found["files"] == ["bert_config.json", "labels.txt", "tokenizer_config.json", "vocab.txt"]

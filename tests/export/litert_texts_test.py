@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.litert import FILE
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.exports import open_export
 from tests.export.models import OTHERS, TASKS
@@ -42,7 +42,7 @@ def answers_of_saved_model(path, columns):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_task_answers_texts_as_the_saved_model_does(exported, name):
-    model = LitertTextModel(os.path.join(exported(name, LITERT), FILE))
+    model = LitertTextModel(os.path.join(exported(name, LITERT), MODEL_FILE))
     columns = columns_of(model.inputs, model.list_input)
     found, counts = model.answer(model.make_runner(1), columns)
     wanted, counted = answers_of_saved_model(exported(name), columns)

@@ -7,24 +7,26 @@ import time
 import grpc
 import numpy as np
 import pytest
-import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.batching_limits import BatchingLimits, read_parameters
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.request_rows import batching_group, estimate_lengths
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from tests.serving.models import serve_quickly
 
-TEXT = Endpoint("text:0", tf.string, (None,))
+STRING, INT32, FLOAT32 = map(as_dtype, (object, np.int32, np.float32))
+
+TEXT = Endpoint("text:0", STRING, (None,))
 
 
 def signature(inputs=None, outputs=None):
     inputs = inputs or {"text": TEXT}
-    outputs = outputs or {"upper": Endpoint("upper:0", tf.string, (None,)), "n": Endpoint("n:0", tf.int32, (None, 2))}
+    outputs = outputs or {"upper": Endpoint("upper:0", STRING, (None,)), "n": Endpoint("n:0", INT32, (None, 2))}
     return Signature(inputs, outputs, {}, meta_graph_pb2.SignatureDef())
 
 
@@ -218,7 +220,7 @@ def test_a_request_of_which_a_part_failed_ends_when_no_part_of_it_runs(pool):
         return {alias: inputs["text"] for alias in aliases}
 
     batcher = Batcher(BatchingLimits(max_batch_size=1, max_enqueued_batches=9, num_batch_threads=2))
-    only = signature(outputs={"upper": Endpoint("upper:0", tf.string, (None,))})
+    only = signature(outputs={"upper": Endpoint("upper:0", STRING, (None,))})
     future = pool.submit(batcher.batch("film", compute), only, texts("slow", "bad", "x", "y"), ("upper",), INTERNAL)
     assert entered.acquire(timeout=60) and entered.acquire(timeout=60)
     wait_for(lambda: len(batcher._queue) == 0)  # of the others none is computed
@@ -254,16 +256,16 @@ def test_the_end_refuses_what_waits(held, model, pool):
 
 
 def test_answers_as_wide_as_their_texts_are_computed_alone(held, model):
-    upper_case = Endpoint("upper:0", tf.string, (None,))
-    wide = signature(outputs={"upper": upper_case, "n": Endpoint("n:0", tf.int32, (None, None))})
+    upper_case = Endpoint("upper:0", STRING, (None,))
+    wide = signature(outputs={"upper": upper_case, "n": Endpoint("n:0", INT32, (None, None))})
     jobs = [held.pool.submit(held.compute, wide, texts(string), ("upper",), INTERNAL) for string in "ab"]
     held.release()
     assert [upper(job) for job in jobs] == [["A"], ["B"]]
     assert sorted(model.batches[1:]) == [["a"], ["b"]]
 
 
-IDS, MASK = (Endpoint(f"{name}:0", tf.int32, (None, None)) for name in ("ids", "mask"))
-WIDE = {"logits": Endpoint("logits:0", tf.float32, (None, None))}
+IDS, MASK = (Endpoint(f"{name}:0", INT32, (None, None)) for name in ("ids", "mask"))
+WIDE = {"logits": Endpoint("logits:0", FLOAT32, (None, None))}
 
 
 def test_which_requests_may_share_a_batch():
@@ -276,13 +278,13 @@ def test_which_requests_may_share_a_batch():
     assert batching_group(signature(), texts("a")) == batching_group(signature(), texts("b", "c"))
     assert batching_group(signature(outputs=WIDE), texts("a")) is None
     assert batching_group(signature(), texts()) is None
-    scalar = signature({"text": TEXT, "k": Endpoint("k:0", tf.int32, ())})
+    scalar = signature({"text": TEXT, "k": Endpoint("k:0", INT32, ())})
     assert batching_group(scalar, texts("a") | {"k": np.array(3, np.int32)}) is None
-    scores = signature({"ids": Endpoint("ids:0", tf.int32, (None, 8))}, {"sums": Endpoint("sums:0", tf.int32, (None,))})
+    scores = signature({"ids": Endpoint("ids:0", INT32, (None, 8))}, {"sums": Endpoint("sums:0", INT32, (None,))})
     assert batching_group(scores, {"ids": np.zeros((2, 8), np.int32)}) is not None
     for misfit in ((8,), (2, 7), (2, 8, 1)):  # such as one row without its batch axis, whose entries are no rows
         assert batching_group(scores, {"ids": np.zeros(misfit, np.int32)}) is None
-    whole = signature(outputs={"all": Endpoint("all:0", tf.float32, ())})
+    whole = signature(outputs={"all": Endpoint("all:0", FLOAT32, ())})
     assert batching_group(whole, texts("a")) is None
 
 

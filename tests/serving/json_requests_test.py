@@ -3,20 +3,25 @@
 import json
 import random
 
+import ml_dtypes
 import numpy as np
 import pytest
-import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import input_pb2
 
 from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.json_requests import fill_examples, parse_body, predict_inputs
 from bert_tf.serving.server.json_values import json_to_array, quoted
 from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from tests.serving.requests import GOOD, b64
 
-TYPES = (tf.string, tf.int32, tf.int64, tf.float32, tf.float64, tf.bool, tf.uint8, tf.bfloat16)
+STRING, INT32, FLOAT32, FLOAT64, BOOL, INT64, UINT8, BFLOAT16 = map(
+    as_dtype, (object, np.int32, np.float32, np.float64, np.bool_, np.int64, np.uint8, ml_dtypes.bfloat16)
+)
+
+TYPES = (STRING, INT32, INT64, FLOAT32, FLOAT64, BOOL, UINT8, BFLOAT16)
 
 
 def signature(**inputs):
@@ -24,7 +29,7 @@ def signature(**inputs):
     return Signature(endpoints, {}, {}, meta_graph_pb2.SignatureDef())
 
 
-PAIR = signature(text_a=tf.string, text_b=tf.string)
+PAIR = signature(text_a=STRING, text_b=STRING)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +48,14 @@ def test_unusual_json_is_read_as_tensorflow_serving_reads_it(rest, body):
 
 
 def test_of_equal_keys_the_first_counts_but_of_features_the_last():
-    arrays, row = predict_inputs(parse_body(b'{"inputs": {"x": [1], "x": [2]}}'), signature(x=tf.int32))
+    arrays, row = predict_inputs(parse_body(b'{"inputs": {"x": [1], "x": [2]}}'), signature(x=INT32))
     assert arrays["x"].tolist() == [1] and not row
     with pytest.raises(ServingError, match="^tensor parsing error: x$"):
-        predict_inputs(parse_body(b'{"instances": [{"x": 1, "x": 2}]}'), signature(x=tf.int32))
+        predict_inputs(parse_body(b'{"instances": [{"x": 1, "x": 2}]}'), signature(x=INT32))
     with pytest.raises(ServingError, match="does not have named input: b64"):
-        predict_inputs(parse_body(b'{"instances": [{"b64": "YQ==", "b64": "YQ=="}]}'), signature(text=tf.string))
+        predict_inputs(parse_body(b'{"instances": [{"b64": "YQ==", "b64": "YQ=="}]}'), signature(text=STRING))
     with pytest.raises(ServingError, match="Type: Object is not of expected type: int32"):
-        predict_inputs(parse_body(b'{"inputs": [{"a": 1, "a": 2}]}'), signature(x=tf.int32))
+        predict_inputs(parse_body(b'{"inputs": [{"a": 1, "a": 2}]}'), signature(x=INT32))
     found = input_pb2.Input()
     fill_examples(parse_body(b'{"examples": [{"a": 1, "a": 2}, {"a": 3}], "examples": []}'), found)
     features = [each.features.feature["a"].int64_list.value for each in found.example_list.examples]
@@ -58,21 +63,21 @@ def test_of_equal_keys_the_first_counts_but_of_features_the_last():
 
 
 def test_numbers_are_rounded_to_the_type_of_the_input():
-    assert json_to_array([2**24 + 1, 2**24 + 3, -(10**30), 0.1], tf.float32).tolist() == [
+    assert json_to_array([2**24 + 1, 2**24 + 3, -(10**30), 0.1], FLOAT32).tolist() == [
         16777216.0, 16777220.0, float(np.float32(-1e30)), float(np.float32(0.1))
     ]  # fmt: skip
-    assert json_to_array([2**53 + 1, 10**300], tf.float64).tolist() == [2.0**53, 1e300]
-    arrays, _ = predict_inputs(parse_body(b'{"inputs": [Infinity, -Infinity, NaN]}'), signature(x=tf.float32))
+    assert json_to_array([2**53 + 1, 10**300], FLOAT64).tolist() == [2.0**53, 1e300]
+    arrays, _ = predict_inputs(parse_body(b'{"inputs": [Infinity, -Infinity, NaN]}'), signature(x=FLOAT32))
     np.testing.assert_array_equal(arrays["x"], np.array([np.inf, -np.inf, np.nan], np.float32))
     for value in (1e39, -(10**39)):
         with pytest.raises(ServingError, match="^Cannot convert JSON value: -?1.* to float without loss of precision"):
-            json_to_array([value], tf.float32)
+            json_to_array([value], FLOAT32)
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1E+400", b"1" + b"0" * 400, b"1" + b"0" * 400 + b".5"])
 def test_numbers_beyond_a_double_are_refused_and_never_infinite(number):
     with pytest.raises(ServingError, match="Number too big to be stored in double."):
-        predict_inputs(parse_body(b'{"inputs": [%s]}' % number), signature(x=tf.float64))
+        predict_inputs(parse_body(b'{"inputs": [%s]}' % number), signature(x=FLOAT64))
     with pytest.raises(ServingError, match="Number too big to be stored in double."):
         fill_examples(parse_body(b'{"examples": [{"x": %s}]}' % number), input_pb2.Input())
 
@@ -90,10 +95,10 @@ def test_one_string_for_two_inputs(pairs, log):
 
 def test_a_type_that_json_cannot_give_is_not_implemented():
     with pytest.raises(ServingError, match="^Conversion of JSON Value: 1 to type: bfloat16") as caught:
-        predict_inputs({"inputs": [1]}, signature(x=tf.bfloat16))
+        predict_inputs({"inputs": [1]}, signature(x=BFLOAT16))
     assert caught.value.code.name == "UNIMPLEMENTED"
     with pytest.raises(ServingError, match="Error: UNIMPLEMENTED: Conversion of JSON Value: 1 to type") as caught:
-        predict_inputs({"instances": [1]}, signature(x=tf.bfloat16))
+        predict_inputs({"instances": [1]}, signature(x=BFLOAT16))
     assert caught.value.code.name == "INVALID_ARGUMENT"
 
 
@@ -150,7 +155,7 @@ def test_inputs_that_are_read_are_all_there():
         except ServingError:
             continue
         found += 1
-        assert {alias: tf.as_dtype(array.dtype) for alias, array in arrays.items()} == {
+        assert {alias: as_dtype(array.dtype) for alias, array in arrays.items()} == {
             alias: endpoint.dtype for alias, endpoint in asked.inputs.items()
         }
     assert found > 30

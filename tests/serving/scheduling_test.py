@@ -9,16 +9,18 @@ import time
 import grpc
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.fair_semaphore import InterpreterSlot
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.signatures import Endpoint, Signature
 from bert_tf.serving.server.versions import direct
+
+STRING, INT32, FLOAT32 = map(as_dtype, (object, np.int32, np.float32))
 
 
 def texts(*sizes):
@@ -34,9 +36,9 @@ def signature(inputs, outputs):
     return Signature(side(inputs), side(outputs), {}, None)
 
 
-BY_TEXT = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 2))})
-BY_IDS = signature({"input_ids": (tf.int32, (None, None))}, {"y": (tf.float32, (None, 2))})
-OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, None))})
+BY_TEXT = signature({"text": (STRING, (None,))}, {"y": (FLOAT32, (None, 2))})
+BY_IDS = signature({"input_ids": (INT32, (None, None))}, {"y": (FLOAT32, (None, 2))})
+OF_TOKENS = signature({"text": (STRING, (None,))}, {"y": (FLOAT32, (None, None))})
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_sequence_must_fit_the_positions():
         Sequences(512, 64).check(BY_IDS, inputs)
     Sequences(513, 64).check(BY_IDS, inputs)
     Sequences().check(BY_IDS, inputs)  # what is not known is not guessed
-    Sequences(2, 64).check(signature({"x": (tf.float32, (None, 3))}, {}), {"x": np.zeros([1, 3], np.float32)})
+    Sequences(2, 64).check(signature({"x": (FLOAT32, (None, 3))}, {}), {"x": np.zeros([1, 3], np.float32)})
 
 
 @pytest.mark.parametrize(
@@ -95,14 +97,14 @@ def test_a_sequence_must_fit_the_positions():
 )
 def test_ids_that_the_graph_would_broadcast_are_refused(shapes, words):
     names = ("input_ids", "segment_ids")
-    wanted = signature({name: (tf.int32, (None, None)) for name in names}, {})
+    wanted = signature({name: (INT32, (None, None)) for name in names}, {})
     with pytest.raises(ServingError, match=words):
         Sequences(512, 64).check(wanted, dict(zip(names, map(np.zeros, shapes), strict=True)))
     Sequences(512, 64).check(wanted, {name: np.zeros([3, 512]) for name in names})
 
 
 def test_a_context_without_choices_is_refused():
-    wanted = signature({"choices": (tf.string, (None, None)), "context": (tf.string, (None,))}, {})
+    wanted = signature({"choices": (STRING, (None, None)), "context": (STRING, (None,))}, {})
     with pytest.raises(ServingError, match="The inputs choices, context must have the same number of rows; got 1, 2"):
         Sequences(512, 64).check(wanted, several([9], [3, 3]) | {"context": texts(1, 1)["text"]})
 
@@ -112,7 +114,7 @@ def test_a_single_value_is_left_to_the_graph():
     for sequences in (Sequences(512, 64), Sequences(512, 0), Sequences()):
         sequences.check(BY_TEXT, value)
         assert sequences.plan(BY_TEXT, value).tokens == 2 and not sequences.plan(BY_TEXT, value).parts
-    pair = signature({name: (tf.string, (None,)) for name in ("text_a", "text_b")}, {})
+    pair = signature({name: (STRING, (None,)) for name in ("text_a", "text_b")}, {})
     with pytest.raises(ServingError, match=r"must have the same number of rows; got a single value, 2"):
         Sequences(512, 64).check(pair, {"text_a": value["text"], "text_b": texts(1, 1)["text"]})
 

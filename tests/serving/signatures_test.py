@@ -25,6 +25,7 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server import warmup
 from bert_tf.serving.server.classify import classify
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.json_values import json_to_array as json_array
 from bert_tf.serving.server.multi_inference import multi_inference
@@ -434,11 +435,12 @@ def test_a_sparse_input_is_not_fed():
 
 def test_examples_are_held_to_the_input_that_takes_them(film_version):
     wrong = Signature(
-        {"inputs": Endpoint("inputs:0", tf.string, (2,))},
+        {"inputs": Endpoint("inputs:0", as_dtype(object), (2,))},
         film_version.model.signatures["classify"].outputs, {}, film_version.model.signatures["classify"].definition,
         checks_shapes=True,
     )  # fmt: skip
-    number = Signature({"inputs": Endpoint("inputs:0", tf.float32, (None,))}, wrong.outputs, {}, wrong.definition)
+    floats = Endpoint("inputs:0", as_dtype(np.float32), (None,))
+    number = Signature({"inputs": floats}, wrong.outputs, {}, wrong.definition)
 
     class Model:
         signatures = {"wrong": wrong, "number": number}

@@ -1,0 +1,1 @@
+from bert_tf.serving.server import tensorflow_messages  # noqa: F401  without it, messages import TensorFlow

@@ -7,10 +7,10 @@ import json
 import re
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server.dtypes import STRING
 from bert_tf.serving.server.json_limits import check_json
 from bert_tf.serving.server.json_values import (
     TOO_BIG,
@@ -175,7 +175,7 @@ def _rows(instances, signature, limits):
             raise invalid(f"tensor parsing error: {repeated}")
     columns = {alias: column for alias, column in columns.items() if column}
     for alias, column in columns.items():
-        if dtypes[alias] == tf.string:
+        if dtypes[alias] == STRING:
             limits.check_texts([len(text) for array in column for text in array.ravel()])
     return {alias: np.stack(column) for alias, column in columns.items()}
 

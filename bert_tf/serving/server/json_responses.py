@@ -7,10 +7,10 @@ import base64
 import json
 
 import numpy as np
-import tensorflow as tf
 from google.protobuf import json_format
 
 from bert_tf.serving.errors import invalid
+from bert_tf.serving.server.dtypes import BOOL, FLOAT64, STRING
 
 
 def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:
@@ -93,7 +93,7 @@ def _rows(outputs, signature):
 def _value(array, alias, signature):
     """Returns an array as nested lists; an output named `..._bytes` is written in base64."""
     dtype = signature.outputs[alias].dtype
-    return _nested(np.asarray(array, object if dtype == tf.string else None), _writer(dtype, alias.endswith("_bytes")))
+    return _nested(np.asarray(array, object if dtype == STRING else None), _writer(dtype, alias.endswith("_bytes")))
 
 
 def _nested(array, write):
@@ -106,14 +106,14 @@ def _nested(array, write):
 
 def _writer(dtype, as_bytes):
     """Returns a function that writes one element of `dtype`."""
-    if dtype == tf.string:
+    if dtype == STRING:
         return (lambda value: _object({"b64": _string(base64.b64encode(value))})) if as_bytes else _string
-    if dtype == tf.bool:
+    if dtype == BOOL:
         return json.dumps
     if dtype.is_integer:
         return str
     if dtype.is_floating:
-        kind = np.float64 if dtype == tf.float64 else np.float32
+        kind = np.float64 if dtype == FLOAT64 else np.float32
         return lambda value: decimal(value, kind)
     raise invalid(f"Failed to write JSON value for tensor type: {dtype.name}")
 

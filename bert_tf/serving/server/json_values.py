@@ -11,26 +11,26 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.serving.errors import invalid, unimplemented
 from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server.dtypes import BOOL, FLOAT32, FLOAT64, STRING, DType, as_dtype
 from bert_tf.serving.server.signature_tensors import type_name
 
 _QUOTED = 256  # characters after which a quoted value is cut
 _INDENT = "    "
 TOO_BIG = "JSON Parse error: Number too big to be stored in double."
 _LONGEST = 1024  # characters of a string in it, which TensorFlow Serving does not cut
-_FLOATS = (tf.float32, tf.float64)
-_INTEGERS = (tf.int32, tf.int64, tf.uint32, tf.uint64, tf.int16, tf.int8, tf.uint8)
-_NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
+_FLOATS = (FLOAT32, FLOAT64)
+_NARROW = tuple(map(as_dtype, (np.int16, np.int8, np.uint8)))  # any int32 is taken, as in TensorFlow Serving
+_INTEGERS = (*map(as_dtype, (np.int32, np.int64, np.uint32, np.uint64)), *_NARROW)
 
 
 class Constant(float):
     """NaN or an infinity spelled out in a JSON text; 1e999 is parsed as infinity too, but is a number."""
 
 
-def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
+def json_to_array(value, dtype: DType, limits: Limits = LIMITS) -> np.ndarray:
     """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
 
     Raises:
@@ -38,7 +38,7 @@ def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray
     """
     shape = shape_of(value, limits)
     values = list(map(_reader(dtype), _leaves(value, shape, 0)))
-    if dtype == tf.string:
+    if dtype == STRING:
         limits.check_texts(list(map(len, values)))
         array = np.empty(len(values), object)
         array[:] = values
@@ -164,7 +164,7 @@ def _leaves(value, shape, level) -> Iterator:
 
 def _reader(dtype) -> Callable:
     """Returns a function from a JSON scalar to the Python value of an element of `dtype`."""
-    if dtype == tf.string:
+    if dtype == STRING:
         return _read_text
     if dtype in _FLOATS:
         largest = float(np.finfo(dtype.as_numpy_dtype).max)
@@ -172,7 +172,7 @@ def _reader(dtype) -> Callable:
     if dtype in _INTEGERS:
         limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
         return functools.partial(_read_plain, int, dtype, int(limits.min), int(limits.max))
-    if dtype == tf.bool:
+    if dtype == BOOL:
         return functools.partial(_read_plain, bool, dtype, False, True)
     return functools.partial(_refuse, dtype)
 
@@ -182,7 +182,7 @@ def _read_text(value):
         return value.encode()
     if isinstance(value, dict):
         return from_base64(value)
-    raise _wrong_type(value, tf.string)
+    raise _wrong_type(value, STRING)
 
 
 def _read_plain(kind_of_value, dtype, least, most, value):

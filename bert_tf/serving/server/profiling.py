@@ -11,7 +11,6 @@ import threading
 import time
 from typing import Any
 
-import tensorflow as tf
 from absl import logging
 
 from bert_tf.serving.errors import denied, invalid, unavailable
@@ -94,6 +93,8 @@ def _target(request, peer):
 
 def _record(options, call):
     """Returns an XSpace as bytes, of what TensorFlow does until the time is over."""
+    import tensorflow as tf
+
     levels = {name: getattr(options, f"{name}_tracer_level") for name in ("host", "device", "python")}
     with tempfile.TemporaryDirectory() as folder:
         settings = tf.profiler.experimental.ProfilerOptions(

@@ -12,6 +12,7 @@ import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which Tenso
 from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
+from bert_tf.serving.server.dtypes import STRING
 from bert_tf.serving.server.regular_files import check_regular, check_stored_files
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
@@ -168,9 +169,9 @@ class SavedModel:
         wrong = [np.zeros([], np.int8 if each.dtype == tf.bool else np.bool_) for each in inputs]
         try:
             internals.run_session(self._session, _CALLERS_THREAD, dict(zip(keys[0], wrong, strict=True)), keys[1])
-        except tf.errors.InvalidArgumentError as error:
-            if "Expects arg" not in error.message:
-                raise
+        except tf.errors.OpError as error:
+            if not (isinstance(error, tf.errors.InvalidArgumentError) and "Expects arg" in error.message):
+                raise from_number(error.error_code, error.message) from error
         return keys
 
     def _flatten_strings(self):
@@ -181,7 +182,7 @@ class SavedModel:
         """
         found, graph = {}, self._session.graph
         endpoints = (each for signature in self.signatures.values() for each in signature.outputs.values())
-        names = sorted({each.tensor for each in endpoints if each.dtype == tf.string and each.tensor})
+        names = sorted({each.tensor for each in endpoints if each.dtype == STRING and each.tensor})
         with graph.as_default():
             for name in names:
                 tensor = graph.get_tensor_by_name(name)

@@ -3,19 +3,19 @@
 import math
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
-import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from bert_tf.serving import tensor_messages
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server.dtypes import STRING, DType, as_dtype
 from bert_tf.serving.server.signatures import MAX_AXES
 
 _MOST_REPEATS = 2**16  # elements of a tensor with omitted values
 _IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
 _OF_ANSWERS = Limits(max_message_bytes=2**35, max_batch_size=2**31)
-_BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
@@ -70,7 +70,7 @@ def _check_content(proto, field, elements, fault, limits):
         return
     # What other bytes mean in place of false and true, no graph knows.
     is_odd = field == "bool_val" and content.translate(None, b"\0\1")
-    if is_odd or len(content) != elements * tf.as_dtype(proto.dtype).size:
+    if is_odd or len(content) != elements * as_dtype(proto.dtype).size:
         raise fault
 
 
@@ -100,7 +100,7 @@ def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
     try:
         if proto.dtype != types_pb2.DT_STRING or not proto.tensor_content:
             check_tensor(proto, alias, _OF_ANSWERS)
-        return tensor_messages.wire_to_array(proto, bfloat16=_BFLOAT16)
+        return tensor_messages.wire_to_array(proto, bfloat16=ml_dtypes.bfloat16)
     except (ServingError, ValueError) as error:
         raise ValueError(f"Output {alias} is a tensor whose values do not match its shape: {error}.") from error
 
@@ -112,21 +112,23 @@ def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
         ServingError: its values do not match its shape; `alias` is the input's name for the message.
     """
     try:
-        return tensor_messages.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
+        return tensor_messages.wire_to_array(proto, is_checked=True, bfloat16=ml_dtypes.bfloat16)
     except ValueError as error:
         raise invalid(f"tensor parsing error: {alias}") from error
 
 
-def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType, as_content: bool = False):
+def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: DType, as_content: bool = False):
     """Writes an array into an empty TensorProto, one value per element in the field of its type, such as `float_val`.
 
     TensorFlow Serving does so too, unless raw bytes (`as_content`) are requested.
     """
-    array = np.asarray(array, object if dtype == tf.string else None)
+    array = np.asarray(array, object if dtype == STRING else None)
     if as_content or dtype.as_datatype_enum in tensor_messages.FIELDS:
         tensor_messages.write_array(proto, array, dtype.as_datatype_enum, as_content)
     else:
-        proto.CopyFrom(tf.make_tensor_proto(array, dtype))
+        import tensorflow as tf  # which computed it
+
+        proto.CopyFrom(tf.make_tensor_proto(array, dtype.as_datatype_enum))
 
 
 def type_name(datatype: int) -> str:

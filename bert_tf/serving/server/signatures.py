@@ -7,9 +7,10 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
-import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
+
+from bert_tf.serving.server.dtypes import DType, as_dtype
 
 # TensorFlow copies string arrays with a NumPy iterator of 32 axes, and crashes the process beyond them.
 MAX_AXES = 32
@@ -29,7 +30,7 @@ class Endpoint:
     """
 
     tensor: str
-    dtype: tf.DType
+    dtype: DType
     shape: tuple[int | None, ...] | None = None
 
     def fits(self, sizes: Sequence[int]) -> bool:
@@ -111,7 +112,7 @@ def read_signature(
                 shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim)
             # The signature that TensorFlow adds for initialization has an operation as output, without tensor and type.
             if info.dtype:
-                endpoints[alias] = Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+                endpoints[alias] = Endpoint(info.name, as_dtype(info.dtype), shape)
         return endpoints
 
     return Signature(

@@ -4,12 +4,12 @@ import struct
 from collections.abc import Mapping
 
 import numpy as np
-import tensorflow as tf
 from flatbuffers import flexbuffers
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.lite.python import schema_py_generated as schema
 
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.signatures import PREDICT
 from bert_tf.utils.litert_runner import interpreter_class
@@ -115,7 +115,7 @@ def _definition(inputs, outputs):
     for details, infos in ((inputs, definition.inputs), (outputs, definition.outputs)):
         for name, detail in details.items():
             info = infos[name.partition(":")[0]]
-            info.name, info.dtype = name, tf.as_dtype(detail["dtype"]).as_datatype_enum
+            info.name, info.dtype = name, as_dtype(detail["dtype"]).as_datatype_enum
             for size in detail["shape_signature"]:
                 info.tensor_shape.dim.add(size=size)
     return definition

@@ -7,10 +7,11 @@ import queue
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.errors import invalid
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.fair_semaphore import FairSemaphore
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.regular_files import check_regular
@@ -23,7 +24,6 @@ from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length
 from bert_tf.utils.litert_trial import UntriedError, check_litert
 from bert_tf.utils.token_counts import TokenCountLog
 
-TFLITE_MODEL = "model.tflite"
 _PART_TOKENS = 2**9  # computed at once, before other requests get a turn
 _MOST_SAID = 300  # characters of an error
 
@@ -41,7 +41,7 @@ class TfliteModel:
             ValueError: it is damaged, or has operations that LiteRT lacks.
             OSError: it cannot be read, or not be tried first.
         """
-        file = os.path.join(path, TFLITE_MODEL)
+        file = os.path.join(path, MODEL_FILE)
         check_regular(file)
         with open(file, "rb") as stored:
             self._data = stored.read()
@@ -104,7 +104,7 @@ class TfliteModel:
                 for length in runner.lengths:
                     runner(_zeros(runner.inputs, length))
             except (ValueError, RuntimeError) as error:
-                raise ValueError(f"LiteRT cannot run {TFLITE_MODEL}: {_one_line(error)}; export it again") from error
+                raise ValueError(f"LiteRT cannot run {MODEL_FILE}: {_one_line(error)}; export it again") from error
             finally:
                 self._idle.put(runner)
 
@@ -161,6 +161,7 @@ def _definition(runner):
     for specs, side in ((runner.inputs, definition.inputs), (runner.outputs, definition.outputs)):
         for name, spec in specs.items():
             info = side[name]
-            info.name, info.dtype = name, tf.as_dtype(spec.dtype).as_datatype_enum
-            info.tensor_shape.CopyFrom(tf.TensorShape(spec.shape).as_proto())
+            info.name, info.dtype = name, as_dtype(spec.dtype).as_datatype_enum
+            for size in spec.shape:
+                info.tensor_shape.dim.add(size=-1 if size is None else size)
     return definition

@@ -5,13 +5,13 @@ import queue
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import invalid
+from bert_tf.serving.server.dtypes import STRING, as_dtype
 from bert_tf.serving.server.fair_semaphore import FairSemaphore
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.regular_files import check_stored_files
@@ -89,10 +89,10 @@ class TfliteTexts:
         self._idle.put(runner)
         definition = meta_graph_pb2.SignatureDef(method_name=PREDICT)
         for name in self._model.inputs:
-            _describe(definition.inputs[name], name, tf.string, 1 + (name == self._model.list_input), ())
+            _describe(definition.inputs[name], name, STRING, 1 + (name == self._model.list_input), ())
         for name, array in outputs.items():
             fixed = array.shape[1:] if name in runner.outputs and None not in runner.outputs[name].shape[1:] else ()
-            _describe(definition.outputs[name], name, tf.as_dtype(array.dtype), array.ndim, fixed)
+            _describe(definition.outputs[name], name, as_dtype(array.dtype), array.ndim, fixed)
         return definition
 
 

@@ -8,25 +8,29 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from typing import TYPE_CHECKING
 
 import grpc
 import numpy as np
 from absl import logging
 
 from bert_tf.lite.fast_path import FastPath, open_fast_path
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.regular_files import GRAPHS, folder_fingerprint
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
-from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
-from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
-from bert_tf.serving.server.tflite_texts import TfliteTexts
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.version_policy import LATEST, Policy
 from bert_tf.serving.server.warmup import prepare_signatures, replay
 from bert_tf.utils.memory import return_free_memory
+
+if TYPE_CHECKING:
+    from bert_tf.serving.server.saved_model import SavedModel
+    from bert_tf.serving.server.tflite_model import TfliteModel
+    from bert_tf.serving.server.tflite_texts import TfliteTexts
 
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
 _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')?"
@@ -36,7 +40,7 @@ _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')
 Compute = Callable[..., dict[str, np.ndarray]]
 
 
-def direct(model: SavedModel | TfliteModel, scheduler: Scheduler) -> Compute:
+def direct(model: "SavedModel | TfliteModel | TfliteTexts", scheduler: Scheduler) -> Compute:
     """Returns a function that computes each request by itself, in the caller's thread, when it is its turn.
 
     Many rows are computed in parts: others have their turn in between, and abandoned requests end there.
@@ -81,7 +85,7 @@ class Version:
 
     name: str
     number: int
-    model: SavedModel
+    model: "SavedModel | TfliteModel | TfliteTexts"
     compute: Compute
     scheduler: Scheduler
     batched: Callable | None = None
@@ -342,19 +346,19 @@ class ServedModel:
         bundle = self._loading.bundle
         files = os.listdir(folder)
         is_served = bundle.prefer_tflite_model or bundle.engine == "litert"
-        if TFLITE_MODEL in files and not is_served and not GRAPHS.intersection(files):
+        if MODEL_FILE in files and not is_served and not GRAPHS.intersection(files):
             raise failed_precondition(
-                f"It only has a {TFLITE_MODEL}; set `engine=litert` to serve it with texts as inputs, or "
+                f"It only has a {MODEL_FILE}; set `engine=litert` to serve it with texts as inputs, or "
                 "`prefer_tflite_model` with token ids"
             )
-        is_tflite = bundle.engine == "litert" or (TFLITE_MODEL in files and bundle.prefer_tflite_model)
+        is_tflite = bundle.engine == "litert" or (MODEL_FILE in files and bundle.prefer_tflite_model)
         model = _model_class(is_tflite, bundle)(folder, bundle)
         scheduler = self._loading.scheduler
         version = Version(self.name, number, model, direct(model, scheduler), scheduler)
         try:
             requests = 0
             if bundle.enable_model_warmup:
-                if not isinstance(model, TfliteTexts):  # which lacks most of the signatures that are asked
+                if bundle.engine != "litert":  # whose model lacks most of the signatures that are asked
                     requests = replay(version, folder, bundle.num_request_iterations)
                 prepare_signatures(version)
             if not is_tflite:
@@ -426,9 +430,18 @@ class ServedModel:
 
 
 def _model_class(is_tflite, bundle):
+    """Returns the class of a version's model; only that of SavedModels imports TensorFlow."""
     if not is_tflite:
+        from bert_tf.serving.server.saved_model import SavedModel
+
         return SavedModel
-    return TfliteTexts if bundle.engine == "litert" else TfliteModel
+    if bundle.engine == "litert":
+        from bert_tf.serving.server.tflite_texts import TfliteTexts
+
+        return TfliteTexts
+    from bert_tf.serving.server.tflite_model import TfliteModel
+
+    return TfliteModel
 
 
 def _code_number(error):

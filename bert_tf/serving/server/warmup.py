@@ -7,11 +7,10 @@ serves, for every signature, even those without a request in the export's warm-u
 import os
 import time
 
-import tensorflow as tf
 from absl import logging
 from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.serving.errors import invalid
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.multi_inference import multi_inference
@@ -35,7 +34,7 @@ def prepare_signatures(version):
             continue  # the initialization signature
         try:
             version.model.prepare(*signature.key)
-        except (tf.errors.OpError, ValueError) as error:  # the others can still serve
+        except (ServingError, ValueError) as error:  # the others can still serve
             reason = str(error).splitlines()[0]
             logging.warning("Signature %s of version %d cannot be run: %s", name, version.number, reason)
 
@@ -56,6 +55,8 @@ def replay(version, folder: str, iterations: int = 1) -> int:
     path = os.path.join(folder, FILE)
     if not os.path.exists(path):
         return 0
+    import tensorflow as tf
+
     check_regular(path)
     started, count = time.monotonic(), 0
     for count, record in enumerate(tf.data.TFRecordDataset(path), start=1):
