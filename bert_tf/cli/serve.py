@@ -181,8 +181,8 @@ def bundle_and_batching(settings) -> dict:
         bundle, batching = read_platform(settings.platform_config_file, max_batch_tokens=tokens)
     else:
         bundle, batching = _bundle(settings), _batching(settings)
-    checks = settings.check_method_names
-    return {"bundle": dataclasses.replace(bundle, check_method_names=checks), "batching": batching}
+    own = {"check_method_names": settings.check_method_names, "engine": settings.engine}
+    return {"bundle": dataclasses.replace(bundle, **own), "batching": batching}
 
 
 def _bundle(settings):
