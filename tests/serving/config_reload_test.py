@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import config_reload, versions
+from bert_tf.serving.server import config_reload, saved_model, versions
 from bert_tf.serving.server.config_reload import ReloadRules, reload
 from bert_tf.serving.server.model_config import ModelConfig
 from bert_tf.serving.server.model_registry import ModelRegistry
@@ -123,7 +123,7 @@ def test_the_folders_of_the_start(folder, tmp_path):
 @pytest.fixture
 def slow(monkeypatch, folder):
     """(event that "others" is being loaded, event that lets it go on)."""
-    entered, go_on, load = threading.Event(), threading.Event(), versions.SavedModel
+    entered, go_on, load = threading.Event(), threading.Event(), saved_model.SavedModel
 
     def later(path, bundle):
         if path.startswith(str(folder / "others")):
@@ -131,7 +131,7 @@ def slow(monkeypatch, folder):
             assert go_on.wait(60)
         return load(path, bundle)
 
-    monkeypatch.setattr(versions, "SavedModel", later)
+    monkeypatch.setattr(saved_model, "SavedModel", later)
     yield entered, go_on
     go_on.set()
 

@@ -15,7 +15,7 @@ from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, 
 from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import versions
+from bert_tf.serving.server import saved_model, versions
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_configs, read_model_config
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import run_predict
@@ -195,14 +195,14 @@ def test_a_config_that_cannot_be_loaded_changes_nothing(registry, folders, tmp_p
 
 def test_others_answer_while_a_model_is_loaded(registry, folders, monkeypatch):
     registry.apply([ModelConfig("others", str(folders / "others"))])
-    entered, go_on, load = threading.Event(), threading.Event(), versions.SavedModel
+    entered, go_on, load = threading.Event(), threading.Event(), saved_model.SavedModel
 
     def slow(folder, bundle):
         entered.set()
         assert go_on.wait(20)
         return load(folder, bundle)
 
-    monkeypatch.setattr(versions, "SavedModel", slow)
+    monkeypatch.setattr(saved_model, "SavedModel", slow)
     both = [ModelConfig("others", str(folders / "others")), ModelConfig("films", str(folders / "films"))]
     thread = threading.Thread(target=registry.apply, args=[both])
     thread.start()

@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import versions, warmup
+from bert_tf.serving.server import saved_model, versions, warmup
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.classify import classify, regress
@@ -262,13 +262,13 @@ def test_batches_of_several_models_take_turns(half):
 
 
 def test_models_are_loaded_side_by_side(half, tmp_path, monkeypatch):
-    together, load = threading.Barrier(2), versions.SavedModel
+    together, load = threading.Barrier(2), saved_model.SavedModel
 
     def later(folder, bundle):
         together.wait(30)  # broken, and an error, where only one is loaded at a time
         return load(folder, bundle)
 
-    monkeypatch.setattr(versions, "SavedModel", later)
+    monkeypatch.setattr(saved_model, "SavedModel", later)
     file = tmp_path / "models.config"
     entries = (f'config {{ name: "{name}" base_path: "{half}" model_platform: "tensorflow" }}' for name in "ab")
     file.write_text(f"model_config_list {{ {' '.join(entries)} }}")
@@ -277,13 +277,13 @@ def test_models_are_loaded_side_by_side(half, tmp_path, monkeypatch):
 
 
 def test_versions_are_freed_in_threads_of_their_own(half, monkeypatch):
-    names, close = [], versions.SavedModel.close
+    names, close = [], saved_model.SavedModel.close
 
     def closed(self):
         names.append(threading.current_thread().name)
         close(self)
 
-    monkeypatch.setattr(versions.SavedModel, "close", closed)
+    monkeypatch.setattr(saved_model.SavedModel, "close", closed)
     _served(half).close()
     model = _served(half, unload_turns=threading.Semaphore(1))
     model.close()
