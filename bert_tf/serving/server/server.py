@@ -5,6 +5,7 @@
 
 import contextlib
 import functools
+import importlib
 import json
 import os
 import threading
@@ -89,6 +90,8 @@ class Server(contextlib.AbstractContextManager):
 
     def __init__(self, configs: Sequence[ModelConfig], options: ServerOptions):
         self._options = options
+        if options.bundle.engine != "litert":  # with TensorFlow: here, and not in a thread, which signals do not end
+            importlib.import_module("bert_tf.serving.server.saved_model")
         own = options.bundle.enable_per_model_batching_parameters
         self._batching = ModelBatching(options.batching, own) if options.batching else None
         loads, unloads = options.num_load_threads, options.num_unload_threads
