@@ -5,14 +5,13 @@ there, the signature's method name matters only if an option of the server says 
 """
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
-from tensorflow_serving.apis import classification_pb2, regression_pb2
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_input, run_predict, set_spec
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signatures import CLASSIFY, REGRESS
+from bert_tf.serving.server.tensorflow_messages import classification_pb2, regression_pb2, types_pb2
 
 
 def classify(

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 import grpc
 from absl import logging
-from tensorflow_serving.apis import model_management_pb2
 
 from bert_tf.serving.errors import ServingError, denied, invalid, unavailable
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import ModelConfig, read_configs
 from bert_tf.serving.server.request_context import RequestContext
+from bert_tf.serving.server.tensorflow_messages import model_management_pb2
 
 _MOST = 4  # requests that load models at a time
 _MOST_METRICS = 100  # per request

@@ -9,7 +9,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from tensorflow.core.framework import types_pb2
+
+from bert_tf.serving.server.tensorflow_messages import types_pb2
 
 # DataType's name without DT_ -> NumPy's type; the others have none that a request or an answer could hold.
 _NUMPY = {

@@ -17,16 +17,6 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2_grpc
-from tensorflow_serving.apis import (
-    classification_pb2,
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    inference_pb2,
-    model_management_pb2,
-    model_pb2,
-    predict_pb2,
-    regression_pb2,
-)
 
 from bert_tf.serving import addresses, wire_scan
 from bert_tf.serving.errors import GRPC_BYTES, ServingError, from_fault, invalid, unavailable
@@ -40,6 +30,16 @@ from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.side_services import Health, Reflection
+from bert_tf.serving.server.tensorflow_messages import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    model_pb2,
+    predict_pb2,
+    regression_pb2,
+)
 
 
 def _full_name(module: str, service: str) -> str:

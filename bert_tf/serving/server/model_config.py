@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 
 from absl import logging
-from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import text_configs
+from bert_tf.serving.server.tensorflow_messages import model_server_config_pb2
 from bert_tf.serving.server.version_policy import ALL, LATEST, Policy
 
 _PLATFORM = "tensorflow"

@@ -1,8 +1,8 @@
 """Answers to GetModelStatus and GetModelMetadata, and whether all models are ready."""
 
-from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from bert_tf.serving.errors import invalid, not_found, without_folders
+from bert_tf.serving.server.tensorflow_messages import get_model_metadata_pb2, get_model_status_pb2
 
 
 def model_status(registry, request: get_model_status_pb2.GetModelStatusRequest):

@@ -4,8 +4,6 @@ The checks, their order and their messages are those of TensorFlow Serving's `mu
 """
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
-from tensorflow_serving.apis import inference_pb2
 
 from bert_tf.serving.errors import invalid, unimplemented
 from bert_tf.serving.server.classify import (
@@ -18,6 +16,7 @@ from bert_tf.serving.server.classify import (
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_input, run_predict, set_spec
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signatures import CLASSIFY, REGRESS, Signature
+from bert_tf.serving.server.tensorflow_messages import inference_pb2, types_pb2
 
 
 def multi_inference(

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 
 import grpc
 import numpy as np
-from tensorflow.core.framework import tensor_pb2
-from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
 from bert_tf.serving.limits import LIMITS, Limits
@@ -20,6 +18,7 @@ from bert_tf.serving.server import metrics
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signature_tensors import check_tensor, fill_proto, proto_to_array, type_name
 from bert_tf.serving.server.signatures import CLASSIFY, PREDICT, REGRESS
+from bert_tf.serving.server.tensorflow_messages import predict_pb2, tensor_pb2
 
 DEFAULT_SIGNATURE = "serving_default"
 _NODES = re.compile(r"\[\[.*\]\]|\{\{[^}]*\}\}")  # names of operations in TensorFlow's messages

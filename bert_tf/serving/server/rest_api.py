@@ -10,14 +10,6 @@ import types
 import urllib.parse
 from collections.abc import Callable, Mapping
 
-from tensorflow_serving.apis import (
-    classification_pb2,
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    model_pb2,
-    regression_pb2,
-)
-
 from bert_tf.serving.errors import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.classify import classify, regress
@@ -25,6 +17,13 @@ from bert_tf.serving.server.http_body import HttpError
 from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
+from bert_tf.serving.server.tensorflow_messages import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_pb2,
+    regression_pb2,
+)
 from bert_tf.utils.json_files import json_text
 
 _DIGITS = 19  # of the largest version

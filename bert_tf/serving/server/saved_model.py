@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
-from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
 from bert_tf.serving.server.dtypes import STRING
@@ -17,6 +16,7 @@ from bert_tf.serving.server.regular_files import check_regular, check_stored_fil
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
+from bert_tf.serving.server.tensorflow_messages import config_pb2
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.resources import uses_onednn, why_without_onednn

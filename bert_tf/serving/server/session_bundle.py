@@ -4,10 +4,10 @@ import dataclasses
 
 from absl import logging
 from google.protobuf import any_pb2, wrappers_pb2
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
 from bert_tf.serving.server.batching_limits import BatchingLimits, read_batching
 from bert_tf.serving.server.settings import MOST_TFLITE_POOLS, SERVE, BundleSettings
+from bert_tf.serving.server.tensorflow_messages import config_pb2, rewriter_config_pb2
 from bert_tf.serving.server.text_configs import BATCHING, read_message
 from bert_tf.utils.protobuf_classes import message_classes
 from bert_tf.utils.resources import cores

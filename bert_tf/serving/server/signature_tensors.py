@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
-from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from bert_tf.serving import tensor_messages
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.server.dtypes import STRING, DType, as_dtype
 from bert_tf.serving.server.signatures import MAX_AXES
+from bert_tf.serving.server.tensorflow_messages import tensor_pb2, types_pb2
 
 _MOST_REPEATS = 2**16  # elements of a tensor with omitted values
 _IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)

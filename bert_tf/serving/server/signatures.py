@@ -7,10 +7,8 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
-from tensorflow.core.framework import tensor_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
-
 from bert_tf.serving.server.dtypes import DType, as_dtype
+from bert_tf.serving.server.tensorflow_messages import meta_graph_pb2, tensor_pb2
 
 # TensorFlow copies string arrays with a NumPy iterator of 32 axes, and crashes the process beyond them.
 MAX_AXES = 32

@@ -1,48 +1,50 @@
-"""TensorFlow's and TensorFlow Serving's message classes, without TensorFlow.
+"""TensorFlow's and TensorFlow Serving's modules of messages, without TensorFlow.
 
-Their modules, which are generated from .proto files, import the package `tensorflow` for its path alone, and with it
+These modules, which are generated from .proto files, import the package `tensorflow` for its path alone, and with it
 all of TensorFlow: seconds, and half a gigabyte. Here they find a package of that name and path that runs no code. It is
 removed when they are imported, so that `import tensorflow` means TensorFlow again.
 """
 
+import contextlib
 import importlib.util
 import sys
 import types
+from collections.abc import Iterator
 
 
-def _import_messages():
-    """Imports the modules of messages, unless TensorFlow is there already; then they need nothing else."""
-    if "tensorflow" not in sys.modules:
-        spec = importlib.util.find_spec("tensorflow")
-        package = types.ModuleType("tensorflow")
-        package.__path__ = list(spec.submodule_search_locations)
-        sys.modules["tensorflow"] = package
-    else:
-        package = None
+@contextlib.contextmanager
+def _path_of_tensorflow() -> Iterator[None]:
+    """Context manager in which `tensorflow` is a package without code, unless TensorFlow is imported already."""
+    if "tensorflow" in sys.modules:
+        yield
+        return
+    package = types.ModuleType("tensorflow")
+    package.__path__ = list(importlib.util.find_spec("tensorflow").submodule_search_locations)
+    sys.modules["tensorflow"] = package
     try:
-        for name in _MODULES:
-            importlib.import_module(name)
+        yield
     finally:
-        if package is not None and sys.modules.get("tensorflow") is package:
-            del sys.modules["tensorflow"]
+        del sys.modules["tensorflow"]
 
 
-_MODULES = (
-    "tensorflow.core.example.example_pb2",
-    "tensorflow.core.framework.tensor_pb2",
-    "tensorflow.core.framework.types_pb2",
-    "tensorflow.core.protobuf.config_pb2",
-    "tensorflow.core.protobuf.meta_graph_pb2",
-    "tensorflow.core.protobuf.rewriter_config_pb2",
-    "tensorflow.core.protobuf.saved_model_pb2",
-    *(
-        f"tensorflow_serving.apis.{name}_pb2"
-        for name in (
-            "classification", "get_model_metadata", "get_model_status", "inference", "input", "model",
-            "model_management", "predict", "prediction_log", "regression", "session_service", "status",
-        )
-    ),
-    "tensorflow_serving.config.model_server_config_pb2",
-)  # fmt: skip
+with _path_of_tensorflow():
+    from tensorflow.core.framework import tensor_pb2, types_pb2
+    from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
+    from tensorflow_serving.apis import (
+        classification_pb2,
+        get_model_metadata_pb2,
+        get_model_status_pb2,
+        inference_pb2,
+        model_management_pb2,
+        model_pb2,
+        predict_pb2,
+        prediction_log_pb2,
+        regression_pb2,
+    )
+    from tensorflow_serving.config import model_server_config_pb2
 
-_import_messages()
+__all__ = [
+    "classification_pb2", "config_pb2", "get_model_metadata_pb2", "get_model_status_pb2", "inference_pb2",
+    "meta_graph_pb2", "model_management_pb2", "model_pb2", "model_server_config_pb2", "predict_pb2",
+    "prediction_log_pb2", "regression_pb2", "rewriter_config_pb2", "tensor_pb2", "types_pb2",
+]  # fmt: skip

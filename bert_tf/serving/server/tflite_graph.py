@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import numpy as np
 from flatbuffers import flexbuffers
 from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.lite.python import schema_py_generated as schema
 
 from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
 from bert_tf.serving.server.signatures import PREDICT
+from bert_tf.serving.server.tensorflow_messages import meta_graph_pb2
 from bert_tf.utils.litert_runner import interpreter_class
 
 _SIGNATURES = b"signature_defs_metadata"  # name of a file's entry with SignatureDefs

@@ -7,7 +7,6 @@ import queue
 from collections.abc import Sequence
 
 import numpy as np
-from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.errors import invalid
@@ -19,6 +18,7 @@ from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.sequences import RequestPlan, Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
+from bert_tf.serving.server.tensorflow_messages import meta_graph_pb2
 from bert_tf.serving.server.tflite_graph import TfliteGraph
 from bert_tf.utils.litert_runner import ForeignLitertError, LitertRunner, length_for
 from bert_tf.utils.litert_trial import UntriedError, check_litert

@@ -5,7 +5,6 @@ import queue
 from collections.abc import Sequence
 
 import numpy as np
-from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.reading import TooLongError
@@ -19,6 +18,7 @@ from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
+from bert_tf.serving.server.tensorflow_messages import meta_graph_pb2
 from bert_tf.utils.token_counts import TokenCountLog
 
 _SAMPLE = "The library opens at nine."

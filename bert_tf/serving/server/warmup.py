@@ -8,7 +8,6 @@ import os
 import time
 
 from absl import logging
-from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import metrics
@@ -16,6 +15,7 @@ from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.regular_files import check_regular
+from bert_tf.serving.server.tensorflow_messages import prediction_log_pb2
 
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST = 1000
