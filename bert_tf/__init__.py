@@ -13,7 +13,7 @@ from bert_tf.utils import keras_names
 __version__ = "0.2.0"
 __all__ = [
     "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
-    "evaluate", "export_model", "finetune", "inspect", "load", "pretrain", "save", "sklearn", "visualize",
+    "evaluate", "export_model", "finetune", "inspect", "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
@@ -33,7 +33,7 @@ _HOMES = {
     "save": "bert_tf.export.conversion.convert",
     "visualize": "bert_tf.interpret.page",
 }
-_MODULES = {"inspect": "bert_tf.interpret", "sklearn": "bert_tf.sklearn"}
+_MODULES = {"inspect": "bert_tf.interpret", "lite": "bert_tf.lite", "sklearn": "bert_tf.sklearn"}
 
 keras_names.announce()
 
@@ -44,7 +44,8 @@ def __getattr__(name):
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
     from importlib import import_module
 
-    import_module("bert_tf.utils.requirements").check()
+    if name != "lite":  # which needs neither TensorFlow nor Keras
+        import_module("bert_tf.utils.requirements").check()
     value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

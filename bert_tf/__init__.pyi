@@ -1,7 +1,7 @@
 """What type checkers and editors read instead of __init__.py, which imports each name when it is first used."""
 
 from bert_tf import interpret as inspect
-from bert_tf import sklearn
+from bert_tf import lite, sklearn
 from bert_tf.checkpoints.loading import load
 from bert_tf.export.conversion.convert import save
 from bert_tf.export.hub.layer import HubLayer
@@ -20,5 +20,5 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 __version__: str
 __all__ = [
     "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
-    "evaluate", "export_model", "finetune", "inspect", "load", "pretrain", "save", "sklearn", "visualize",
+    "evaluate", "export_model", "finetune", "inspect", "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
