@@ -13,6 +13,7 @@ from bert_tf.tokenization.byte_bpe_tables import ByteBpeTables
 from bert_tf.tokenization.byte_pair_merges import byte_symbols, effective_merges
 from bert_tf.tokenization.characters import WHITE
 from bert_tf.tokenization.composed_spans import composed_spans
+from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 
 _NUMBERS_END = 0x20000  # no number lies beyond
@@ -57,6 +58,10 @@ class FastByteBpe:
         if spaced != composed:
             tokens = tokens._replace(starts=_one_less(tokens.starts), ends=_one_less(tokens.ends))
         return tokens if composed == text else _moved(tokens, *composed_spans(text))
+
+    def section(self, section: Section) -> Tokens:
+        """Returns the tokens of the text between two added tokens."""
+        return self.tokens(section.text)
 
     def normalized(self, text: str) -> tuple[str, list[int], list[int]]:
         """Returns a text in which added tokens are looked up, and the span that each character came from."""

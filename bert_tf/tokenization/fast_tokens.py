@@ -19,6 +19,10 @@ class Tokens(NamedTuple):
         self.starts.extend([start + origin for start in more.starts])
         self.ends.extend([end + origin for end in more.ends])
 
+    def cut(self, first: int, count: int) -> "Tokens":
+        """Returns at most `count` tokens from number `first` on."""
+        return Tokens(*(column[first : first + count] for column in self))
+
 
 class WordCache(dict):
     """word -> `compute(word)`, which is remembered unless the word is long; when the cache is full, it starts anew."""

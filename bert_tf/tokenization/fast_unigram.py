@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization.characters import WHITE
+from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.tokenization.unigram_characters import (
@@ -71,14 +72,18 @@ class FastUnigram:
         """Returns the ids of a text's tokens."""
         return self.tokens(text).ids
 
-    def tokens(self, text: str, kept: bool | None = None) -> Tokens:
-        """Returns the ids of a text's tokens, and the span of each.
+    def tokens(self, text: str) -> Tokens:
+        """Returns the ids of a text's tokens, and the span of each."""
+        return self._tokens(text, self._tables.trailing_space == "kept")
 
-        Args:
-            text: the text.
-            kept: whether a space at its end is a token. If None, as in a text without added tokens.
-        """
-        kept = self._tables.trailing_space == "kept" if kept is None else kept
+    def section(self, section: Section) -> Tokens:
+        """Returns the tokens of the text between two added tokens."""
+        inside = section.token is not None and section.token.normalized
+        kept = inside if self._tables.trailing_space == "kept_inside" else self._tables.trailing_space == "kept"
+        return self._tokens(section.text, kept)
+
+    def _tokens(self, text, kept) -> Tokens:
+        """Returns the tokens of a text; `kept`: whether a space at its end is a token."""
         tokens, last = Tokens([], [], []), None
         for match in _CHUNK.finditer(text):
             if last is not None and not self._append(tokens, last):

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from bert_tf.tokenization import characters
+from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 
@@ -57,6 +58,10 @@ class FastWordPiece:
         for match in _CHUNK.finditer(text):
             tokens.extend(chunks[match.group()], match.start())
         return tokens
+
+    def section(self, section: Section) -> Tokens:
+        """Returns the tokens of the text between two added tokens."""
+        return self.tokens(section.text)
 
     def normalized(self, text: str) -> tuple[str, list[int], list[int]]:
         """Returns a text before it is split, with all white space as blanks, and the span that each character came
