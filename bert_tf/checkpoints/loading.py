@@ -26,7 +26,8 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import Layers
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
-from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.table_registry import tokenizer_in
 from bert_tf.tokenization.tokenizer_json import is_tokenizer_json
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import brief, files_below, read_text

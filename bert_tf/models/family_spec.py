@@ -46,6 +46,23 @@ class InputTemplate:
         """Whether the model has a segment for the second text of a pair, if known."""
         return not self.segments or self.second_segment < self.segments
 
+    def room_for(self, texts: int, max_seq_length: int) -> int:
+        """Returns the number of tokens that a sequence has for its text, or for its two texts together.
+
+        Raises:
+            ValueError: there is no room for the special tokens.
+        """
+        if max_seq_length < self.special(texts):
+            raise ValueError(f"{self.needed_length(texts)} Received: {max_seq_length}; raise `max_seq_length`.")
+        return max_seq_length - self.special(texts)
+
+    def needed_length(self, texts: int) -> str:
+        """Returns the requirement of `room_for`, as messages state it."""
+        return (
+            f"`max_seq_length` must be at least {self.special(texts)}, to hold the special tokens "
+            f"{' '.join(self.pieces(texts))}."
+        )
+
     def check(self, texts: int):
         """Raises ValueError if the model has no segment for the second text of a pair."""
         if texts > 1 and not self.takes_pairs:

@@ -11,15 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.added_tokens import AddedToken, check_normalized, is_word_character
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
-from bert_tf.utils.files import brief
 
 _MARK = b"\xff"  # surrounds matches: this byte never occurs in UTF-8
 _END = 0  # marks the end of a normalized text
-_JOINERS = (0x200C, 0x200D)
-# Symbols that Unicode counts as letters (Other_Alphabetic).
-_LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
 class Normalized(NamedTuple):
@@ -201,13 +197,7 @@ def _normalized_contents(tokens, normalize):
     with tf.init_scope(), tf.device("CPU:0"):
         chars = normalize(tf.constant([token.content for token in tokens])).chars.to_list()
     contents = ["".join(chr(code) for code in codes if code != _END) for codes in chars]
-    for token, content in zip(tokens, contents, strict=True):
-        if not content:
-            raise ValueError(
-                "An added token that is matched in normalized text must not be empty after normalization. Received "
-                f"{brief(token.content)} with the id {token.id}, which the tokenizer's normalizer removes entirely; "
-                "remove the token, or set normalized=false for it."
-            )
+    check_normalized(tokens, contents)
     return contents
 
 
@@ -275,13 +265,8 @@ def _literal(content):
 def _word_characters(apart) -> np.ndarray:
     r"""bool [code points]: Unicode's \w, except for the characters in `apart`."""
     word = np.zeros(CODE_POINTS, bool)
-    for code, _, category in assigned():
-        word[code] = category[0] in "LM" or category in ("Nd", "Nl", "Pc")
-    word[list(_JOINERS)] = True
-    for first, last in _LETTER_SYMBOLS:
-        word[first : last + 1] = True
-    for first, last in apart:
-        word[first : last + 1] = False
+    for code, char, _ in assigned():
+        word[code] = is_word_character(char, apart)
     return word
 
 

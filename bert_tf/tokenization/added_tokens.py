@@ -7,6 +7,7 @@ Transformers' `add_tokens`, `additional_special_tokens` and the `added_tokens` o
 import dataclasses
 import json
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from bert_tf.utils.files import brief, write_text
 ADDED_FILE = "added_tokens.json"
 DECODER, SPECIAL_LIST = "added_tokens_decoder", "additional_special_tokens"  # keys of tokenizer_config.json
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
+_JOINERS = "\u200c\u200d"
+# Symbols that Unicode counts as letters (Other_Alphabetic).
+_LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +91,31 @@ def order_added_tokens(
             )
         following += token.id == following
     return tokens
+
+
+def is_word_character(char: str, apart: Iterable[tuple[int, int]]) -> bool:
+    r"""Returns whether a character is one of Unicode's \w, next to which a token of single words is not matched.
+
+    Args:
+        char: the character.
+        apart: (first, last) ranges of code points that are none.
+    """
+    category, code = unicodedata.category(char), ord(char)
+    if any(first <= code <= last for first, last in apart):
+        return False
+    known = category[0] in "LM" or category in ("Nd", "Nl", "Pc") or char in _JOINERS
+    return known or any(first <= code <= last for first, last in _LETTER_SYMBOLS)
+
+
+def check_normalized(tokens: Iterable[AddedToken], contents: Iterable[str]):
+    """Raises ValueError if an added token is empty after normalization: `contents` are those of `tokens`."""
+    for token, content in zip(tokens, contents, strict=True):
+        if not content:
+            raise ValueError(
+                "An added token that is matched in normalized text must not be empty after normalization. Received "
+                f"{brief(token.content)} with the id {token.id}, which the tokenizer's normalizer removes entirely; "
+                "remove the token, or set normalized=false for it."
+            )
 
 
 def names_with_added(vocab: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:

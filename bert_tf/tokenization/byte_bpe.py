@@ -5,47 +5,27 @@ tokens are merged in the order in which the merges were learned. The vocabulary 
 and merges.txt, or from tokenizer.json.
 """
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from bert_tf.models.family_spec import InputTemplate
-from bert_tf.tokenization import file_precedence, tokenizer_json_writer
-from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
-from bert_tf.tokenization.byte_pair_merges import byte_symbols
+from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+from bert_tf.tokenization.byte_bpe_tables import ByteBpeTables
 from bert_tf.tokenization.byte_pairs import BytePairs
 from bert_tf.tokenization.composition import Composer
-from bert_tf.tokenization.letter_case import case_setting
-from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, check_tokenizer_config
-from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
-from bert_tf.utils.files import brief, read_text, write_text
-from bert_tf.utils.json_files import read_object
 
-VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-_LARGEST = 16 * 2**20  # bytes of a file: 300,000 tokens and their merges
-_REMEDY = "use the files of a model with byte-level BPE"
-_HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
 _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
 
 
-class ByteBpeTokenizer(BaseTokenizer):
+class ByteBpeTokenizer(ByteBpeTables, BaseTokenizer):
     """Converts text to byte-level BPE ids, identical to GPT-2's and RoBERTa's; see `BytePairs`.
 
         tokenizer = ByteBpeTokenizer.from_directory("roberta-base")
         tokenizer.tokenize(["Hello world"])             # [[31414, 232]]     Hello Ġworld
-
-    Attributes:
-        add_prefix_space: whether a space is prepended to a text that does not begin with one.
-        nfc: whether a text is first normalized to Unicode's NFC, as in ModernBERT.
     """
-
-    KIND: ClassVar = "byte_bpe"
-    _mask_lstrip = True
-    FILES: ClassVar = (VOCAB_FILE,)
 
     def __init__(
         self,
@@ -58,113 +38,11 @@ class ByteBpeTokenizer(BaseTokenizer):
         nfc: bool = False,
         tokenizer_class: str = "RobertaTokenizer",
     ):
-        """Builds the tokenizer from a vocabulary and its merges.
-
-        Args:
-            vocab: token -> id, from 0 without gaps, in the characters of `byte_symbols`.
-            merges: pairs of tokens, in the order they were learned.
-            template: the family's input template.
-            add_prefix_space: see above.
-            vocab_file: path of the file they came from.
-            added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
-                ids.
-            nfc: see above.
-            tokenizer_class: Transformers' class that reads the files.
-
-        Raises:
-            ValueError: an id, a byte, a special token or the result of a merge is missing, or an added token does not
-                match the vocabulary.
-        """
-        source = vocab_file or "The vocabulary"
-        super().__init__(
-            *(TokenList(_by_id(vocab, source), dict(vocab)), vocab_file, template),
-            special=(template.pad, template.unknown, template.mask),
-        )
-        self.do_lower_case, self.add_prefix_space = False, bool(add_prefix_space)
-        self.nfc, self._tokenizer_class = nfc, tokenizer_class
+        """Builds the tables and the operations; arguments and errors are those of `ByteBpeTables`."""
+        super().__init__(vocab, merges, template, add_prefix_space, vocab_file, (), nfc, tokenizer_class)
         self._normalized = Composer() if nfc else None
-        self._merges = tuple(tuple(merge) for merge in merges)
-        try:
-            self._pairs = BytePairs(vocab, merges)
-        except ValueError as error:
-            raise ValueError(f"{source}: {error}") from error
+        self._pairs = BytePairs(vocab, merges)
         self._take_added_tokens(added_tokens)
-
-    @classmethod
-    def _check_settings(cls, directory, config, do_lower_case, family):
-        config_path = os.path.join(directory, CONFIG_FILE)
-        check_tokenizer_config(config_path, config, cls.KIND)
-        if case_setting(config_path, config, do_lower_case, False):
-            raise ValueError(
-                "`do_lower_case` must be false for a model with byte-level BPE, because its vocabulary is cased. "
-                "Received: true; omit `do_lower_case`."
-            )
-        if not isinstance(config.get("add_prefix_space", False), bool):
-            raise ValueError(
-                f"{config_path}: add_prefix_space must be true or false. Received: "
-                f"{brief(config['add_prefix_space'])}; {_REMEDY}."
-            )
-        asked = {"add_prefix_space": config["add_prefix_space"]} if "add_prefix_space" in config else {}
-        return {**family.tokenizing_by(cls.KIND), **asked}
-
-    @classmethod
-    def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
-        vocab, merges = _read_pair(vocab_file)
-        return cls(vocab, merges, template, vocab_file=vocab_file, **settings)
-
-    @classmethod
-    def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
-        tokens = whole.vocabulary(template)
-        vocab = {token: i for i, token in enumerate(tokens) if token}
-        if len(vocab) < len(tokens):
-            raise ValueError(
-                f"{whole.path}: ids must be 0, 1, 2 and so on without gaps. No token has the id "
-                f"{tokens.index('')}; is the vocabulary incomplete?"
-            )
-        merges = whole.model["merges"]
-        merges = [_checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
-        path = cls.file_in(os.path.dirname(whole.path))
-        if os.path.isfile(path):
-            other = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
-            tokens = sorted(other, key=other.get)
-            file_precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
-        said = {"add_prefix_space": file_precedence.prefix_space(whole, directory), "nfc": whole.said["nfc"]}
-        return cls(vocab, merges, template, vocab_file=whole.path, **{**settings, **said})
-
-    @property
-    def written_tokens(self) -> list[str]:
-        byte_of = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
-        special = self._special() | {token.content for token in self.added_tokens}
-
-        def written(token):
-            if token in special or not byte_of.keys() >= set(token):
-                return token
-            return bytes(byte_of[symbol] for symbol in token).decode("utf-8", "replace")
-
-        return [written(token) for token in self.vocab]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        more: dict[str, Any] = {"nfc": True} if self.nfc else {}
-        more |= {"tokenizer_class": self._tokenizer_class} if self._tokenizer_class != "RobertaTokenizer" else {}
-        return self._with_added({"add_prefix_space": self.add_prefix_space, **more})
-
-    @classmethod
-    def from_saved(cls, directory, template, settings):
-        return cls._from_vocabulary(cls.file_in(directory), directory, None, template, cls._arguments(settings))
-
-    def _write_vocabulary(self, directory):
-        ids = {token: i for i, token in enumerate(self._vocabulary.tokens)}
-        write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
-        lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
-        write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
-
-    def _tokenizer_json(self):
-        return tokenizer_json_writer.byte_bpe_json(self, self._merges)
-
-    def _tokenizer_config(self):
-        settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
-        return self._tokenizer_class, settings | added_tokens_config(self.added_tokens, self.special_added_tokens)
 
     def _ids_and_offsets(self, texts):
         if not self.nfc:
@@ -183,55 +61,3 @@ class ByteBpeTokenizer(BaseTokenizer):
         ids, starts, ends = self._pairs(tf.strings.join([tf.where(spaced, " ", ""), texts]))
         moved = tf.gather(tf.cast(spaced, tf.int32), ids.value_rowids())
         return ids, *(ids.with_flat_values(tf.maximum(each.flat_values - moved, 0)) for each in (starts, ends))
-
-
-def _by_id(vocab, source):
-    tokens = sorted(vocab, key=vocab.get)
-    wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
-    if wrong is not None:
-        raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on without gaps. Received {brief(vocab[tokens[wrong]])} "
-            f"for {brief(tokens[wrong])} instead of {wrong}; is the vocabulary incomplete?"
-        )
-    return tokens
-
-
-def _read_pair(vocab_file):
-    """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
-    if not os.path.isfile(vocab_file):
-        raise ValueError(
-            f"Vocabulary file not found: {vocab_file}. A byte-level BPE vocabulary is {VOCAB_FILE} with {MERGES_FILE} "
-            f"next to it, or {WHOLE_FILE}; correct `vocab_file`."
-        )
-    vocab = check_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
-    path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
-    if not os.path.isfile(path):
-        raise ValueError(
-            f"Merges file not found: {path}. {MERGES_FILE} is required next to {vocab_file}; copy it from the original "
-            "model."
-        )
-    if os.path.getsize(path) > _LARGEST:
-        raise ValueError(
-            f"A merges file must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}; "
-            f"{_REMEDY}."
-        )
-    merges = []
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        line = line.removesuffix("\r")
-        if not line or (number == 1 and line.startswith(_HEAD)):
-            continue
-        merges.append(_checked_merge(line, vocab, f"{path}, line {number}"))
-    return vocab, merges
-
-
-def _checked_merge(merge, vocab, where):
-    pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
-    if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-        raise ValueError(f"{where}: a merge must be two tokens separated by a space. Received: {brief(merge)}.")
-    lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
-    if lacking:
-        raise ValueError(
-            f"{where}: the two tokens of a merge and their concatenation must be in the vocabulary. Received "
-            f"{brief(merge)}, but {brief(lacking[0])} is missing; use both files from one model."
-        )
-    return pair

@@ -1,7 +1,7 @@
 """Merges of byte pair encoding: those that can ever apply, over the characters that represent bytes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def byte_symbols() -> list[str]:
@@ -10,6 +10,15 @@ def byte_symbols() -> list[str]:
     others = [byte for byte in range(256) if byte not in printable]
     codes = dict(zip(printable, printable, strict=True)) | {byte: 256 + n for n, byte in enumerate(others)}
     return [chr(codes[byte]) for byte in range(256)]
+
+
+def check_merges(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]]):
+    """Raises ValueError if a byte, a part of a merge or its result is not in the vocabulary, token -> id."""
+    byte = next((n for n, symbol in enumerate(byte_symbols()) if symbol not in vocab), None)
+    lacking = next((a + b for a, b in merges if not {a, b, a + b} <= vocab.keys()), None)
+    if byte is not None or lacking:
+        lacks = f"the merge of {lacking!r}" if lacking else f"byte {byte}"
+        raise ValueError(f"The byte-level vocabulary is incomplete: it lacks {lacks}. Use the complete files.")
 
 
 def effective_merges(merges: Sequence[tuple[str, str]]) -> dict[str, int]:

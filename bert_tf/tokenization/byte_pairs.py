@@ -37,28 +37,20 @@ class BytePairs(tf.Module):
     """Converts texts to byte-level BPE token ids.
 
     Args:
-        vocab: token -> id, in the characters of `byte_symbols`.
+        vocab: token -> id, in the characters of `byte_symbols`; complete, as by `check_merges`.
         merges: pairs of tokens, in the order they were learned.
-
-    Raises:
-        ValueError: a byte or the result of a merge has no id.
     """
 
     def __init__(self, vocab: Mapping[str, int], merges: Sequence[tuple[str, str]]):
         super().__init__()
         symbols = byte_symbols()
-        bytes_ = [vocab.get(symbol) for symbol in symbols]
-        lacking = [a + b for a, b in merges if not {a, b, a + b} <= vocab.keys()]
-        if None in bytes_ or lacking:
-            lacks = f"the merge of {lacking[0]!r}" if lacking else f"byte {bytes_.index(None)}"
-            raise ValueError(f"The byte-level vocabulary is incomplete: it lacks {lacks}. Use the complete files.")
         made = effective_merges(merges)
         pieces = [(_NEVER, 0.0, models.UNKNOWN), *((symbol, 0.0, models.NORMAL) for symbol in symbols)]
         pieces += [(token, -float(number), models.NORMAL) for token, number in made.items()]
         with tf.init_scope(), tf.device("CPU:0"):
             self._kinds = tf.constant(_classes())
             self._symbols = tf.constant([ord(symbol) for symbol in symbols], tf.int32)
-            self._ids = tf.constant([0, *bytes_, *(vocab[token] for token in made)], tf.int32)
+            self._ids = tf.constant([0, *(vocab[token] for token in (*symbols, *made))], tf.int32)
             self._lengths = tf.constant([len(token) for token, _, _ in pieces], tf.int32)  # in bytes
             self._merger = tf_text.SentencepieceTokenizer(models.merging_model(pieces), out_type=tf.int32)
 

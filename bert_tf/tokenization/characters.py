@@ -49,6 +49,19 @@ def assigned() -> Iterator[tuple[int, str, str]]:
             yield code, chr(code), category
 
 
+def flags_of(char: str) -> int:
+    """Returns the flags of one character, as in `character_flags`, which takes longer for its whole table."""
+    category = unicodedata.category(char)
+    flags = 0 if category in ("Cn", "Co", "Cs") else _flags(char, category)
+    return flags | (ISOLATED if any(first <= ord(char) <= last for first, last in CJK) else 0)
+
+
+def form_of(char: str, lower: bool, decompose: bool) -> str:
+    """Returns what a character becomes: lowercased, and canonically decomposed with its marks."""
+    form = char.lower() if lower else char
+    return unicodedata.normalize("NFD", form) if decompose else form
+
+
 class CharacterTable(NamedTuple):
     """Two-level tables over all code points: `c` has its position at `pages[c // PAGE] + c % PAGE`.
 
@@ -85,8 +98,7 @@ def character_table(lower: bool, decompose: bool, /) -> CharacterTable:
     """
     flags, changed = character_flags(), {}
     for code, char, _ in assigned() if lower or decompose else ():
-        form = char.lower() if lower else char
-        form = unicodedata.normalize("NFD", form) if decompose else form
+        form = form_of(char, lower, decompose)
         if form != char:
             changed[code] = [ord(each) for each in form]
     return _build_pages(flags, _forms(flags, changed))

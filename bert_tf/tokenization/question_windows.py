@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models.family_spec import InputTemplate
+from bert_tf.tokenization.window_sizes import check_question_lengths
 from bert_tf.tokenization.windows import Windows, find_windows
 
 
@@ -28,24 +28,6 @@ class QuestionWindows(NamedTuple):
     windows: Windows
     starts: tf.RaggedTensor
     ends: tf.RaggedTensor
-
-
-def check_question_lengths(template: InputTemplate, max_seq_length: int, max_query_length: int, doc_stride: int):
-    """Raises ValueError if a sequence has no room for the context, or tokens would fall between two windows."""
-    special = template.special(2)
-    room = max_seq_length - max_query_length - special
-    if room < 1:
-        raise ValueError(
-            f"`max_seq_length` must be greater than `max_query_length` + {special}, for the question, "
-            f"{' '.join(template.pieces(2))} and some of the context. Received {max_seq_length} and "
-            f"{max_query_length}; raise the first or lower the second."
-        )
-    if not 1 <= doc_stride <= room:
-        raise ValueError(
-            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special} = {room}, the room for "
-            f"the context next to the longest question. Received: {doc_stride}; with a larger stride, tokens would "
-            "fall between two windows."
-        )
 
 
 def encode_questions(

@@ -1,55 +1,18 @@
-"""Chooses the tokenizer of a model: by tokenizer.json, by the model family, or by the files in its directory."""
-
-import os
-from collections.abc import Iterable
+"""The tokenizers that run in the graph, by kind, and that of a model's directory."""
 
 from bert_tf.models.family_spec import Family, InputTemplate
-from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.table_registry import read_tables
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 
 _KINDS = (Tokenizer, ByteBpeTokenizer, UnigramTokenizer)
 TOKENIZERS: dict[str, type[BaseTokenizer]] = {kind.KIND: kind for kind in _KINDS}
-_BY_ENDING = {".json": ByteBpeTokenizer.KIND, ".model": UnigramTokenizer.KIND, ".txt": Tokenizer.KIND}
 
 
 def read_tokenizer(
     directory: str, family: Family, template: InputTemplate, do_lower_case: bool | None = None, vocab_file=None
 ) -> BaseTokenizer:
-    """Builds the tokenizer of a checkpoint directory.
-
-    tokenizer.json states the kind of its tokenizer. For another `vocab_file`, the extension does: .txt, .json or
-    .model. Otherwise it is the family's own kind if one of its files exists, or the first kind with a file: a Korean
-    ALBERT may come with a vocab.txt.
-
-    Args:
-        directory: directory of the model files.
-        family: the model family.
-        template: the special tokens around the texts of a sequence.
-        do_lower_case: whether to lowercase text. If None, as in the directory's files; otherwise the family's default.
-        vocab_file: another vocabulary to use instead of the directory's.
-
-    Raises:
-        ValueError: as the `from_directory` of the kind.
-    """
-    kinds = [family.tokenizer, *(name for name in TOKENIZERS if name != family.tokenizer)]
-    if whole := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-        name = tokenizer_json.tokenizer_kind(whole)
-    elif vocab_file:
-        name = _BY_ENDING.get(os.path.splitext(os.fspath(vocab_file))[1], family.tokenizer)
-    else:
-        name = tokenizer_in(directory, kinds) or family.tokenizer
-    return TOKENIZERS[name].from_directory(directory, do_lower_case, vocab_file, template, family)
-
-
-def tokenizer_in(directory: str, kinds: Iterable[str] = TOKENIZERS) -> str | None:
-    """Returns the kind of a directory's tokenizer.json, or the first of `kinds` whose vocabulary file exists, or None.
-
-    Raises:
-        ValueError: tokenizer.json is damaged or not of one of these kinds.
-    """
-    if whole := tokenizer_json.find_tokenizer_json(directory):
-        return tokenizer_json.tokenizer_kind(whole)
-    return next((kind for kind in kinds if os.path.isfile(TOKENIZERS[kind].file_in(directory))), None)
+    """Builds the tokenizer of a checkpoint directory; arguments and errors are those of `read_tables`."""
+    return read_tables(directory, family, template, do_lower_case, vocab_file, TOKENIZERS)

@@ -89,19 +89,13 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
     Raises:
         ValueError: there is no room for the special tokens; in a graph, tf.errors.InvalidArgumentError.
     """
+    if not tf.is_tensor(max_seq_length):
+        return template.room_for(texts, max_seq_length)
     special = template.special(texts)
-    needed = (
-        f"`max_seq_length` must be at least {special}, to hold the special tokens "
-        f"{' '.join(template.pieces(texts))}."
-    )
-    if tf.is_tensor(max_seq_length):
-        said = [f"{needed} Received:", max_seq_length]
-        fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=said)
-        with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
-            return tf.cast(max_seq_length, tf.int64) - special
-    if max_seq_length < special:
-        raise ValueError(f"{needed} Received: {max_seq_length}; raise `max_seq_length`.")
-    return max_seq_length - special
+    said = [f"{template.needed_length(texts)} Received:", max_seq_length]
+    fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=said)
+    with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
+        return tf.cast(max_seq_length, tf.int64) - special
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:

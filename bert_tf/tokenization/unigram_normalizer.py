@@ -5,7 +5,6 @@ map that a SentencePiece model carries.
 """
 
 import functools
-import unicodedata
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,15 +13,20 @@ import tensorflow as tf
 
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
 from bert_tf.tokenization.flat_ops import shift, unicode_decode, utf8_lengths
+from bert_tf.tokenization.unigram_characters import (
+    APOSTROPHE,
+    CONTROL,
+    DOUBLE,
+    GRAVE,
+    LONGEST_CLUSTER,
+    MARK,
+    folded_characters,
+    kind_of,
+)
 
 _PAGE = 128
 _PAIR = 1 << 21  # more than there are code points
-_QUOTES, _DOUBLE = (0x60, 0x27), 0x22
-# What joins the character before it to one grapheme, in addition to marks (Unicode's UAX 29, for characters of up to
-# three bytes).
-_JOINERS = (0x0E33, 0x0EB3, 0x200C, 0x200D, 0xFF9E, 0xFF9F)
 _CR, _LF = 0x0D, 0x0A
-_LONGEST_CLUSTER = 6  # bytes: Hugging Face's tokenizers map shorter graphemes as a whole, others by characters
 
 
 class Stream(NamedTuple):
@@ -91,8 +95,8 @@ class Normalizer(tf.Module):
     def __init__(self, mapping: Mapping[str, str], do_lower_case: bool, keep_accents: bool, straight_quotes: bool):
         super().__init__()
         self._straight_quotes, self._strip = straight_quotes, not keep_accents
-        self._folding = Replacements(_fold_characters(do_lower_case, not keep_accents))
-        short = {key: text for key, text in mapping.items() if len(key.encode("utf-8")) < _LONGEST_CLUSTER}
+        self._folding = Replacements(folded_characters(do_lower_case, not keep_accents))
+        short = {key: text for key, text in mapping.items() if len(key.encode("utf-8")) < LONGEST_CLUSTER}
         pairs = [key for key in short if len(key) == 2 and key[0] not in mapping]
         singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
         codes = {key: CODE_POINTS + n for n, key in enumerate(pairs)}  # a pair is looked up like a character
@@ -123,7 +127,7 @@ class Normalizer(tf.Module):
         """Applies letter case and accents; the character before removed marks inherits their end."""
         rows = self._folding.rows(stream.chars)
         if self._strip:
-            gone = tf.gather(self._joins, stream.chars) == _MARK
+            gone = tf.gather(self._joins, stream.chars) == MARK
             kept = tf.where(~gone)[:, 0]
             ends = tf.gather(stream.ends, tf.concat([kept, tf.shape(rows, tf.int64)], 0)[1:] - 1)
             stream, rows = stream.take(kept)._replace(ends=ends), tf.gather(rows, kept)
@@ -134,11 +138,11 @@ class Normalizer(tf.Module):
         chars = stream.chars
         joins = tf.gather(self._joins, chars)
         before = shift(chars, 1)
-        inner = (joins > 0) & (joins != _CONTROL) & (tf.gather(self._joins, before) != _CONTROL)
+        inner = (joins > 0) & (joins != CONTROL) & (tf.gather(self._joins, before) != CONTROL)
         inner = (inner | (chars == _LF) & (before == _CR)) & (tf.range(tf.size(chars)) > 0)
         cluster = tf.cumsum(tf.cast(~inner, tf.int32)) - 1
         lengths = utf8_lengths(chars)
-        short = tf.gather(tf.math.segment_sum(lengths, cluster), cluster) < _LONGEST_CLUSTER
+        short = tf.gather(tf.math.segment_sum(lengths, cluster), cluster) < LONGEST_CLUSTER
         leads = ~inner & shift(inner, -1) & short
         pairs = tf.cast(chars, tf.int64) * _PAIR + tf.cast(shift(chars, -1), tf.int64)
         paired = tf.where(leads, self._pairs.lookup(pairs), 0)
@@ -150,47 +154,22 @@ class Normalizer(tf.Module):
         return self._mapping.apply(stream._replace(ends=ends).take(kept), tf.gather(rows, kept))
 
 
-_MARK, _JOINER, _CONTROL = 1, 2, 3
-
-
 @functools.cache
 def _joins() -> np.ndarray:
-    """uint8 [code points]: a mark, another joiner, a control character that nothing joins, or 0."""
+    """uint8 [code points]: the `kind_of` each character."""
     kinds = np.zeros(CODE_POINTS, np.uint8)
-    for code, _, category in assigned():
-        if category[0] == "M":
-            kinds[code] = _MARK
-        elif category in ("Cc", "Cf", "Zl", "Zp"):
-            kinds[code] = _CONTROL
-    kinds[list(_JOINERS)] = _JOINER
+    for code, char, _ in assigned():
+        kinds[code] = kind_of(char)
     return kinds
-
-
-@functools.cache
-def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
-    """Returns the replacements of single characters: decomposed without marks, and lowercased."""
-    folded = {}
-    if not (do_lower_case or strip):
-        return folded
-    for code, char, category in assigned():
-        if strip and category[0] == "M":
-            continue
-        text = char
-        if strip:
-            text = [c for c in unicodedata.normalize("NFKD", char) if unicodedata.category(c)[0] != "M"]
-        text = "".join(c.lower() if do_lower_case else c for c in text)
-        if text != char:
-            folded[code] = text
-    return folded
 
 
 def _with_straight_quotes(stream):
     """Replaces two grave accents or two apostrophes with a double quotation mark, from the left of a run."""
     chars = stream.chars
-    quote = (chars == _QUOTES[0]) | (chars == _QUOTES[1])
+    quote = (chars == ord(GRAVE)) | (chars == ord(APOSTROPHE))
     at, first = tf.range(tf.size(chars)), quote & (chars != shift(chars, 1))
     runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
     since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
     left = quote & (chars == shift(chars, -1)) & (since % 2 == 0)
-    made = stream._replace(chars=tf.where(left, _DOUBLE, chars), ends=stream.ends + tf.cast(left, tf.int32))
+    made = stream._replace(chars=tf.where(left, ord(DOUBLE), chars), ends=stream.ends + tf.cast(left, tf.int32))
     return made.take(tf.where(~shift(left, 1))[:, 0])

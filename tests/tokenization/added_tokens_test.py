@@ -40,7 +40,7 @@ def with_tokens(tokenizer, tokens):
     options = {"template": tokenizer.template, "added_tokens": added} | tokenizer.settings
     if isinstance(tokenizer, ByteBpeTokenizer):
         vocab = {token: n for n, token in enumerate(tokenizer.vocab)}
-        return ByteBpeTokenizer(vocab, tokenizer._merges, vocab_file=tokenizer.vocab_file, **options)
+        return ByteBpeTokenizer(vocab, tokenizer.merges, vocab_file=tokenizer.vocab_file, **options)
     source = tokenizer.vocab_file if isinstance(tokenizer, UnigramTokenizer) else tokenizer.vocab
     return type(tokenizer)(source, **options)
 

@@ -7,8 +7,9 @@ import tensorflow as tf
 
 from bert_tf.models import family_registry
 from bert_tf.models.family_spec import InputTemplate
-from bert_tf.tokenization.question_windows import check_question_lengths, encode_questions
+from bert_tf.tokenization.question_windows import encode_questions
 from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.window_sizes import check_question_lengths
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

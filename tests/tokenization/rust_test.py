@@ -117,14 +117,14 @@ AROUND_TOKENS = (
 )  # fmt: skip
 
 
-def _tokens(rng):
+def random_tokens(rng):
     """40 tokens with flags drawn by chance: words, parts of words and of each other, brackets, Chinese, white space."""
     parts = ("covid", "ology", "Caf\u00e9", "[E", "]", "<", ">", "x", "\u65b0", "\u51a0", " ", "New York", "!!", "word")
     contents = dict.fromkeys("".join(rng.choices(parts, k=rng.randrange(1, 4))) + str(n % 7) for n in range(40))
     return [{"content": content, **{flag: rng.random() < 0.4 for flag in FLAGS[:4]}} for content in contents]
 
 
-def _texts(rng, tokens):
+def texts_with_tokens(rng, tokens):
     atoms = [
         *AROUND_TOKENS,
         *(change(token["content"]) for token in tokens for change in (str, str, str.lower, str.upper)),
@@ -136,12 +136,12 @@ def _texts(rng, tokens):
 @pytest.mark.parametrize("name", NAMES)
 def test_random_tokens_in_random_texts(name, tmp_path):
     rng = random.Random(name)
-    tokens = _tokens(rng)
+    tokens = random_tokens(rng)
     tokenizer = with_tokens(plain(name), tokens)
     tokenizer.save(tmp_path)
     model_type = next(MODEL_TYPES[each] for each in sorted(MODEL_TYPES, key=len, reverse=True) if name.startswith(each))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}), encoding="utf-8")
-    texts = _texts(rng, tokens)
+    texts = texts_with_tokens(rng, tokens)
     (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     run(torch_python(), READ, tmp_path, tmp_path / "texts.json", tmp_path / "read.json")
     expected = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))

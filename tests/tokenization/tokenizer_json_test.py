@@ -15,7 +15,8 @@ import pytest
 from bert_tf.models import family_registry
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.table_registry import tokenizer_in
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 

@@ -1,6 +1,5 @@
 """The tokenizer as a Keras layer: models read raw text and store their vocabulary."""
 
-import dataclasses
 import json
 import os
 import tempfile
@@ -12,9 +11,9 @@ import tensorflow as tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.export.hub.layer_files import Files, find_remembered, remember
-from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
+from bert_tf.tokenization.table_registry import describe_tables, restore_tables
 from bert_tf.utils.files import path_text
 from bert_tf.utils.text_inputs import text_list
 
@@ -56,12 +55,7 @@ class TokenizerLayer(keras.layers.Layer):
         self.tokenizer = tokenizer
         with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
             tokenizer.save(folder)
-            self._description = {
-                "kind": tokenizer.KIND,
-                "template": dataclasses.asdict(tokenizer.template),
-                "settings": tokenizer.settings,
-                "fingerprint": _files_in(folder).fingerprint,
-            }
+            self._description = describe_tables(tokenizer) | {"fingerprint": _files_in(folder).fingerprint}
         remember(_key(self._description), tokenizer)
 
     def _begin(self, max_seq_length, fixed_length, **kwargs):
@@ -126,9 +120,7 @@ class TokenizerLayer(keras.layers.Layer):
                 f"{'none' if files is None else 'another'}; save the model again."
             )
         self._files = files.copy()  # kept, because an export of the model includes the vocabulary as a file
-        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._description["template"].items()}
-        kind = TOKENIZERS[self._description["kind"]]
-        self.tokenizer = kind.from_saved(self._files.folder, InputTemplate(**fields), self._description["settings"])
+        self.tokenizer = restore_tables(self._description, self._files.folder, TOKENIZERS)
         remember(_key(self._description), self.tokenizer)
 
 

@@ -10,7 +10,8 @@ from bert_tf.data.dataset import EncodedDataset
 from bert_tf.data.ragged import Ragged
 from bert_tf.data.truncation import Truncation
 from bert_tf.tasks.question_answering.data import SquadExamples
-from bert_tf.tokenization.question_windows import check_question_lengths, encode_tokenized_questions
+from bert_tf.tokenization.question_windows import encode_tokenized_questions
+from bert_tf.tokenization.window_sizes import check_question_lengths
 from bert_tf.utils.counts import number_of
 
 _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small

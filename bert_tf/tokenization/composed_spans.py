@@ -1,0 +1,63 @@
+"""Which characters of a text those of its NFC came from, without TensorFlow: as ICU tells it in `composition.py`."""
+
+import functools
+import unicodedata
+
+_PLANES = 0x20000  # no character beyond is composed
+_SYLLABLES, _CODAS = (0xAC00, 0xD7A3), 28  # of Korean; one in 28 has none
+_LEADS, _VOWELS, _ENDS = (0x1100, 0x1112), (0x1161, 0x1175), (0x11A8, 0x11C2)
+
+
+def composed_spans(text: str) -> tuple[list[int], list[int]]:
+    """Returns where the origin of each character of `unicodedata.normalize("NFC", text)` starts and ends in the text.
+
+    What changes is replaced as a whole: its first character came from all of it, others from its last character.
+    """
+    starts, ends, begin = [], [], 0
+    for end in range(1, len(text) + 1):
+        if end < len(text) and not (_begins(text[end]) or _ends(text[end - 1])):
+            continue
+        part = text[begin:end]
+        made = unicodedata.normalize("NFC", part)
+        same = len(part) if made == part else int(len(part) > 1 and not _composes(part[0]))
+        starts += range(begin, begin + same)
+        ends += range(begin + 1, begin + same + 1)
+        changed = len(made) - same
+        starts += [begin + same, *[end - 1] * (changed - 1)][:changed]
+        ends += [end] * changed
+        begin = end
+    return starts, ends
+
+
+def _begins(char):
+    """Returns whether a character is never composed with what is before it, nor moved."""
+    return not (unicodedata.combining(char) or char in _composed_pairs()[1] or _within(char, _VOWELS, _ENDS))
+
+
+def _ends(char):
+    """Returns whether a character is replaced by others, of which the last is never composed with what follows."""
+    made = unicodedata.normalize("NFC", char)
+    return made != char and not _composes(made[-1])
+
+
+def _composes(char):
+    """Returns whether a character may be composed with what follows it, or moved."""
+    if _within(char, _SYLLABLES):
+        return (ord(char) - _SYLLABLES[0]) % _CODAS == 0
+    moves = unicodedata.combining(char) or unicodedata.normalize("NFD", char) != char
+    return bool(moves) or char in _composed_pairs()[0] or _within(char, _LEADS)
+
+
+def _within(char, *ranges):
+    return any(first <= ord(char) <= last for first, last in ranges)
+
+
+@functools.cache
+def _composed_pairs() -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the characters that begin, and those that end, a pair that NFC makes one character."""
+    pairs = []
+    for char in map(chr, range(_PLANES)):
+        parts = unicodedata.decomposition(char).split()
+        if len(parts) == 2 and parts[0][0] != "<" and unicodedata.normalize("NFC", char) == char:
+            pairs.append([chr(int(part, 16)) for part in parts])
+    return frozenset(first for first, _ in pairs), frozenset(last for _, last in pairs)

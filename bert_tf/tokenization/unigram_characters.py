@@ -1,0 +1,37 @@
+"""What unigram tokenizers do with single characters: how graphemes are told apart, letter case, accents."""
+
+import functools
+import unicodedata
+
+from bert_tf.tokenization.characters import assigned
+
+GRAVE, APOSTROPHE, DOUBLE = "`", "'", '"'  # two of the first or of the second are straightened to the third
+# What joins the character before it to one grapheme, in addition to marks (Unicode's UAX 29, for characters of up to
+# three bytes).
+_JOINERS = "\u0e33\u0eb3\u200c\u200d\uff9e\uff9f"
+LONGEST_CLUSTER = 6  # bytes: Hugging Face's tokenizers map shorter graphemes as a whole, others by characters
+MARK, JOINER, CONTROL = 1, 2, 3  # kinds of characters; 0: all others
+
+
+def kind_of(char: str) -> int:
+    """Returns whether a character is a mark, another joiner, a control character that nothing joins, or none: 0."""
+    category = unicodedata.category(char)
+    if char in _JOINERS:
+        return JOINER
+    return MARK if category[0] == "M" else CONTROL if category in ("Cc", "Cf", "Zl", "Zp") else 0
+
+
+def fold(char: str, do_lower_case: bool, strip: bool) -> str:
+    """Returns what a character that is no mark becomes: decomposed (NFKD) without marks if `strip`, and lowercased."""
+    text = unicodedata.normalize("NFKD", char) if strip else char
+    kept = (each for each in text if not strip or unicodedata.category(each)[0] != "M")
+    return "".join(each.lower() if do_lower_case else each for each in kept)
+
+
+@functools.cache
+def folded_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
+    """Returns code point -> text of the characters that `fold` changes."""
+    if not (do_lower_case or strip):
+        return {}
+    pairs = ((c, fold(c, do_lower_case, strip)) for _, c, category in assigned() if not strip or category[0] != "M")
+    return {ord(char): text for char, text in pairs if text != char}
