@@ -7,7 +7,8 @@ for many texts at a time.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf.models.family_spec import InputTemplate
+from bert_tf.tokenization.tokenizer_tables import TokenizerTables
+from bert_tf.tokenization.window_sizes import window_starts
 
 
 class PackedSequence(NamedTuple):
@@ -25,21 +26,20 @@ class Packer:
     """Packs texts with the special tokens of a model.
 
     Args:
-        template: the special tokens around the texts.
-        id_of: maps a special token to its id.
+        tables: of the tokenizer, whose template has the special tokens around the texts.
         max_seq_length: maximum tokens per sequence, including special ones.
     """
 
-    def __init__(self, template: InputTemplate, id_of, max_seq_length: int):
-        self.max_seq_length = max_seq_length
+    def __init__(self, tables: TokenizerTables, max_seq_length: int):
+        self._max_seq_length, self._template = max_seq_length, tables.template
         self.before, self.between, self.after = (
-            [id_of(token) for token in tokens] for tokens in (template.before, template.between, template.after)
+            list(map(tables.id_of, tokens))
+            for tokens in (self._template.before, self._template.between, self._template.after)
         )
-        self._second_segment = template.second_segment
 
     def room(self, texts: int) -> int:
         """Returns the number of tokens that a sequence has for its text, or for two texts together."""
-        return self.max_seq_length - len(self.before) - len(self.after) - (len(self.between) if texts > 1 else 0)
+        return self._template.room_for(texts, self._max_seq_length)
 
     def __call__(self, first: Sequence[int], second: Sequence[int] | None = None) -> PackedSequence:
         """Packs one text or two, truncated: of two, the longer one loses its last token; on a tie, the second."""
@@ -49,7 +49,7 @@ class Packer:
         keep, keep_second = kept_of_pair(len(first), len(second), self.room(2))
         head = [*self.before, *first[:keep], *self.between]
         tail = [*second[:keep_second], *self.after]
-        return PackedSequence(head + tail, [0] * len(head) + [self._second_segment] * len(tail))
+        return PackedSequence(head + tail, [0] * len(head) + [self._template.second_segment] * len(tail))
 
 
 def kept_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
@@ -60,10 +60,5 @@ def kept_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
 
 def windows(length: int, room: int, stride: int) -> Iterator[tuple[int, int]]:
     """Yields (start, end) of each window of a text's tokens; the last ends with the text, and an empty text has one."""
-    stride = max(1, min(stride, room))
-    start = 0
-    while True:
+    for start in window_starts(length, room, stride):
         yield start, min(start + room, length)
-        if start + room >= length:
-            return
-        start += stride

@@ -1,11 +1,11 @@
 """Reads the texts of one request: from text to the outputs of a graph that computes one sequence at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from bert_tf.lite.packing import Packer
+from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.utils.token_counts import TokenCounts
 
 # {input: array [1, S]} -> {output: array [1, ...]}
@@ -20,7 +20,7 @@ class Reading:
     """Tokenizes, packs and computes the texts of one request, and counts what the model does not read of them.
 
     Args:
-        tokenizer: a fast tokenizer.
+        tokenizer: a `FastTokenizer`.
         packer: of the model.
         compute: the graph.
         longest: the most tokens that it computes.
@@ -29,19 +29,19 @@ class Reading:
         counts: of the texts so far.
     """
 
-    def __init__(self, tokenizer: Any, packer: Packer, compute: Compute, longest: int):
+    def __init__(self, tokenizer: FastTokenizer, packer: Packer, compute: Compute, longest: int):
         self._tokenizer, self.packer, self._compute, self._longest = tokenizer, packer, compute, longest
         self.counts = TokenCounts()
 
     def tokenize(self, text: str) -> Sequence[int]:
         """Returns the token ids of a text."""
-        ids = self._tokenizer.ids(text)
+        ids = self._tokenizer.tokenize(text)
         self._note(ids)
         return ids
 
     def tokenize_with_offsets(self, text: str) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
         """Returns the token ids of a text, and where each token starts and ends in it, in code points."""
-        ids, starts, ends = self._tokenizer.tokens(text)
+        ids, starts, ends = self._tokenizer.tokenize_with_offsets(text)
         self._note(ids)
         return ids, starts, ends
 
@@ -60,7 +60,7 @@ class Reading:
             )
         mask = [1] * len(ids)
         if not ids:  # a pooler needs a first token
-            ids, segments, mask = [self._tokenizer.pad_id], [0], [0]
+            ids, segments, mask = [self._tokenizer.tables.pad_id], [0], [0]
         arrays = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
         return self._compute({name: np.array([values], np.int32) for name, values in arrays.items()})
 
@@ -74,4 +74,4 @@ class Reading:
         self.counts = self.counts.plus((0, 0, len(ids), self._unknown(ids), 0))
 
     def _unknown(self, ids):
-        return sum(each == self._tokenizer.unk_id for each in ids)
+        return sum(each == self._tokenizer.tables.unk_id for each in ids)

@@ -65,7 +65,7 @@ class LitertTextModel:
             self._tokenizer = load_fast_tokenizer(folder)
         self.inputs = tuple(self.task["text_inputs"])
         self.list_input = self.inputs[LISTS[name]] if name in LISTS else None
-        self._packer = Packer(self._tokenizer.template, self._tokenizer.id_of, self.task["max_seq_length"])
+        self._packer = Packer(self._tokenizer.tables, self.task["max_seq_length"])
         self.lengths = self.make_runner(1).lengths
 
     def make_runner(self, threads: int) -> LitertRunner:

@@ -14,12 +14,12 @@ from bert_tf.export.export_options import ExportOptions
 from tests.conftest import ROOT
 
 LITERT = ExportOptions(export_for="litert")
-# Neither can be imported: what needs them fails.
-WITHOUT = "import sys; sys.modules |= dict.fromkeys(['tensorflow', 'keras', 'tensorflow_text', 'tokenizers']); "
-PREDICT = WITHOUT + (
-    "import json; from bert_tf import lite; "
-    "print(json.dumps(lite.Predictor(sys.argv[1])(json.loads(sys.argv[2]))))"
-)
+PREDICT = """
+import json, sys
+from bert_tf import lite
+print(json.dumps(lite.Predictor(sys.argv[1])(json.loads(sys.argv[2]))))
+assert not {"tensorflow", "keras", "tokenizers"} & set(sys.modules), sorted(sys.modules)
+"""
 EXAMPLES = {
     "classification": ["a good film", "the story, warm and bad."],
     "tagging": ["Anna's film-story is bad !", ""],
