@@ -79,7 +79,7 @@ class LitePredictor:
             found = dict(given)
         else:
             values = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
-            found = dict(zip(self.inputs, values, strict=len(values) == len(self.inputs)))
+            found = dict(zip(self.inputs, values, strict=True)) if len(values) == len(self.inputs) else {}
         is_good = found.keys() == set(self.inputs) and all(map(self._is_good, found, found.values()))
         if not is_good:
             names = ", ".join(self.inputs)
