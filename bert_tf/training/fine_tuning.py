@@ -40,7 +40,7 @@ def fine_tuning_config(
         settings["bucket_batches"] = pool
     if run.step.pack_examples:
         settings["pack_examples"] = True
-    return dataclasses.replace(
+    run = dataclasses.replace(
         run,
         num_train_steps=steps,
         num_warmup_steps=int(steps * config.warmup_proportion),
@@ -48,3 +48,7 @@ def fine_tuning_config(
         reinit_layers=config.reinit_layers,
         settings=settings,
     )
+    if train is None or not (run.step.pack_examples and run.step.use_xla):
+        return run
+    shares = batching.packed_shares(train, run)
+    return dataclasses.replace(run, step=dataclasses.replace(run.step, packed_shares=shares))
