@@ -49,8 +49,7 @@ class BatchSettings:
         return rows, np.minimum(-(-longest // step) * step, most) if batching.by_length else np.full_like(longest, most)
 
     def packed_shares(self, examples: dataset.EncodedDataset, run: RunConfig) -> tuple[float, ...]:
-        """Returns `StepConfig.packed_shares` for the run's batches, judging by some of them; call it in the strategy's
-        scope."""
+        """Returns `StepConfig.packed_shares` that suit a sample of the run's batches; a strategy's scope matters."""
         order, width = self._training_order(examples, run), self._for_training(examples).max_seq_length
         some = order[:: -(-len(order) // _SAMPLE)]
         masks = (examples.inputs(rows, lambda lengths: width)["input_mask"] for rows in some)

@@ -116,6 +116,8 @@ def test_how_batches_are_made_belongs_to_the_run():
     compiled = config(use_xla=True, pack_examples=True)
     assert compiled.step.use_xla and compiled.step.pack_examples
     assert len(compiled.step.packed_shares) <= 4 and compiled.step.packed_shares not in (SHARES, (1.0,))
+    with pytest.raises(ValueError, match="`train_batch_size` must be a positive multiple of 3"):
+        config(use_xla=True, pack_examples=True, gradient_accumulation_steps=3)
 
 
 def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
