@@ -1,11 +1,14 @@
 """One peer of training_speed.py: a process that trains on the batches it is told to and says how long each took.
 
-    python benchmarks/training_workers.py {bert_tf,bert_tf_packed,torch,keras_hub} CHECKPOINT PRECISION
+    python benchmarks/training_workers.py {bert_tf,bert_tf_packed,torch,keras_hub} CHECKPOINT PRECISION [OPTIONS]
+
+OPTIONS are of ours, `StepConfig`'s as JSON.
 
 How it is told and answers: `peers.serve`.
 """
 
 import functools
+import json
 import os
 import sys
 
@@ -35,7 +38,7 @@ def bert_tf_step(checkpoint, precision, **options):
     assign_weights(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
-    options.setdefault("use_xla", bool(gpus()) and not options)  # as in long runs; packed rows know no XLA
+    options.setdefault("use_xla", bool(gpus()))  # as in long runs
     step = TrainStep(task, model, optimizer, StepConfig(**options))
 
     def run(batch):
@@ -91,10 +94,10 @@ def keras_hub_step(checkpoint, precision):
 
 
 def main():
-    kind, checkpoint, precision = sys.argv[1:]
-    packed = functools.partial(bert_tf_step, pack_examples=True)
-    peers = {"torch": torch_step, "keras_hub": keras_hub_step}
-    make = {"bert_tf": bert_tf_step, "bert_tf_packed": packed, **peers}[kind]
+    kind, checkpoint, precision, *options = sys.argv[1:]
+    options = json.loads(options[0]) if options else {}
+    ours = functools.partial(bert_tf_step, pack_examples=kind == "bert_tf_packed", **options)
+    make = {"torch": torch_step, "keras_hub": keras_hub_step}.get(kind, ours)
     serve(lambda: make(checkpoint, precision))
 
 

@@ -66,7 +66,18 @@ def _packed(features):
     mask = features["input_mask"]
     S = tf.shape(mask)[1]
     lengths = tf.reduce_max(tf.maximum(mask * tf.range(1, S + 1), 1), 1)  # a text without tokens gets one padding token
-    indices, sources = _pack(lengths, S)
+    return place_tokens(features, *_pack(lengths, S))
+
+
+def place_tokens(features: Mapping[str, tf.Tensor], indices: tf.Tensor, sources: tf.Tensor) -> TokenRows:
+    """Returns a batch in rows in which each token's place is known.
+
+    Args:
+        features: as in `lay_out`.
+        indices: as in `TokenRows`.
+        sources: int32 [R, L], the index of each token in the batch's flat list of B S tokens, -1 for padding.
+    """
+    S = tf.shape(features["input_mask"])[1]
     found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(sources, 0)) for name, values in features.items()}
     rows = {name: tf.where(sources < 0, 0, values) for name, values in found.items()}
     return TokenRows(rows | {"sentence_ids": sources // S + 1, "position_ids": sources % S}, indices)

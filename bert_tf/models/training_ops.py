@@ -171,6 +171,31 @@ def _sum_rows(dy):
     return tf.matmul(tf.ones([1, tf.shape(dy)[0]], dy.dtype), dy)[0]
 
 
+def gather_tokens(tokens, indices, sources):
+    """Returns the vectors of packed rows in the order of the batch, [B, S, H]; the gradient is a gather too.
+
+    TensorFlow's gradient adds up at indices, one after the other on a CPU, and in any order on a GPU.
+
+    Args:
+        tokens: float [P, H], the rows' flat list.
+        indices: int32 [B, S], the index of each token in `tokens`; padding has that of its text's first token.
+        sources: int32 with P values, the index of each of `tokens` in the batch's flat list, -1 for padding.
+    """
+
+    @tf.custom_gradient
+    def run(tokens):
+        def gradient(dy):
+            is_copy = (indices == indices[:, :1])[:, 1:, tf.newaxis]
+            first = dy[:, :1] + tf.reduce_sum(tf.where(is_copy, dy[:, 1:], 0), 1, keepdims=True)
+            flat = tf.reshape(tf.concat([first, dy[:, 1:]], 1), [-1, dy.shape[-1]])
+            source = tf.reshape(sources, [-1, 1])
+            return tf.where(source >= 0, tf.gather(flat, tf.maximum(source[:, 0], 0)), 0)
+
+        return tf.gather(tokens, indices), gradient
+
+    return run(tokens)
+
+
 def dropout(x, rate, seed):
     """Zeroes a fraction `rate` of the values and scales the others by 1 / (1 - rate); `seed` determines the mask.
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 from absl import logging
 
 from bert_tf.training.compilation_cache import log_compilation_cache, use_compilation_cache
-from bert_tf.training.settings import BatchingSettings, DeviceSettings, TrainingSettings
+from bert_tf.training.settings import DeviceSettings, TrainingSettings
 from bert_tf.utils.names import AUTO, PRECISIONS
 from bert_tf.utils.resources import has_nvidia_gpu
-from bert_tf.utils.settings import part_of
 
 if TYPE_CHECKING:  # of tasks, which commands that only need `strategy_name` do not import
     from bert_tf.runs.settings import FineTuningSettings, PretrainingSettings
@@ -76,8 +75,6 @@ def compiles(settings: TrainingSettings, examples: float) -> bool:
 
     if strategy_name(settings) == "tpu":
         return False  # everything on a TPU is compiled anyway, and as a whole
-    if settings.use_xla == AUTO and part_of(settings, BatchingSettings).pack_examples:
-        return False  # packed batches have too many shapes
     uses_xla = devices.uses_xla(settings.use_xla, examples)
     if uses_xla:
         log_compilation_cache(settings.compilation_cache_dir)

@@ -31,8 +31,9 @@ def count_examples(examples, settings):
 
 
 def batch_settings(settings: FineTuningSettings, use_xla: bool) -> BatchSettings:
-    """Returns how examples are batched, from `max_seq_length`, `bucket_by_length` and `bucket_batches`."""
-    return BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla, settings.bucket_batches)
+    """Returns how examples are batched, from `max_seq_length` and `BatchingSettings`."""
+    pool, packs = settings.bucket_batches, settings.pack_examples
+    return BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla, pool, packs)
 
 
 def plan_run(
@@ -78,11 +79,6 @@ def plan_training(settings: FineTuningSettings, num_layers: int, train, identity
     Raises:
         ValueError: there are too few examples for one step, or a setting is out of range for the model.
     """
-    if settings.pack_examples and use_xla:
-        raise ValueError(
-            "`pack_examples` cannot be combined with `use_xla=true`, which compiles a program for every shape. "
-            "Remove one."
-        )
     run = make_run_config(settings, 0, 0, use_xla, identity)
     run = dataclasses.replace(run, step=dataclasses.replace(run.step, pack_examples=settings.pack_examples))
     config = options_of(FineTuningConfig, settings)

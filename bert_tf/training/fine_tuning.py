@@ -8,6 +8,7 @@ from bert_tf.training.batching import BatchSettings
 from bert_tf.training.layer_rates import layer_rates
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.settings import FineTuningConfig
+from bert_tf.training.strategies import check_batch_size
 
 
 def fine_tuning_config(
@@ -23,7 +24,8 @@ def fine_tuning_config(
         batching: how they are batched.
 
     Raises:
-        ValueError: there are too few examples for one step, or a setting is out of range for the model.
+        ValueError: there are too few examples for one step, replicas and micro-batches cannot share a batch equally,
+            or a setting is out of range for the model.
     """
     num_examples, fingerprint = (0, 0) if train is None else (len(train), train.fingerprint())
     steps = int(num_examples / run.train_batch_size * config.num_train_epochs)
@@ -40,7 +42,7 @@ def fine_tuning_config(
         settings["bucket_batches"] = pool
     if run.step.pack_examples:
         settings["pack_examples"] = True
-    return dataclasses.replace(
+    run = dataclasses.replace(
         run,
         num_train_steps=steps,
         num_warmup_steps=int(steps * config.warmup_proportion),
@@ -48,3 +50,8 @@ def fine_tuning_config(
         reinit_layers=config.reinit_layers,
         settings=settings,
     )
+    if train is None or not (run.step.pack_examples and run.step.use_xla):
+        return run
+    check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
+    shares = batching.packed_shares(train, run)
+    return dataclasses.replace(run, step=dataclasses.replace(run.step, packed_shares=shares))

@@ -3,14 +3,15 @@
 import dataclasses
 import time
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.packed_rows import lay_out
-from bert_tf.models.encoder_replacement import replace_encoder
+from bert_tf.data.fixed_rows import LAYOUT, SHARES, fixed_layout
 from bert_tf.models.training_ops import program_scope, seed_scope
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
 from bert_tf.training.micro_batches import join_results, more_parts, split_batch
+from bert_tf.training.packing import PackingModel
 from bert_tf.training.replicas import build_graphs, replica_share
 from bert_tf.training.workers import num_workers
 
@@ -32,7 +33,9 @@ class StepConfig:
         fixed_shapes: batches have one shape, or a few, and graphs may be specialized for them.
         guard: which losses are bad, so that their step is skipped; None: no step is skipped.
         pack_examples: encoders pack the short texts of a batch into shared sequences if at least a fifth of it is
-            padding.
+            padding, or, with `use_xla`, of all batches.
+        packed_shares: with `use_xla`, the possible numbers of packed sequences; see `fixed_rows.fixed_layout`. XLA
+            compiles a program for each.
     """
 
     seed: int = 0
@@ -43,6 +46,7 @@ class StepConfig:
     fixed_shapes: bool = False
     guard: GuardConfig | None = None
     pack_examples: bool = False
+    packed_shares: tuple[float, ...] = SHARES
 
 
 class TrainStep:
@@ -79,7 +83,9 @@ class TrainStep:
         self.optimizer = optimizer
         self.config = config
         self.average = average
-        self._forward = replace_encoder(model, _packing) if config.pack_examples else model
+        self._forward = PackingModel(model) if config.pack_examples else model
+        self._needs_layout = config.pack_examples and config.use_xla
+        self._inputs = (*task.features, *(LAYOUT if self._needs_layout else ()))
         self.strategy = tf.distribute.get_strategy()
         self._is_one_program = config.use_xla and not tf.distribute.has_strategy()
         self._has_programs = config.use_xla and not self._is_one_program  # several a step, on each replica
@@ -99,12 +105,12 @@ class TrainStep:
 
     def __call__(self, batch):
         if self._is_compiled:
-            return self._graph_of(batch)(batch)
+            return self._run(batch)
         logging.info("Compiling the first step; later steps take a fraction of its time.")
         begin = time.perf_counter()
         while not self._is_compiled:
             try:
-                results = self._graph_of(batch)(batch)
+                results = self._run(batch)
                 float(results["loss"])  # waits for the device, whose errors arrive late
                 self._is_compiled = True
             except tf.errors.ResourceExhaustedError as error:
@@ -114,6 +120,18 @@ class TrainStep:
                 self.accumulate(more_parts(rows, self.strategy.num_replicas_in_sync, self.config.accumulation, error))
         logging.info("Compiled and ran the first step in %.1f s.", time.perf_counter() - begin)
         return results
+
+    def _run(self, batch):
+        batch = self._with_layout(batch)
+        return self._graph_of(batch)(batch)
+
+    def _with_layout(self, batch):
+        """Returns the batch and, for programs in which encoders pack, the places of its tokens."""
+        if not self._needs_layout:
+            return batch
+        parts = self.strategy.num_replicas_in_sync * self.config.accumulation
+        layout = fixed_layout(np.asarray(batch["input_mask"]), parts, self.config.packed_shares)
+        return batch | {name: tf.constant(each) for name, each in layout.items()}
 
     def accumulate(self, parts: int):
         """Splits later steps into this many micro-batches; no variable changes."""
@@ -179,7 +197,7 @@ class TrainStep:
         with seed_scope(seed), program_scope(self.config.use_xla):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(variables)
-                outputs = self._forward({k: batch[k] for k in self.task.features}, training=True)
+                outputs = self._forward({k: batch[k] for k in self._inputs}, training=True)
                 losses = self._losses(outputs, batch, normalizers)
                 scaled = losses["loss"] * loss_scale
             gradients = tape.gradient(scaled, variables)
@@ -245,7 +263,7 @@ class TrainStep:
     def _outputs(self, batch, seed):
         """Returns the model's outputs for one micro-batch in training."""
         with seed_scope(seed), program_scope(self.config.use_xla):
-            return self._forward({k: batch[k] for k in self.task.features}, training=True)
+            return self._forward({k: batch[k] for k in self._inputs}, training=True)
 
     def _gradients_of_outputs(self, batch, by_outputs, seed, loss_scale):
         """Returns the gradients of one micro-batch, given those of the loss by its outputs."""
@@ -288,20 +306,3 @@ class TrainStep:
         scale = tf.where(finite, self.loss_scale, tf.maximum(self.loss_scale / 2, 1.0))
         self.loss_scale.assign(tf.where(grow, scale * 2, scale))
         self.finite_steps.assign(tf.where(grow, tf.zeros_like(steps), steps))
-
-
-def _packing(encoder):
-    """Returns an encoder's training pass in which short texts share sequences."""
-
-    def encode(features):
-        rows = lay_out(features)
-        packed = {name: values for name, values in rows.features.items() if name != "position_ids"}
-        packed["sentence_ids"] += tf.zeros_like(packed["input_ids"])  # for sequences of one text it is [R, 1]
-        outputs = encoder(packed, training=True)
-        outputs = tf.nest.map_structure(
-            lambda x: rows.to_batch(tf.reshape(x, [-1, x.shape[-1]])) if x.shape.rank == 3 else x, outputs
-        )
-        vectors = encoder.text_vector(outputs["sequence_output"], features["input_mask"])
-        return outputs | {"pooled_output": encoder.pooled(vectors, training=True)}
-
-    return encode

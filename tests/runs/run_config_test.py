@@ -3,6 +3,7 @@
 
 import pytest
 
+from bert_tf.data.fixed_rows import SHARES
 from bert_tf.runs.devices import compiles
 from bert_tf.runs.fine_tuning_plan import batch_settings, plan_training
 from bert_tf.runs.run_config import make_run_config
@@ -91,6 +92,7 @@ def test_settings_and_configurations_have_the_same_defaults():
 def test_batches_by_length():
     assert batch_settings(_settings(), False) == BatchSettings(128)
     assert batch_settings(_settings(bucket_batches=4), True) == BatchSettings(128, True, True, 4)
+    assert batch_settings(_settings(pack_examples=True), True) == BatchSettings(128, True, True, packs=True)
     assert batch_settings(_settings(bucket_by_length=False), False) == BatchSettings(128, False)
 
 
@@ -110,8 +112,12 @@ def test_how_batches_are_made_belongs_to_the_run():
         made = config(**given)
         assert {name: value for name, value in made.identity().items() if name in batches} == wanted
         assert made.step.pack_examples == given.get("pack_examples", False)
-    with pytest.raises(ValueError, match="`pack_examples` cannot be combined with `use_xla=true`, .* Remove one"):
-        config(use_xla=True, pack_examples=True)
+        assert made.step.packed_shares == SHARES
+    compiled = config(use_xla=True, pack_examples=True)
+    assert compiled.step.use_xla and compiled.step.pack_examples
+    assert len(compiled.step.packed_shares) <= 4 and compiled.step.packed_shares not in (SHARES, (1.0,))
+    with pytest.raises(ValueError, match="`train_batch_size` must be a positive multiple of 3"):
+        config(use_xla=True, pack_examples=True, gradient_accumulation_steps=3)
 
 
 def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
@@ -123,7 +129,7 @@ def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
         (9000, ["GPU:0"], {}, False),
         (9000, ["GPU:0"], {"use_xla": "true"}, True),
         (1e9, ["GPU:0"], {"use_xla": "false"}, False),
-        (1e9, ["GPU:0"], {"pack_examples": True}, False),
+        (1e9, ["GPU:0"], {"pack_examples": True}, True),
         (1e9, ["GPU:0"], {"use_tpu": True, "use_xla": "true"}, False),
     ):
         monkeypatch.setattr(devices.tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
@@ -133,4 +139,5 @@ def test_on_a_gpu_only_long_runs_are_compiled(monkeypatch, caplog):
     assert said == [
         "`use_xla=auto`: XLA is on because 1,000,000,000 examples are enough to make up for the compilation time.",
         "`use_xla=auto`: XLA is off because 9,000 examples are too few to make up for the compilation time.",
+        "`use_xla=auto`: XLA is on because 1,000,000,000 examples are enough to make up for the compilation time.",
     ]

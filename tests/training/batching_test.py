@@ -77,13 +77,29 @@ def test_for_xla_there_are_at_most_four_widths():
     assert {batch["input_ids"].shape[1] for batch in _drawn(narrow.batches())} == {25}
 
 
+def test_batches_that_xla_packs_are_as_wide_as_the_longest_example():
+    examples, run = tiny.tokenized(320, longest=20), RunConfig("unused", 16, 20)
+
+    def batches(**options):
+        return _drawn(BatchSettings(100, packs=True, **options).training(examples, run)(0))
+
+    packed, usual = batches(use_xla=True), batches()
+    assert {batch["input_ids"].shape[1] for batch in packed} == {24} and len({b["input_ids"].shape for b in usual}) > 1
+    for one, other in zip(packed, usual, strict=True):  # the same examples
+        np.testing.assert_array_equal(one["input_mask"].sum(1), other["input_mask"].sum(1))
+    shares = BatchSettings(100, use_xla=True, packs=True).packed_shares(examples, run)
+    assert len(shares) <= 4 and shares[0] < shares[-1] == 1
+
+
 @pytest.mark.parametrize("size", [0, -8])
 def test_a_batch_holds_something(size):
     with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Got {size}\\."):
         BatchSettings(16).scoring(EXAMPLES, size)
 
 
-@pytest.mark.parametrize("options", [{}, {"by_length": False}, {"use_xla": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"by_length": False}, {"use_xla": True}, {"use_xla": True, "packs": True}], ids=str
+)
 def test_the_sizes_of_batches_are_known_before_they_are_made(options):
     run, batching = RunConfig("unused", 8, 7), BatchSettings(16, **options)
     rows, widths = batching.sizes(EXAMPLES, run)

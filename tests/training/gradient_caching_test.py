@@ -81,7 +81,8 @@ def test_a_teacher_reads_one_micro_batch_at_a_time():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"scale_loss": True}, {"use_xla": True}, {"pack_examples": True}])
+@pytest.mark.parametrize("more", [{}, {"scale_loss": True}, {"use_xla": True}, {"pack_examples": True},
+                                  {"use_xla": True, "pack_examples": True}])  # fmt: skip
 def test_gradients_are_those_of_one_backward_pass_through_all_micro_batches(more):
     """Dropout included: the masks of a micro-batch are the same in both of its forward passes."""
     dropout = 0.0 if more.get("use_xla") else 0.3  # XLA draws other masks
@@ -92,7 +93,8 @@ def test_gradients_are_those_of_one_backward_pass_through_all_micro_batches(more
     def seed(index):
         return tf.stack([tf.constant(7), tf.cast(index, tf.int32)])
 
-    losses, found = tf.function(lambda: step._cache_gradients(batch, 4, normalizers, seed, scale), autograph=False)()
+    laid_out = step._with_layout(batch)
+    losses, found = tf.function(lambda: step._cache_gradients(laid_out, 4, normalizers, seed, scale), autograph=False)()
     variables = step.model.trainable_variables
 
     @tf.function(autograph=False)  # eagerly, layers draw other masks, because they know the shapes

@@ -148,6 +148,7 @@ def options(folder):
         "one": train("default", folder=folder),
         "two, accumulated": train("mirrored", accumulation=2, kill_after=3),
         "two, packed": train("mirrored", pack_examples=True, kill_after=3),
+        "two, packed with XLA": train("mirrored", pack_examples=True, use_xla=True, accumulation=2, kill_after=3),
         "two, XLA": train("mirrored", use_xla=True, kill_after=8),
         "layers": [train(s, layers=LayerRates(1, 0, 0.5, 2), steps=8) for s in ("default", "mirrored")],
         "corrected": [train(s, adam=AdamConfig(bias_correction=True), steps=8) for s in ("default", "mirrored")],

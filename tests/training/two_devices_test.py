@@ -39,8 +39,9 @@ def test_so_they_are_with_each_half_cut_in_two(options):
     np.testing.assert_allclose(options["two, accumulated"], options["one"][:3], rtol=0, atol=1e-5)
 
 
-def test_so_they_are_with_packed_examples(options):
-    np.testing.assert_allclose(options["two, packed"], options["one"][:3], rtol=0, atol=1e-5)
+@pytest.mark.parametrize("case", ["two, packed", "two, packed with XLA"])
+def test_so_they_are_with_packed_examples(options, case):
+    np.testing.assert_allclose(options[case], options["one"][:3], rtol=0, atol=1e-5)
 
 
 def test_xla_changes_nothing(options):
