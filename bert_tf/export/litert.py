@@ -10,13 +10,14 @@ from tensorflow.lite.python.convert_phase import ConverterError
 
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.export.cpu.model import Forward
+from bert_tf.export.export_options import FILES
 from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.quiet_logs import quiet
 from bert_tf.utils import names
 from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
-FILE = "model.tflite"
+FILE = FILES["litert"]
 _SHORTEST = 16  # tokens; a signature for shorter sequences would gain too little
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
