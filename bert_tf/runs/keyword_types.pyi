@@ -48,8 +48,8 @@ class FineTuningKeywords(TypedDict, total=False):
     """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
     that XLA can compile them. The others write another format instead of a SavedModel, which takes token ids.
-    litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime; requires pip install 'bert-
-    tf[onnx]'. openvino: for OpenVINO and its Model Server; requires pip install 'bert-tf[openvino]'."""
+    litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. openvino: for
+    OpenVINO and its Model Server, with the extra openvino."""
     export_threads: int
     """Number of threads that compute each encoder layer; set it to the number of cores available per request.
     Requires `export_for=cpu`."""
@@ -446,8 +446,8 @@ class ExportKeywords(TypedDict, total=False):
     """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
     that XLA can compile them. The others write another format instead of a SavedModel, which takes token ids.
-    litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime; requires pip install 'bert-
-    tf[onnx]'. openvino: for OpenVINO and its Model Server; requires pip install 'bert-tf[openvino]'."""
+    litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. openvino: for
+    OpenVINO and its Model Server, with the extra openvino."""
     export_threads: int
     """Number of threads that compute each encoder layer; set it to the number of cores available per request.
     Requires `export_for=cpu`."""

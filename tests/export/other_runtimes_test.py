@@ -82,7 +82,7 @@ def served_by(task, folder, text_inputs=("text",), runtime="onnx", blank=""):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("make", [
     lambda config: ClassificationTask(config, 2, labels=["bad", "good"]),
-    lambda config: TaggingTask(config, ["B-PER", "I-PER", "O"]),
+    lambda config: TaggingTask(config, ["B-PER", "I-PER", "O"], doc_stride=5),
     lambda config: QuestionAnsweringTask(config, 5, 6, 5, 4),
     EmbeddingTask,
 ], ids=["classification", "tagging", "questions", "embedding"])  # fmt: skip
