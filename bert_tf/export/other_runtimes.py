@@ -19,7 +19,7 @@ from bert_tf.utils.tensorflow_internals import convert_variables_to_constants_v2
 
 TOLERANCE = 1e-4  # of outputs of the sample requests, as `difference` measures it
 _LARGE = 1024  # bytes of a constant
-_OPSET = 17  # ONNX Runtime reads it from 1.12 on, Triton's from 22.07 on
+_OPSET = 17  # ONNX Runtime reads it from 1.12 on
 
 Signatures = Mapping[str, meta_graph_pb2.SignatureDef]
 Run = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
