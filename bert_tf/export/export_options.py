@@ -96,6 +96,11 @@ class ExportOptions:
                 "enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: "
                 f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
             )
+        if self.export_for == "onnx" and getattr(task, "lstm_units", None):
+            raise ValueError(
+                "`export_for=onnx` is not supported for a model with a BiLSTM, whose loop tf2onnx cannot convert. Use "
+                "`export_for=openvino`."
+            )
         if self.export_for in _CONVERTERS:
             require_packages(f"`export_for={self.export_for}`", *_CONVERTERS[self.export_for])
         if self.export_for != "litert":

@@ -110,6 +110,8 @@ def test_every_family_answers_as_tensorflow_for_rows_of_every_length(tmp_path, r
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("name", [*TASKS, *OTHERS])
 def test_every_task_answers_as_its_saved_model(trained, exported, tmp_path, runtime, name):
+    if (runtime, name) == ("onnx", "lstm"):
+        pytest.skip("tf2onnx does not convert the loop of a BiLSTM: another test says that it is refused")
     path = export_trained(str(trained(name)), str(tmp_path), ExportOptions(export_for=runtime))
     assert os.listdir(tmp_path) == ["1"]  # nothing for servers next to it
     goldens = [each for each in read_goldens(exported(name)) if each.signature == "ids"]
@@ -185,6 +187,12 @@ def test_what_they_do_not_take_is_refused(runtime):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             ExportOptions(export_for=runtime, **given)
+
+
+def test_a_loop_is_refused_for_onnx():
+    task = ClassificationTask(tiny.config(), 2, lstm_units=4)
+    with pytest.raises(ValueError, match="`export_for=onnx` is not supported for a model with a BiLSTM"):
+        ExportOptions(export_for="onnx").check(task)
 
 
 @pytest.mark.parametrize(
