@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from bert_tf.runs.settings import FineTuningSettings
+from bert_tf.utils import names
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, is_child
 
@@ -51,7 +52,7 @@ def _log_command(words, program, flags):
 
 def log_after_fine_tuning(settings: FineTuningSettings, step: int):
     """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
-    output_dir, for_servers = settings.output_dir, settings.export_for != "litert"
+    output_dir, for_servers = settings.output_dir, settings.export_for in names.SAVED_MODELS_FOR
     exports = for_servers and settings.export_dir or os.path.join(output_dir, "export")
     if settings.do_export and for_servers:
         log_end(output_dir, step, "To serve the model", "serve", **_served(exports, output_dir, settings))
@@ -62,7 +63,7 @@ def log_after_fine_tuning(settings: FineTuningSettings, step: int):
 
 def log_after_export(settings: "ExportCommandSettings"):
     """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
-    if not is_child() and settings.export_for != "litert":
+    if not is_child() and settings.export_for in names.SAVED_MODELS_FOR:
         _log_command("To serve the model", "serve", _served(settings.export_dir, settings.model, settings))
 
 

@@ -4,10 +4,16 @@ import dataclasses
 import os
 from typing import Any
 
+from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.utils import names
+from bert_tf.utils.extras import require_packages
 from bert_tf.utils.resources import uses_onednn, why_without_onednn
 
-_FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
+# The file of a version that no other kind has, and whose kind that is.
+FILES = {"litert": MODEL_FILE, "onnx": "model.onnx", "openvino": "model.xml"}
+_SAVED_MODEL = "saved_model.pb"
+_KINDS = {_SAVED_MODEL: "servers", FILES["litert"]: "LiteRT", FILES["onnx"]: "ONNX", FILES["openvino"]: "OpenVINO"}
+_CONVERTERS = {"onnx": ("tf2onnx", "onnxruntime"), "openvino": ("openvino",)}  # and the runtimes, if they are others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +25,7 @@ class ExportOptions:
             applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8 apply
             to all weights.
         export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on CPUs, "gpu" computes in few shapes, for which
-            XLA can compile programs, "litert" is a .tflite file.
+            XLA can compile programs, "litert" is a .tflite file, "onnx" and "openvino" are files of those runtimes.
         explanations: names from `names.EXPLANATIONS` to export as signatures.
         threads: number of threads that compute each layer in parallel, with "cpu".
 
@@ -35,6 +41,8 @@ class ExportOptions:
     def __post_init__(self):
         assert self.dtype in names.EXPORT_DTYPES and self.export_for in names.EXPORTS_FOR, self
         assert self.threads >= 1, self
+        if self.export_for in _CONVERTERS:
+            self._check_conversion()
         self._check_16_bits()
         if self.dtype == "int8" and self.export_for == "gpu":
             raise ValueError(
@@ -50,6 +58,18 @@ class ExportOptions:
             raise ValueError(
                 "`export_explanations`, `export_for=cpu` and `export_dtype=bfloat16` cannot be combined: explanations "
                 "need weights that are variables, and the other two make them constants. Remove one."
+            )
+
+    def _check_conversion(self):
+        if self.dtype != "float32":
+            raise ValueError(
+                f"With `export_for={self.export_for}`, `export_dtype` must be float32; got {self.dtype}. Use float32 "
+                "and choose the precision in that runtime."
+            )
+        if self.explanations:
+            raise ValueError(
+                f"`export_explanations` and `export_for={self.export_for}` cannot be combined: explanations require a "
+                "SavedModel. Remove one of the two."
             )
 
     def _check_16_bits(self):
@@ -77,6 +97,13 @@ class ExportOptions:
                 "enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: "
                 f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
             )
+        if self.export_for == "onnx" and getattr(task, "lstm_units", None):
+            raise ValueError(
+                "`export_for=onnx` is not supported for a model with a BiLSTM, whose loop tf2onnx cannot convert. Use "
+                "`export_for=openvino`."
+            )
+        if self.export_for in _CONVERTERS:
+            require_packages(f"`export_for={self.export_for}`", *_CONVERTERS[self.export_for])
         if self.export_for == "litert" and (obstacle := litert_obstacle(task)):
             raise ValueError(f"`export_for=litert` is not supported for a model with {obstacle}. Remove the option.")
 
@@ -103,19 +130,23 @@ class ExportOptions:
                 f"Cannot write to `export_dir` {export_dir}: {there} "
                 f"{why}. Use another directory."
             )
-        if file := next((file for file in _FILES if os.path.exists(os.path.join(export_dir, file))), None):
+        if file := next((file for file in _KINDS if os.path.exists(os.path.join(export_dir, file))), None):
             raise ValueError(
                 "`export_dir` must be a model's directory, which holds its numbered versions. "
                 f"{export_dir} is itself a version (it has a {file}). Use its parent directory, "
                 f"{os.path.dirname(export_dir)}."
             )
-        mine, other = reversed(_FILES) if self.export_for == "litert" else _FILES
+        self._check_versions(export_dir)
+
+    def _check_versions(self, export_dir):
+        mine = FILES.get(self.export_for, _SAVED_MODEL)
         for version in os.listdir(export_dir) if os.access(export_dir, os.R_OK) else ():
-            if version.isdecimal() and os.path.exists(os.path.join(export_dir, version, other)):
+            there = [file for file in _KINDS if os.path.exists(os.path.join(export_dir, version, file))]
+            if version.isdecimal() and there and mine not in there:
+                kinds = ", ".join(f"{file} for {kind}" for file, kind in _KINDS.items())
                 raise ValueError(
-                    f"`export_dir` must hold versions of one kind, either {_FILES[0]} for servers or {_FILES[1]} for "
-                    f"LiteRT. Version {version} in {export_dir} has {other}, and this export writes {mine}. Use "
-                    "another directory."
+                    f"`export_dir` must hold versions of one kind: {kinds}. Version {version} in {export_dir} has "
+                    f"{there[0]}, and this export writes {mine}. Use another directory."
                 )
 
     @property
@@ -146,7 +177,7 @@ class ExportOptions:
     @property
     def folder(self) -> str:
         """The name of the directory for exports in a training run's output directory."""
-        return "litert" if self.export_for == "litert" else "export"
+        return self.export_for if self.export_for in FILES else "export"
 
     @property
     def variable_dtype(self) -> str:

@@ -9,22 +9,26 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.export import card, litert
+from bert_tf.export import card
 from bert_tf.export.counted_signatures import hide_token_counts
 from bert_tf.export.fast_path import write_fast_path
 from bert_tf.export.gpu import leave_out_of_xla
+from bert_tf.export.litert import write_litert
+from bert_tf.export.other_runtimes import write_onnx, write_openvino
 from bert_tf.export.quiet_logs import quiet
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config_files import TASK_FILE
+from bert_tf.utils import names
 from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 _ASIDE = "export"  # in the name of what is unfinished, which is no number: servers look for numbers
 _OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function is not part of an export
+_CONVERTERS = {"onnx": write_onnx, "openvino": write_openvino}
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
 
@@ -38,7 +42,8 @@ def export(
     """Writes `served` to `export_dir`/<version>, one above the highest existing version, and returns that path.
 
     The version's `assets.extra` has warm-up requests, golden requests, task.json and a model card. Next to the versions
-    are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card.
+    are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card, and for ONNX Runtime and
+    OpenVINO the model, the tokenizer and a card.
 
     Args:
         served: the model.
@@ -49,10 +54,10 @@ def export(
 
     Raises:
         ValueError: the directory is itself a version or has versions of another kind, it cannot be written, or the disk
-            is full; no partial export is left.
+            is full, or another runtime answers differently; no partial export is left.
     """
     export_dir = os.path.abspath(os.fspath(export_dir))
-    for_servers = served.options.export_for != "litert"
+    for_servers = served.options.export_for in names.SAVED_MODELS_FOR
     served.options.check_folder(export_dir)
     served.options.check_processor()
     logging.info("Exporting to %s", export_dir)
@@ -63,7 +68,7 @@ def export(
             if for_servers:
                 _write_version(aside, served, task_options or {}, facts or RunFacts(), litert_model)
             else:
-                _write_for_litert(aside, served, task_options or {}, facts or RunFacts())
+                _write_model(aside, served, task_options or {}, facts or RunFacts())
             os.chmod(aside, 0o755)  # whatever the umask is, as a server runs as another user
             files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
             written = write_server_files(export_dir, files)
@@ -97,8 +102,12 @@ def _write_version(directory, served, task_options, facts, litert_model):
     write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 
-def _write_for_litert(directory, served, task_options, facts):
-    signatures = litert.write_litert(directory, served, task_options)
+def _write_model(directory, served, task_options, facts):
+    """Writes a version that is no SavedModel."""
+    if convert := _CONVERTERS.get(served.options.export_for):
+        signatures = convert(directory, served)
+    else:
+        signatures = write_litert(directory, served, task_options)
     write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 

@@ -24,8 +24,9 @@ class ExportFormSettings:
         "portable",
         "Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains "
         "most, the weights become constants of the graph and load more slowly. gpu: requests are computed in few "
-        "shapes, so that XLA can compile them. litert: a .tflite file for phones and small devices instead of a "
-        "SavedModel.",
+        "shapes, so that XLA can compile them. The others write another format instead of a SavedModel, which takes "
+        "token ids. litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. "
+        "openvino: for OpenVINO and its Model Server, with the extra openvino.",
         choices=names.EXPORTS_FOR,
     )
     export_threads: int = option(

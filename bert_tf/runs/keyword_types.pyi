@@ -47,7 +47,9 @@ class FineTuningKeywords(TypedDict, total=False):
     export_for: str
     """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
-    that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
+    that XLA can compile them. The others write another format instead of a SavedModel, which takes token ids.
+    litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. openvino: for
+    OpenVINO and its Model Server, with the extra openvino."""
     export_threads: int
     """Number of threads that compute each encoder layer; set it to the number of cores available per request.
     Requires `export_for=cpu`."""
@@ -169,7 +171,7 @@ class FineTuningKeywords(TypedDict, total=False):
     """Batch size of prediction."""
     export_dir: str | os.PathLike[str] | None
     """Model directory as a server expects it; the export becomes its next version. Default: export in `output_dir`,
-    or litert there with `export_for=litert`."""
+    or litert, onnx or openvino there with that value of `export_for`."""
     int8_tolerance: float
     """Maximum relative drop of a metric in int8; nothing is exported if a metric drops further. Requires
     `export_dtype=int8` and `eval`."""
@@ -443,7 +445,9 @@ class ExportKeywords(TypedDict, total=False):
     export_for: str
     """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
     the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
-    that XLA can compile them. litert: a .tflite file for phones and small devices instead of a SavedModel."""
+    that XLA can compile them. The others write another format instead of a SavedModel, which takes token ids.
+    litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. openvino: for
+    OpenVINO and its Model Server, with the extra openvino."""
     export_threads: int
     """Number of threads that compute each encoder layer; set it to the number of cores available per request.
     Requires `export_for=cpu`."""

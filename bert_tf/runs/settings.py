@@ -86,7 +86,7 @@ class FineTuningSettings(
     export_dir: str | None = option(
         None,
         "Model directory as a server expects it; the export becomes its next version. Default: export in "
-        "--output_dir, or litert there with --export_for=litert.",
+        "--output_dir, or litert, onnx or openvino there with that value of --export_for.",
         group="Export", essential=True,
     )
     int8_tolerance: float = option(

@@ -58,11 +58,14 @@ class FillMaskTask(ServableTask):
             position is 0, that of [CLS], which means no mask. Probabilities are over the whole embedding table; rows
             without a token in the vocabulary are never predicted.
         """
-        shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.vocab)]
-        probability, ids = tf.math.top_k(shares, self.top_k)
+        probability, ids = self._best(outputs)
         there = outputs["masked_lm_positions"][..., tf.newaxis] > 0
         token = tf.gather(tf.constant([*self.vocab, ""]), tf.where(there, ids, len(self.vocab)))
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
+
+    def _best(self, outputs):
+        shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.vocab)]
+        return tf.math.top_k(shares, self.top_k)
 
     def card_limitations(self, max_seq_length):
         return [*super().card_limitations(max_seq_length), "If a text has several masks, only the first is predicted."]
@@ -74,6 +77,11 @@ class FillMaskTask(ServableTask):
         """Returns the served predictions: "token" and "probability" [B, k] for each sequence's first position."""
         first = {name: value[:, :1] for name, value in outputs.items()}
         return {name: value[:, 0] for name, value in self.fill(first).items()}
+
+    def postprocess_numbers(self, outputs):
+        """Returns "token", int32 ids, and "probability", each [B, k], for each sequence's first position."""
+        probability, ids = self._best({name: value[:, :1] for name, value in outputs.items()})
+        return {"token": ids[:, 0], "probability": probability[:, 0]}
 
     def example_answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns the same as "scores" and "classes", for requests of tf.Examples."""

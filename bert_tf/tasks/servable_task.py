@@ -69,6 +69,14 @@ class ServableTask(BaseTask, Protocol):
             origin: the second result of `preprocess`; None for features sent by the client.
         """
 
+    def postprocess_numbers(self, outputs: Outputs) -> Tensors:
+        """Converts outputs for features sent by the client to predictions without strings, for runtimes without them.
+
+        By default, these are the predictions of `postprocess` that are numbers.
+        """
+        served = self.postprocess(outputs)
+        return {name: values for name, values in served.items() if values.dtype != tf.string}
+
     @abc.abstractmethod
     def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         """Returns the response of `example_method`: `scores` and `classes` [n, L], or `outputs` [n, 1]."""

@@ -10,8 +10,11 @@ PACKAGES = {
     "grpc_health": ("grpcio-health-checking", "serve"),
     "grpc_reflection": ("grpcio-reflection", "serve"),
     "matplotlib.figure": ("matplotlib", "report"),
+    "onnxruntime": ("onnxruntime", "onnx"),
+    "openvino": ("openvino", "openvino"),
     "optuna": ("optuna", "tune"),
     "prometheus_client": ("prometheus-client", "serve"),
+    "tf2onnx": ("tf2onnx", "onnx"),
     "usearch.index": ("usearch", "search"),
 }
 SERVER = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "serve")

@@ -30,7 +30,8 @@ LAYERS = (
 )  # fmt: skip
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
 EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
-EXPORTS_FOR = ("portable", "cpu", "gpu", "litert")
+SAVED_MODELS_FOR = ("portable", "cpu", "gpu")  # which TensorFlow Serving and `bert-tf serve` load
+EXPORTS_FOR = (*SAVED_MODELS_FOR, "litert", "onnx", "openvino")
 ENGINES = ("auto", "litert", "saved_model")  # what answers the texts of an export that has both
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")

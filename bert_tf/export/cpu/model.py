@@ -13,7 +13,7 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.models.encoder_replacement import replace_encoder
 from bert_tf.utils.tensorflow_internals import convert_variables_to_constants_v2
 
-_MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, which is limited to 2 GiB
+MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, which is limited to 2 GiB
 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
@@ -56,9 +56,9 @@ def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: S
         ValueError: the weights are too large for a graph.
     """
     size = size_of(weights)
-    if size > _MOST_BYTES:
+    if size > MOST_BYTES:
         raise ValueError(
-            f"`export_for=cpu` is limited to {_MOST_BYTES / 2**30:.2f} GiB of weights, which is "
+            f"`export_for=cpu` is limited to {MOST_BYTES / 2**30:.2f} GiB of weights, which is "
             f"the limit of a graph; this model has {size / 2**30:.2f} GiB. Remove `export_for`."
         )
     traced = _trace(forward, inputs)

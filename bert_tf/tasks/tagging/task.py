@@ -323,6 +323,9 @@ class TaggingTask(FineTuningTask):
             return {"tag": tf.gather(tf.constant(self.labels), best["tag"]), "probability": best["probability"]}
         return entities_in(best, origin, self.labels)
 
+    def postprocess_numbers(self, outputs):
+        return _best_tags(outputs)
+
     def _tags(self, outputs, origin):
         """Returns the tags of each sentence's words; an entity begins with B- even if the model predicts I-.
 
