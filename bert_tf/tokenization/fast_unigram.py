@@ -35,7 +35,7 @@ _USER_DEFINED_COST = 0.1
 _LEAST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
-class _Character(NamedTuple):
+class _SourceCharacter(NamedTuple):
     """A character after normalization, and the span that it came from."""
 
     char: str
@@ -102,13 +102,13 @@ class FastUnigram:
         """Returns a text in which added tokens are looked up, and the span that each character came from."""
         end, made, blank_before = len(text), [], False
         for each in self._stream(text + "\n"):
-            each = _Character("\0" if each.start == end else each.char, each.start, min(each.end, end))
+            each = _SourceCharacter("\0" if each.start == end else each.char, each.start, min(each.end, end))
             blank = each.char == " "
             if not (blank and blank_before):
                 made.append(each)
             elif self._keeps_spaces:  # it counts where a run of spaces ends; XLM-RoBERTa's becomes a marker
                 inside = self._tables.trailing_space == "kept_inside"
-                made[-1] = _Character(METASPACE if inside else " ", made[-1].start, each.end)
+                made[-1] = _SourceCharacter(METASPACE if inside else " ", made[-1].start, each.end)
             blank_before = blank
         return "".join(each.char for each in made), [each.start for each in made], [each.end for each in made]
 
@@ -184,18 +184,18 @@ class FastUnigram:
             at_end = end is not None and (following is not None and following.start == end or space and each.end > end)
             own = space and (kept if at_end else following is not None and following.char == METASPACE)
             if own:
-                stream[at] = _Character(METASPACE, each.start, each.start)
+                stream[at] = _SourceCharacter(METASPACE, each.start, each.start)
             stripped = end is not None and not kept and at > solid_until
             white[at] = space and not own or is_end or stripped
 
-    def _stream(self, text) -> list[_Character]:
+    def _stream(self, text) -> list[_SourceCharacter]:
         """Returns the characters of a text after normalization."""
         tables = self._tables
         quotes = tables.straight_quotes and any(2 * quote in text for quote in (GRAVE, APOSTROPHE))
         if self._keeps_ascii and not quotes and _PLAIN.fullmatch(text):
             text = text.lower() if tables.do_lower_case else text
-            return [_Character(char, at, at + 1) for at, char in enumerate(text)]
-        stream = [_Character(char, at, at + 1) for at, char in enumerate(text)]
+            return [_SourceCharacter(char, at, at + 1) for at, char in enumerate(text)]
+        stream = [_SourceCharacter(char, at, at + 1) for at, char in enumerate(text)]
         if tables.straight_quotes:
             stream = _with_straight_quotes(stream)
         return self._mapped(self._folded(stream))
@@ -231,7 +231,7 @@ class FastUnigram:
             pair = first.char + cluster[1].char
             text = mapping.get(first.char, mapping.get(pair))
             if text is not None:  # a replacement of the beginning stands for all of it
-                whole = _Character(first.char, first.start, max(each.end for each in cluster))
+                whole = _SourceCharacter(first.char, first.start, max(each.end for each in cluster))
                 return [whole._replace(char=char) for char in text]
         return [each._replace(char=char) for each in cluster for char in mapping.get(each.char, each.char)]
 
@@ -309,7 +309,7 @@ def _with_straight_quotes(stream):
     for each in stream:
         last = made[-1] if made else None
         if last and each.char in (GRAVE, APOSTROPHE) and last.char == each.char:
-            made[-1] = _Character(DOUBLE, last.start, each.end)
+            made[-1] = _SourceCharacter(DOUBLE, last.start, each.end)
         else:
             made.append(each)
     return made

@@ -11,7 +11,7 @@ from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 
-_SPACES = "".join(char for char in map(chr, characters.WHITE) if characters.flags_of(char) & characters.SPACE)
+_SPACES = "".join(char for char in map(chr, characters.WHITE) if characters.flags_of_character(char) & characters.SPACE)
 _CHUNK = re.compile(f"[^{_SPACES}]+")
 _PLAIN = re.compile("[!-~]+")  # ASCII without control characters: neither marks nor characters of several
 _PLAIN_WORD = re.compile("[A-Za-z0-9]+|[!-~]")
@@ -95,7 +95,7 @@ class FastWordPiece:
         """Splits a chunk around CJK characters, but for what belongs to the character before it."""
         parts = []
         for part in _CJK_OR_NOT.findall(chunk):
-            if parts and characters.flags_of(part[0]) & _UNBOUND:
+            if parts and characters.flags_of_character(part[0]) & _UNBOUND:
                 parts[-1] += part
             else:
                 parts.append(part)
@@ -133,15 +133,15 @@ class FastWordPiece:
 
     def _form(self, char):
         """Returns the characters that one becomes, with their flags."""
-        if characters.flags_of(char) & characters.DELETED:
+        if characters.flags_of_character(char) & characters.DELETED:
             return ()
         form = characters.form_of(char, self._lower, self._strip)
-        return tuple((each, characters.flags_of(each)) for each in form)
+        return tuple((each, characters.flags_of_character(each)) for each in form)
 
 
 def _with_final_sigma(text):
     """Replaces capital sigmas by small ones, at the end of a word by its final form, as Python's lower() does."""
-    seen = "".join(char for char in text if not characters.flags_of(char) & characters.DELETED)
+    seen = "".join(char for char in text if not characters.flags_of_character(char) & characters.DELETED)
     found = iter(_SMALL_SIGMA.findall(_SMALL_SIGMA.sub("a", seen).lower()))
     return "".join(next(found) if char == "\u03a3" else char for char in text)
 

@@ -34,8 +34,7 @@ from tests import tiny
 from tests.conftest import ROOT
 from tests.export.models import LENGTH, TASKS, write_trained
 
-REFUSED = {"windows": "have several", "choices": "have several", "reranking": "have several", "lstm": "with a BiLSTM"}
-ONE_ROW = [name for name in TASKS if name not in REFUSED]
+ONE_ROW = [name for name in TASKS if name not in ("windows", "choices", "reranking", "lstm")]
 TOLERANCES = {"float32": 1e-5, "float16": 1e-3, "int8": 5e-2}
 
 LITERT = ExportOptions(export_for="litert")
@@ -214,20 +213,13 @@ def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
             ExportOptions(export_for="litert", **given)
     with pytest.raises(ValueError, match=r"must be bfloat16; got float16"):
         ExportOptions("float16")
-    for name, message in REFUSED.items():
-        with pytest.raises(ValueError, match=f"a model that reads an example as one sequence.* {message}"):
-            export_trained(str(trained(name)), str(tmp_path / "out"), LITERT)
-    long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
-    with pytest.raises(ValueError, match="`export_for=litert` requires a model"):
-        run(**long, output_dir=str(tmp_path / "new"), train_file=data["train"],
+    with pytest.raises(ValueError, match="`export_for=litert` is not supported for a model with a BiLSTM"):
+        export_trained(str(trained("lstm")), str(tmp_path / "out"), LITERT)
+    recurrent = {"lstm_units": 4, "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
+    with pytest.raises(ValueError, match="`export_for=litert` is not supported for a model with a BiLSTM"):
+        run(**recurrent, output_dir=str(tmp_path / "new"), train_file=data["train"],
             init_checkpoint=str(tiny.checkpoint(tmp_path / "start")))  # fmt: skip
     assert not (tmp_path / "out").exists() and not (tmp_path / "new").exists()
-
-
-def test_local_attention_is_refused():
-    task = ClassificationTask(tiny.config(**tiny.MODERNBERT), 2)
-    with pytest.raises(ValueError, match="`export_for=litert` is not supported for a model with local attention"):
-        LITERT.check(task)
 
 
 def test_a_row_of_any_length_has_a_graph_that_is_not_twice_as_long():
@@ -276,7 +268,7 @@ print(json.dumps({
 
 def test_the_pages_python(exported, tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "guides" / "litert.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    _, block = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "reviews_litert").symlink_to(pathlib.Path(exported("classification", LITERT)).parent)
     library = types.SimpleNamespace(Interpreter=interpreter_class())
     monkeypatch.setitem(sys.modules, "ai_edge_litert", types.SimpleNamespace())
@@ -297,7 +289,7 @@ def test_packages_of_others_read_it(tmp_path):
     command = [python, "-c", _VISIT, os.path.join(path, MODEL_FILE), json.dumps(feeds)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
-    assert found["files"] == ["bert_config.json", "labels.txt", "tokenizer_config.json", "vocab.txt"]
+    assert found["files"] == ["bert_config.json", "labels.txt", "task.json", "tokenizer_config.json", "vocab.txt"]
     (graph,) = found["metadata"]["subgraph_metadata"]
     assert {each["name"] for each in graph["input_tensor_metadata"]} == {"input_ids", "input_mask", "segment_ids"}
     files = {each["name"]: each.get("associated_files") for each in graph["output_tensor_metadata"]}
