@@ -108,7 +108,9 @@ def profile(run: Run):
         for name, times, microseconds, share in found["largest"]:
             row = f"`{name}`", times, microseconds, f"{share:.0%}"
             run.note_row(f"Profile of fine-tuning, {title}", columns, *row)
-        said = f"{title}: {found['kernels']:,.0f} kernels a step, {found['idle']:.0%} idle, first step {first:.0f} s"
+        launches = f" in {found['launches']:,.0f} launches" if found["launches"] else ""
+        said = f"{title}: {found['kernels']:,.0f} kernels a step{launches}, {found['idle']:.0%} idle"
+        said += f", {found['milliseconds']:.3g} ms, first step {first:.0f} s"
         run.note(summary="; ".join(filter(None, (run.figures.get("summary"), said))))
 
 
@@ -170,7 +172,10 @@ def torch(run: Run):
         files.append(run.folder / f"{rows}x{length}.npz")
         write_batches(files[-1], [batch])
     command = [python, "benchmarks/torch_fine_tuning.py", run.folder / "bert_config.json", run.half(), run.sizes.steps]
-    with subprocess.Popen([*map(str, (*command, *files))], cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+    command = [*map(str, (*command, *files))]
+    # A rehearsal shares its cores: threads that wait must not spin.
+    environment = {**os.environ, "PYTHONPATH": "", "OMP_WAIT_POLICY": "PASSIVE"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout:  # one of each file
             _add_peer(run, task.config, run.sizes.shapes[len(run.figures.get("speeds", []))], json.loads(line))
     assert not child.returncode, f"torch_fine_tuning.py ended with status {child.returncode}"
