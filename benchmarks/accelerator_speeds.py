@@ -213,13 +213,12 @@ def xla_flags(run: Run):
     speeds = {}
     for number, flags in enumerate(XLA_FLAGS[: 3 if run.mode == "rehearsal" else None]):
         speed, error = _speed_with_flags(run, run.folder / str(number), flags)
-        name = f"`{flags}`" if flags else "none"
         if error:
-            run.note_row(title, columns, name, "", "", "", error)
+            run.note_row(title, columns, flags or "none", "", "", "", error)
             continue
         speeds[flags] = speed["sequences_per_second"]
         ratio = speeds[flags] / speeds[""] if "" in speeds else ""
-        run.note_row(title, columns, name, speeds[flags], ratio, speed["first_seconds"], "")
+        run.note_row(title, columns, flags or "none", speeds[flags], ratio, speed["first_seconds"], "")
         best = max(speeds, key=speeds.get)
         run.note(summary=f"{len(speeds)} of {number + 1} ran; fastest: {best or 'none'}")
     assert speeds, "no process with any flags has made a step"

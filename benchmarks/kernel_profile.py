@@ -7,9 +7,9 @@ read, which run side by side in several threads.
 import collections
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 _LARGEST = 15
-_LAUNCH = re.compile(r"LaunchKernel|GraphLaunch")  # of CUDA's functions on the host: a kernel, a graph of kernels
 _NUMBER = re.compile(r"([._]\d+)+$")  # XLA numbers kernels of one kind
 
 
@@ -26,25 +26,34 @@ def record(call: Callable, times: int, folder):
     return xplane_pb2.XSpace.FromString(path.read_bytes())
 
 
+class _Kernel(NamedTuple):
+    """A kernel or a copy: its name, picoseconds of its begin and end, and the number of its launch, if there is one."""
+
+    name: str
+    begin: int
+    end: int
+    launch: int | None
+
+
 def summarize(space, calls: int) -> dict:
     """Returns what the first device of an XSpace did in each of so many calls.
 
     Returns:
         `device`: the plane's name. `kernels`: kernels and copies per call. `launches`: what the host launched per call,
-        a graph of kernels counted once, or None where the host's calls were not recorded. `milliseconds`: of a call,
-        from the first kernel to the last. `idle`: the share of that time in which no kernel ran. `largest`: a list
-        [name, kernels per call, microseconds per call, share of all kernels' time] of the 15 kinds that took longest.
+        a graph of kernels counted once, or None on a CPU. `milliseconds`: of a call, from the first kernel to the last.
+        `idle`: the share of that time in which no kernel ran. `largest`: a list [name, kernels per call, microseconds
+        per call, share of all kernels' time] of the 15 kinds that took longest.
     """
-    device, kernels = _kernels(space)
+    device, kernels = _read_kernels(space)
     if not kernels:
         raise ValueError(f"The profile must have kernels of a device; got planes {[p.name for p in space.planes]}.")
     times, counts = collections.Counter(), collections.Counter()
-    for name, begin, end in kernels:
-        kind = _NUMBER.sub("", name)[:80]
-        times[kind] += end - begin
+    for kernel in kernels:
+        kind = _NUMBER.sub("", kernel.name)[:80]
+        times[kind] += kernel.end - kernel.begin
         counts[kind] += 1
-    span = max(end for _, _, end in kernels) - min(begin for _, begin, _ in kernels)
-    launches = sum(bool(_LAUNCH.search(name)) for name in _host_calls(space))
+    span = max(kernel.end for kernel in kernels) - min(kernel.begin for kernel in kernels)
+    launches = len({kernel.launch for kernel in kernels} - {None})
     return {
         "device": device,
         "kernels": len(kernels) / calls,
@@ -58,40 +67,35 @@ def summarize(space, calls: int) -> dict:
     }
 
 
-def _kernels(space) -> tuple[str, list[tuple[str, int, int]]]:
-    """Returns the name of the first GPU's plane, or of the CPU's, and (name, begin, end) of each kernel."""
+def _read_kernels(space) -> tuple[str, list[_Kernel]]:
+    """Returns the name of the first GPU's plane, or of the CPU's, and its kernels."""
     for plane in sorted(space.planes, key=lambda plane: plane.name):
         if plane.name.startswith("/device:GPU"):
             # The other lines say again, by program and by operation, what the streams did.
             streams = [line for line in plane.lines if line.name.startswith("Stream")]
-            return plane.name, [event for line in streams for event in _events(plane, line)]
+            return plane.name, [kernel for line in streams for kernel, _ in _events(plane, line)]
     for plane in space.planes:
         if plane.name == "/host:CPU":
-            operations = {each.id for each in plane.stat_metadata.values() if each.name == "hlo_op"}
-            found = (_events(plane, line, operations) for line in plane.lines)
-            return plane.name, [event for events in found for event in events]
+            events = (event for line in plane.lines for event in _events(plane, line))
+            return plane.name, [kernel for kernel, statistics in events if "hlo_op" in statistics]
     return "", []
 
 
-def _events(plane, line, having=frozenset()) -> Iterator[tuple[str, int, int]]:
-    """Yields name, begin and end in picoseconds of a line's events, of those alone that have one of the statistics."""
+def _events(plane, line) -> Iterator[tuple[_Kernel, dict]]:
+    """Yields the events of a line, and the statistics of each by name."""
     for event in line.events:
-        if not having or any(stat.metadata_id in having for stat in event.stats):
-            begin = 1000 * line.timestamp_ns + event.offset_ps
-            yield plane.event_metadata[event.metadata_id].name, begin, begin + event.duration_ps
-
-
-def _host_calls(space) -> Iterator[str]:
-    """Yields the name of each function of CUDA that the host called."""
-    for plane in space.planes:
-        if plane.name == "/host:CUPTI":
-            yield from (plane.event_metadata[event.metadata_id].name for line in plane.lines for event in line.events)
+        begin = 1000 * line.timestamp_ns + event.offset_ps
+        statistics = {plane.stat_metadata[stat.metadata_id].name: stat for stat in event.stats}
+        launch = statistics.get("correlation_id")
+        launch = launch and (launch.uint64_value or launch.int64_value)
+        name = plane.event_metadata[event.metadata_id].name
+        yield _Kernel(name, begin, begin + event.duration_ps, launch), statistics
 
 
 def _covered(kernels) -> int:
     """Returns how long at least one kernel ran."""
     covered, until = 0, 0
-    for _, begin, end in sorted(kernels, key=lambda kernel: kernel[1]):
-        covered += max(0, end - max(begin, until))
-        until = max(until, end)
+    for kernel in sorted(kernels, key=lambda kernel: kernel.begin):
+        covered += max(0, kernel.end - max(kernel.begin, until))
+        until = max(until, kernel.end)
     return covered

@@ -4,16 +4,23 @@ import pytest
 
 from tests.conftest import ROOT
 
-# Two calls of 20 microseconds each; two streams that run side by side for 2 of them, and 12 without work.
-STREAMS = {
-    "Stream #1(Compute)": [("gemm_1", 0, 10), ("gemm_2.5", 14, 20), ("gemm_1", 26, 34)],
-    "Stream #2(MemcpyD2D)": [("loop_add", 8, 12), ("loop_add", 38, 40)],
+# Two calls of 20 microseconds each; two streams that run side by side for 2 of them, and 12 without work. The second
+# and third kernel are of one graph.
+GPU = {
+    "Stream #1(Compute)": [
+        ("gemm_1", 0, 10, {"correlation_id": 7}),
+        ("gemm_2.5", 14, 20, {"correlation_id": 8}),
+        ("gemm_1", 26, 34, {"correlation_id": 8}),
+    ],
+    "Stream #2(MemcpyD2D)": [
+        ("loop_add", 8, 12, {"correlation_id": 9, "hlo_op": 1}),
+        ("loop_add", 38, 40, {"correlation_id": 10}),
+    ],
+    "XLA Modules": [("program", 0, 40, {"correlation_id": 11})],
 }
-GPU = {**STREAMS, "XLA Modules": [("program", 0, 40)], "Steps": [("1", 0, 20)]}
-HOST = {"python": [("cuLaunchKernelEx", 0, 1), ("cuGraphLaunch", 3, 4), ("cuMemcpyDtoDAsync", 4, 5)]}
 CPU = {
-    "python": [("Executor::Process", 0, 90), ("dot.1", 0, 30, "hlo_op"), ("end: dot.1", 30, 30)],
-    "Eigen": [("dot.2", 30, 40, "hlo_op"), ("loop_add", 10, 20, "program_id")],
+    "python": [("Executor::Process", 0, 90, {}), ("dot.1", 0, 30, {"hlo_op": 1}), ("end: dot.1", 30, 30, {})],
+    "Eigen": [("dot.2", 30, 40, {"hlo_op": 1}), ("loop_add", 10, 20, {"program_id": 1})],
 }
 
 
@@ -26,7 +33,7 @@ def kernel_profile(monkeypatch):
 
 
 def _space(planes):
-    """Returns an XSpace of {plane: {line: [(event, begin and end in microseconds, names of its statistics)]}}."""
+    """Returns an XSpace of {plane: {line: [(event, begin and end in microseconds, its statistics)]}}."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace()
@@ -34,32 +41,32 @@ def _space(planes):
         plane, ids = space.planes.add(name=name), {}
         for start, (title, events) in enumerate(lines.items()):
             line = plane.lines.add(name=title, timestamp_ns=1000 * start)  # its events count from there
-            for event, begin, end, *statistics in events:
+            for event, begin, end, statistics in events:
                 key = ids.setdefault(event, len(ids) + 1)
                 plane.event_metadata[key].name = event
                 offset, duration = 1_000_000 * (begin - start), 1_000_000 * (end - begin)
                 added = line.events.add(metadata_id=key, offset_ps=offset, duration_ps=duration)
-                for statistic in statistics:
+                for statistic, value in statistics.items():
                     key = ids.setdefault(statistic, len(ids) + 1)
-                    plane.stat_metadata[key].id, plane.stat_metadata[key].name = key, statistic
-                    added.stats.add(metadata_id=key)
+                    plane.stat_metadata[key].name = statistic
+                    added.stats.add(metadata_id=key, uint64_value=value)
     return space
 
 
 def test_the_first_gpu_counts_and_its_streams_alone(kernel_profile):
-    other = {"Stream #1": [("elsewhere", 0, 1000)]}
-    space = _space({"/host:CPU": CPU, "/device:GPU:1": other, "/device:GPU:0": GPU, "/host:CUPTI": HOST})
+    other = {"Stream #1": [("elsewhere", 0, 1000, {})]}
+    space = _space({"/host:CPU": CPU, "/device:GPU:1": other, "/device:GPU:0": GPU})
     found = kernel_profile.summarize(space, 2)
     assert found.pop("largest") == [
         ["gemm", 1.5, 12.0, pytest.approx(24 / 30)],
         ["loop_add", 1.0, 3.0, pytest.approx(6 / 30)],
     ]
     assert found.pop("idle") == pytest.approx(12 / 40)
-    assert found == {"device": "/device:GPU:0", "kernels": 2.5, "launches": 1.0, "milliseconds": 0.02}
+    assert found == {"device": "/device:GPU:0", "kernels": 2.5, "launches": 2.0, "milliseconds": 0.02}
 
 
 def test_only_the_largest_are_named(kernel_profile):
-    events = [(f"kernel{n}{'x' * 100}", 100 * n, 100 * n + 50 - n) for n in range(20)]
+    events = [(f"kernel{n}{'x' * 100}", 100 * n, 100 * n + 50 - n, {}) for n in range(20)]
     largest = kernel_profile.summarize(_space({"/device:GPU:0": {"Stream #1": events}}), 1)["largest"]
     assert [each[0][:8] for each in largest] == [f"kernel{n}{'x' * 100}"[:8] for n in range(15)]
     assert {len(each[0]) for each in largest} == {80}
