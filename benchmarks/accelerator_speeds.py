@@ -22,8 +22,8 @@ XLA_FLAGS = (
     f"--xla_gpu_graph_min_graph_size=1 --xla_gpu_enable_command_buffer={_ALL_COMMANDS}",
     "--xla_gpu_enable_triton_gemm=false",
     "--xla_gpu_cudnn_gemm_fusion_level=1",
-    "--xla_gpu_enable_command_buffer=",
     "--xla_gpu_cudnn_gemm_fusion_level=2",
+    "--xla_gpu_enable_command_buffer=",
     "--xla_gpu_autotune_level=2",
     "--xla_gpu_autotune_level=0",
 )
@@ -58,10 +58,10 @@ def _summarize_speeds(run):
     run.note(summary=f"{best['sequences_per_second']:,.0f} sequences per second in {best['precision']}")
 
 
-def _classifier(run):
+def _classifier(run, **changes):
     from bert_tf.tasks.classification.task import ClassificationTask
 
-    return ClassificationTask(config_of(run.sizes.base), 2)
+    return ClassificationTask(config_of(run.sizes.base, **changes), 2)
 
 
 def _add_fine_tuning(run, task, shape, precision, use_xla):
@@ -85,9 +85,7 @@ def fine_tuning(run: Run):
 
 def few_layers(run: Run):
     """Steps of fine-tuning a model of few layers, compiled: a child process of `xla_flags`."""
-    from bert_tf.tasks.classification.task import ClassificationTask
-
-    task = ClassificationTask(config_of(run.sizes.base, num_hidden_layers=run.sizes.few_layers), 2)
+    task = _classifier(run, num_hidden_layers=run.sizes.few_layers)
     _add_fine_tuning(run, task, run.sizes.shapes[0], run.half(), True)
 
 
@@ -103,6 +101,7 @@ def profile(run: Run):
         first, _ = timed(call, 2)
         space = kernel_profile.record(call, _PROFILED_STEPS, run.folder / title.replace(" ", ""))
         found = {"first_seconds": first, **kernel_profile.summarize(space, _PROFILED_STEPS)}
+        assert run.mode != "gpu" or "GPU" in found["device"], f"the profile has no GPU, but {found['device']}"
         run.note(profiles={**run.figures.get("profiles", {}), title: found})
         columns = ("Largest kernels", "Times a step", "Microseconds a step", "Share of the busy time")
         for name, times, microseconds, share in found["largest"]:
@@ -165,6 +164,8 @@ def torch(run: Run):
     python = _torch_python()
     if not python:
         run.skip("No Python with torch and transformers was found; --peer_python names one.")
+    if run.half() != "mixed_bfloat16":
+        run.skip("PyTorch's step is in bfloat16, and this device computes in float16.")
     task, files = _classifier(run), []
     task.config.save(run.folder / "bert_config.json")
     for rows, length in run.sizes.shapes:

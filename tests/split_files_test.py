@@ -73,3 +73,10 @@ def test_a_second_run_leaves_nothing_of_the_first(files, tmp_path):
 def test_wrong_options_are_refused(files, paths, part_mib, message):
     done = _split(*paths, part_mib=part_mib)
     assert done.returncode == 2 and message in done.stderr
+
+
+def test_make_splits_the_checkout_and_its_wheels():
+    command = ["make", "--dry-run", "parts", "PART_MIB=32"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    download, split = done.stdout.index("pip download"), done.stdout.index("tools/split_files.py")
+    assert download < split and "--part_mib=32 wheels $(git ls-files)" in done.stdout[split:]
