@@ -191,6 +191,7 @@ def test_programs_are_kept_unless_the_user_says_otherwise(prove, monkeypatch, tm
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(TENSORFLOW[:5] != "2.21.", reason="the flags are those of TensorFlow 2.21")
 def test_tensorflow_knows_all_flags_of_xla(prove, monkeypatch, tmp_path):
     import accelerator_speeds
