@@ -209,7 +209,7 @@ def _add_peer(run, config, shape, answer):
 
 def xla_flags(run: Run):
     """Steps of fine-tuning a model of few layers with each of XLA's flags alone, in a process that compiles anew."""
-    title = f"XLA's flags, {run.sizes.few_layers} layers"
+    title = "XLA's flags, each alone"
     columns = ("XLA_FLAGS", "Sequences per second", "Times none", "First step, seconds", "Error")
     speeds = {}
     for number, flags in enumerate(XLA_FLAGS[: 3 if run.mode == "rehearsal" else None]):
