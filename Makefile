@@ -26,7 +26,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup cuda wheels demo test test-slow test-versions test-serving bazel-test lint types \
-  bench prove-gpu notebooks docs dist lock lock-cuda clean
+  bench prove-gpu parts notebooks docs dist lock lock-cuda clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -90,6 +90,11 @@ wheels: ## fetch everything that `make setup cuda WHEELS=wheels` installs on a m
 	@$(find_python); "$$python" -m pip download --no-deps --require-hashes --dest wheels \
 	  --requirement requirements.lock --requirement requirements-cuda.lock
 
+# The files that git tracks and the wheels, in parts that a machine can take one at a time.
+PART_MIB ?= 64
+parts: wheels ## split the checkout and its wheels into parts of 64 MiB, PART_MIB=... for others, for a machine without network
+	@$(find_python); "$$python" tools/split_files.py --output_dir=parts --part_mib=$(PART_MIB) wheels $$(git ls-files)
+
 demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about two more
 	@$(VENV)/bin/bert-tf demo $(ARGS)
 
@@ -137,7 +142,7 @@ types: $(STAMP) ## check the public API and a user's code against it with mypy
 bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
 	$(PY) benchmarks/bench.py $(ARGS)
 
-prove-gpu: $(STAMP) $(if $(shell command -v nvidia-smi 2>/dev/null),$(CUDA)) ## test and measure this machine's GPUs in 20 minutes; ARGS=--rehearse does so on the CPU
+prove-gpu: $(STAMP) $(if $(shell command -v nvidia-smi 2>/dev/null),$(CUDA)) ## test and measure this machine's GPUs in 15 minutes; ARGS=--rehearse does so on the CPU
 	$(PY) benchmarks/prove_accelerator.py $(ARGS)
 
 notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages

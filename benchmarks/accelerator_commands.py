@@ -1,6 +1,6 @@
 """Steps of prove_accelerator.py that run commands as a user does: training, resuming, export, serving, tests.
 
-Each takes the `Run` of accelerator_steps.py, whose process starts them.
+Each takes the `Run` of accelerator_run.py; accelerator_steps.py starts them.
 """
 
 import os
@@ -184,13 +184,13 @@ def tests(run):
 
 def bench(run):
     """`make bench`, short: training and inference next to KerasHub, and to PyTorch if it is installed."""
-    import accelerator_steps
+    from accelerator_run import config_of
 
     import bert_tf
     from bert_tf.utils.json_files import read_json
     from tests import tiny
 
-    config = accelerator_steps.config_of("bert-tiny" if run.mode == "rehearsal" else "minilm-L6-H384")
+    config = config_of("bert-tiny" if run.mode == "rehearsal" else "minilm-L6-H384")
     sizes = {name: value for name, value in config.to_dict().items() if name in _SIZES}
     vocab = [*tiny.VOCAB, *(f"w{n}" for n in range(len(tiny.VOCAB), config.vocab_size))]
     random = tiny.checkpoint(run.folder / "random", vocab=vocab, **sizes)

@@ -4,152 +4,15 @@
 
 MODE is gpu, tpu or rehearsal, which differ in devices and sizes alone. FOLDER receives figures.json, which is written
 after every measurement, so that a step that fails or is stopped leaves what it had. A step that finds a wrong result
-ends with a message and status 1.
+ends with a message and status 1; one that the machine cannot make, with a message and status 77.
 """
 
 import dataclasses
-import gc
-import os
 import pathlib
 import sys
-import time
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
-from peers import ROOT
-
-sys.path.insert(0, str(ROOT))
-FIGURES = "figures.json"
-
-
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-    """What is computed, in rows of `length` tokens; models are names in `sizes.BERT`.
-
-    Attributes:
-        side, products: matrices whose product is the device's best, and how many are timed.
-        small: model whose losses are compared.
-        base: model that is fine-tuned and asked, with `rows` and 8 rows.
-        large: model that is pretrained with `pretraining_rows`, in `accumulation` micro-batches.
-        planned, planned_rows: model whose memory is planned, with 128 tokens.
-        steps: steps that are timed or compared.
-    """
-
-    side: int
-    products: int
-    small: str
-    base: str
-    large: str
-    length: int
-    rows: int
-    pretraining_rows: int
-    accumulation: int
-    planned: str
-    planned_rows: int
-    steps: int
-
-
-DEVICE = Sizes(8192, 50, "bert-small", "bert-base", "bert-large", 128, 32, 256, 4, "bert-base", 64, 20)
-REHEARSAL = Sizes(512, 5, "bert-tiny", "bert-tiny", "bert-tiny", 32, 8, 16, 2, "bert-mini", 32, 6)
-
-
-class Run:
-    """The mode and the sizes of a step, its folder, and its figures.
-
-    Attributes:
-        mode: gpu, tpu or rehearsal.
-        folder: of the step.
-        sizes: of the mode.
-        figures: {name: JSON value}; "summary" is its line in the table, "speeds" its rows in the table of speeds.
-    """
-
-    def __init__(self, mode: str, folder: pathlib.Path):
-        self.mode, self.folder, self.figures = mode, folder, {}
-        self.sizes = REHEARSAL if mode == "rehearsal" else DEVICE
-
-    def note(self, **figures):
-        """Adds figures, and writes all."""
-        from bert_tf.utils.files import write_text
-        from bert_tf.utils.json_files import json_text
-
-        self.figures |= figures
-        write_text(self.folder / FIGURES, json_text(self.figures, indent=1))
-
-    def check_device(self):
-        """Ends the step if TensorFlow does not see the devices of the mode: nothing must be measured on the CPU."""
-        import tensorflow as tf
-
-        if self.mode == "gpu" and not tf.config.list_physical_devices("GPU"):
-            raise SystemExit("TensorFlow does not see the GPU; `bert-tf doctor` shows what is missing.")
-
-    def strategy(self):
-        """Returns the strategy of the mode: all cores of a TPU, otherwise one device."""
-        from bert_tf.training.strategies import make_strategy
-
-        return make_strategy("tpu" if self.mode == "tpu" else "default")
-
-    @property
-    def has_xla_switch(self) -> bool:
-        """Whether a step can be compiled with XLA or not; a TPU always compiles it."""
-        return self.mode != "tpu"
-
-    def half(self) -> str:
-        """Returns the 16-bit precision that suits the device."""
-        from bert_tf.training.devices import fastest_precision
-
-        if self.mode != "gpu":
-            return "mixed_bfloat16"
-        return fastest_precision()[0].replace("float32", "mixed_float16")
-
-
-def config_of(name: str, **changes):
-    """Returns the `EncoderConfig` of a published size."""
-    from bert_tf.models.config import EncoderConfig
-    from bert_tf.models.sizes import BERT
-
-    return EncoderConfig(**{**BERT[name], **changes})
-
-
-def make_step(task, precision: str, optimizer: str = "adamw", learning_rate: float = 1e-4, **settings):
-    """Returns a `TrainStep` of a task's model with seeded random weights; `settings` are of its `StepConfig`."""
-    import keras
-
-    from bert_tf.training.optimizers import OPTIMIZERS
-    from bert_tf.training.step import StepConfig, TrainStep
-
-    gc.collect()  # a step before this one, to which its own graphs refer, leaves the memory of the device
-    keras.config.set_dtype_policy(precision)
-    keras.utils.set_random_seed(0)
-    model = task.build_model()
-    optimizer = OPTIMIZERS[optimizer](learning_rate)
-    optimizer.build(model.trainable_variables)
-    return TrainStep(task, model, optimizer, StepConfig(scale_loss=precision == "mixed_float16", **settings))
-
-
-def make_batch(task, rows: int, length: int, **sizes):
-    """Returns a random batch of a task, as tensors."""
-    import tensorflow as tf
-
-    from tests.fake_batches import fake_batch
-
-    more = ("masked_lm_weights",) if "masked_lm_ids" in task.targets else ("is_real_example",)
-    names = dict.fromkeys((*task.features, *task.targets, *more))
-    batch = fake_batch(names, rows, length, task.config.vocab_size, **sizes)
-    return {name: tf.constant(values) for name, values in batch.items()}
-
-
-def timed(call, times: int) -> tuple[float, float]:
-    """Returns the seconds of the first call, which compiles, and of each later one; a call returns a scalar."""
-    begin = time.perf_counter()
-    assert np.isfinite(float(call())), "the result is not finite"
-    first = time.perf_counter() - begin
-    float(call())
-    begin = time.perf_counter()
-    for _ in range(times):
-        last = call()
-    assert np.isfinite(float(last)), "the result is not finite"  # waits for the device
-    return first, (time.perf_counter() - begin) / times
+from accelerator_run import Run, config_of, make_batch, make_step, timed
 
 
 def product(run: Run):
@@ -219,101 +82,6 @@ def _overflow(step, batch):
     step.loss_scale.assign(usual)
     assert not float(step(batch)["skipped"]), "a step with the usual loss scale is skipped, too"
     return {"scale": usual, "scale_at_overflow": large, "scale_after": after}
-
-
-# === Throughput ===
-
-
-def _operations(config, length, predictions=0):
-    """Returns the operations of the forward pass of a row: products in the encoder and in the masked-LM head."""
-    h, inner = config.hidden_size, config.intermediate_size
-    layer = 2 * length * (4 * h * h + 2 * h * inner + 2 * length * h)
-    return config.num_hidden_layers * layer + predictions * 2 * (h * h + h * config.vocab_size)
-
-
-def _add_speed(run, what, config, rows, operations, precision, use_xla, call, length=None):
-    """Times a call on `rows` rows of `operations` each, and notes its row of the table of speeds."""
-    first, seconds = timed(call, run.sizes.steps)
-    speed = {
-        "what": what,
-        "size": f"{config.num_hidden_layers} x {config.hidden_size}",
-        "rows": rows,
-        "length": length or run.sizes.length,
-        "precision": precision,
-        "xla": use_xla,
-        "sequences_per_second": rows / seconds,
-        "tflops": rows * operations / seconds / 1e12,
-        "first_seconds": first,
-    }
-    run.note(speeds=[*run.figures.get("speeds", []), speed])
-
-
-def _summarize_speeds(run):
-    best = max(run.figures["speeds"], key=lambda speed: speed["sequences_per_second"])
-    run.note(summary=f"{best['sequences_per_second']:,.0f} sequences per second in {best['precision']}")
-
-
-def fine_tuning(run: Run):
-    """Steps of fine-tuning a classifier: forward, backward, AdamW."""
-    from bert_tf.tasks.classification.task import ClassificationTask
-
-    size, half = run.sizes, run.half()
-    task = ClassificationTask(config_of(size.base), 2)
-    variants = ((half, True), (half, False), ("float32", True))
-    with run.strategy().scope():
-        batch = make_batch(task, size.rows, size.length)
-        for precision, use_xla in variants if run.has_xla_switch else ((half, False), ("float32", False)):
-            step = make_step(task, precision, use_xla=use_xla)
-            operations = 3 * _operations(task.config, size.length)
-            _add_speed(run, "fine-tuning", task.config, size.rows, operations, precision, use_xla,
-                       lambda step=step: step(batch)["loss"])  # fmt: skip
-    _summarize_speeds(run)
-
-
-def pretraining(run: Run):
-    """Steps of pretraining as in phase 1 of the LAMB recipe: 20 predictions per row, micro-batches, LAMB."""
-    from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
-
-    size, half, predictions = run.sizes, run.half(), 20
-    task = PretrainingTask(config_of(size.large))
-    with run.strategy().scope():
-        batch = make_batch(task, size.pretraining_rows, size.length, max_predictions=predictions)
-        for use_xla in (False, True)[: 1 + run.has_xla_switch]:  # what compiles for minutes comes last
-            step = make_step(task, half, "lamb", use_xla=use_xla, accumulation=size.accumulation, fixed_shapes=True)
-            operations = 3 * _operations(task.config, size.length, predictions)
-            _add_speed(run, "pretraining, LAMB", task.config, size.pretraining_rows, operations, half, use_xla,
-                       lambda step=step: step(batch)["loss"])  # fmt: skip
-            run.note(micro_batches=step.config.accumulation)  # more where memory ran out
-            del step
-    _summarize_speeds(run)
-
-
-def inference(run: Run):
-    """The forward pass of a classifier on 8 rows, its weights in the precision of an export."""
-    import keras
-    import tensorflow as tf
-
-    from bert_tf.export.precision import dtype_policy
-    from bert_tf.tasks.classification.task import ClassificationTask
-
-    size, half = run.sizes, run.half().removeprefix("mixed_")
-    task = ClassificationTask(config_of(size.base), 2)
-    batch = {name: value for name, value in make_batch(task, 8, size.length).items() if name in task.features}
-    for dtype, use_xla in ((half, True), (half, False), ("float32", True), ("float32", False)):
-        keras.utils.set_random_seed(0)
-        with dtype_policy(dtype):
-            model = task.build_model()
-
-        def forward(features, model=model):
-            return tf.reduce_sum(tf.cast(model(features, training=False), tf.float32))
-
-        call = tf.function(forward, jit_compile=use_xla or None, autograph=False)
-        _add_speed(run, "inference", task.config, 8, _operations(task.config, size.length), dtype, use_xla,
-                   lambda call=call: call(batch))  # fmt: skip
-    _summarize_speeds(run)
-
-
-# === Memory, several devices ===
 
 
 def memory(run: Run):
@@ -386,10 +154,14 @@ def mirrored(run: Run):
 
 def main():
     import accelerator_commands as commands
+    import accelerator_speeds as speeds
 
     name, mode, folder = sys.argv[1:]
-    own = (product, precisions, fine_tuning, pretraining, inference, memory, mirrored)
-    steps = {step.__name__: step for step in (*own, commands.resume, commands.exports, commands.tests, commands.bench)}
+    own = (product, precisions, memory, mirrored)
+    timings = (speeds.fine_tuning, speeds.profile, speeds.pretraining, speeds.inference, speeds.torch, speeds.xla_flags,
+               speeds.few_layers, speeds.fused_attention)  # fmt: skip
+    others = (commands.resume, commands.exports, commands.tests, commands.bench)
+    steps = {step.__name__: step for step in (*own, *timings, *others)}
     run = Run(mode, pathlib.Path(folder))
     run.check_device()
     steps[name](run)

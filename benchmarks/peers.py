@@ -69,7 +69,8 @@ def write_batches(path, batches):
     np.savez(path, **{f"{i}/{name}": values for i, batch in enumerate(batches) for name, values in batch.items()})
 
 
-def _read_batches(path):
+def read_batches(path):
+    """Returns the list of batches of a file."""
     batches = {}
     with np.load(path) as file:
         for key in file.files:
@@ -105,7 +106,7 @@ def serve(make_step):
     step = make_step()
     for line in sys.stdin:
         seconds = []
-        for batch in _read_batches(line.strip()):
+        for batch in read_batches(line.strip()):
             start = time.perf_counter()
             loss = step(batch)
             seconds.append(time.perf_counter() - start)

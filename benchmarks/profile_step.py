@@ -7,7 +7,6 @@ Ops run side by side on several threads, so the shares are of their sum, not of 
 """
 
 import collections
-import glob
 import os
 import pathlib
 import sys
@@ -16,10 +15,9 @@ import tempfile
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import kernel_profile
 import pretraining_workers
-import tensorflow as tf
 import training_workers
-from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.config import EncoderConfig
@@ -32,14 +30,8 @@ def profile(step, batch, folder):
     """Returns {op type: milliseconds a step}, summed over threads."""
     for _ in range(3):
         step(batch)
-    with tf.profiler.experimental.Profile(folder):
-        for _ in range(_STEPS):
-            step(batch)
-    space = xplane_pb2.XSpace()
-    with open(glob.glob(f"{folder}/plugins/profile/*/*.xplane.pb")[0], "rb") as file:
-        space.ParseFromString(file.read())
     times = collections.Counter()
-    for plane in space.planes:
+    for plane in kernel_profile.record(lambda: step(batch), _STEPS, pathlib.Path(folder)).planes:
         for line in plane.lines:
             for event in line.events:
                 # An op's event is called "name:Type"; the others are the runtime's own, such as "Executor::Process".

@@ -1,7 +1,9 @@
 """`make prove-gpu`: each step is a process of its own, and one that fails or hangs leaves the others their results."""
 
+import importlib.metadata
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -10,14 +12,17 @@ import pytest
 from tests.conftest import ROOT
 from tools.docs import accelerators
 
+TENSORFLOW = importlib.metadata.version("tensorflow")
 MACHINE = {"mode": "rehearsal", "devices": ["a CPU"], "tensorflow": "2", "keras": "3", "python": "3"}
 PASSES = """
 import json, pathlib, sys
 speed = {"what": "training", "size": "2 x 128", "rows": 8, "length": 32, "precision": "mixed_bfloat16", "xla": True,
          "sequences_per_second": 1234.5, "tflops": 0.5}
-figures = {"summary": "a | b", "tflops": {"bfloat16": 2.0}, "speeds": [speed]}
+table = {"columns": ["Kernel", "Times", "Microseconds"], "rows": [["`a|b`", 12, 1234.56], ["c", 2, 0.12345]]}
+figures = {"summary": "a | b", "tflops": {"bfloat16": 2.0}, "speeds": [speed], "tables": {"Largest": table}}
 pathlib.Path(sys.argv[1], "figures.json").write_text(json.dumps(figures))
 """
+SKIPS = "print('no GPU'); raise SystemExit(77)"
 FAILS = "print('measured'); raise SystemExit('the losses differ')"
 HANGS = "import time; print('begun', flush=True); time.sleep(3600)"
 
@@ -60,6 +65,9 @@ def test_a_step_that_fails_or_hangs_keeps_the_others(prove, tmp_path, capsys):
     text = accelerators.page(report)
     assert "| `resume`: stopped and resumed with --deterministic | failed |" in text
     assert "| a \\| b; revision abc |" in text and "| 8 x 32 | mixed_bfloat16 | on | 1,234.5 | 0.5 | 25% |" in text
+    assert "Largest:\n\n| Kernel | Times | Microseconds |\n| --- | --- | --- |\n| `a\\|b` | 12 | 1,234.6 |\n" in text
+    assert "| c | 2 | 0.123 |" in text and "expected" not in text
+    assert "; expected 680 TFLOP/s in bfloat16; " in accelerators.page(report | {"mode": "gpu"})
     assert "Rehearsal on a CPU" in text and "1,786 for inference, BERT-base, 8 x 128" in text
 
 
@@ -72,6 +80,12 @@ def test_what_has_passed_on_the_same_machine_is_kept(prove, tmp_path, capsys):
     assert "kept, of revision abc; --again repeats it" in capsys.readouterr().out
     other = MACHINE | {"tensorflow": "3"}
     assert [each["status"] for each in _run(prove, tmp_path, again, machine=other).values()] == ["failed", "passed"]
+
+
+def test_what_a_machine_cannot_make_is_no_failure_and_is_tried_again(prove, tmp_path, capsys):
+    assert _run(prove, tmp_path, {"torch": (SKIPS, 300)})["torch"]["status"] == "skipped"
+    assert capsys.readouterr().out.splitlines()[-1].endswith("no GPU")
+    assert _run(prove, tmp_path, {"torch": (PASSES, 300)})["torch"]["status"] == "passed"
 
 
 def test_without_time_no_step_is_begun(prove, tmp_path):
@@ -124,7 +138,8 @@ def test_a_missing_device_is_one_sentence(prove, monkeypatch, words, message):
         (("--tpu", "--rehearse"), "not allowed with"),
         (("--steps=product,speed",), "--steps must be among product, "),
         (("--steps=",), "--steps must be among product, "),
-        (("--tpu", "--steps=product,memory"), "resume, pretraining with --tpu; got memory"),
+        (("--tpu", "--steps=product,memory"), "precisions, resume with --tpu; got memory"),
+        (("--peer_python=/missing/python",), "--peer_python must be a Python interpreter; got /missing/python"),
         (("--budget_minutes=0",), "--budget_minutes must be a number above 0; got 0"),
         (("--budget_minutes=nan",), "--budget_minutes must be a number above 0; got nan"),
         (("--results=x.md",), "--results must be a file that ends in .json, as its page ends in .md; got x.md"),
@@ -145,13 +160,112 @@ def test_the_folder_of_results_is_made_before_the_first_step(prove, monkeypatch,
     assert results.with_suffix(".md").exists()
 
 
-def test_every_step_is_there(prove, monkeypatch):
+def test_every_step_is_there_and_the_guide_has_what_is_expected_of_it(prove):
     import accelerator_commands
+    import accelerator_speeds
     import accelerator_steps
 
+    guide = accelerators.PAGE.read_text(encoding="utf-8")
     for step in prove.STEPS:
-        function = getattr(accelerator_steps, step.name, None) or getattr(accelerator_commands, step.name)
+        modules = accelerator_steps, accelerator_speeds, accelerator_commands
+        (function,) = {getattr(module, step.name, None) for module in modules} - {None}
         assert function.__doc__, step.name
+        (row,) = (line for line in guide.splitlines() if line.startswith(f"| `{step.name}` | "))
+        assert row.endswith(f"| {step.expected} |" if step.expected else "| |"), row
+
+
+def test_what_a_step_costs_comes_first(prove):
+    first = [step.name for step in prove.STEPS[:5]]
+    assert first == ["product", "fine_tuning", "profile", "pretraining", "inference"]
+
+
+def test_programs_are_kept_unless_the_user_says_otherwise(prove, monkeypatch, tmp_path):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
+    monkeypatch.delenv("TF_XLA_FLAGS", raising=False)
+    prove.keep_programs(tmp_path / "a folder")
+    assert os.environ["TF_XLA_FLAGS"] == f"--tf_xla_persistent_cache_directory='{tmp_path}/a folder'"
+    choices = tmp_path / "a folder" / "kernel_choices"
+    assert choices.is_dir()
+    assert os.environ["XLA_FLAGS"] == (
+        f"--xla_gpu_per_fusion_autotune_cache_dir='{choices}' --xla_gpu_autotune_level=0"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(TENSORFLOW[:5] != "2.21.", reason="the flags are those of TensorFlow 2.21")
+def test_tensorflow_knows_all_flags_of_xla(prove, monkeypatch, tmp_path):
+    import accelerator_speeds
+
+    monkeypatch.setenv("XLA_FLAGS", " ".join(accelerator_speeds.XLA_FLAGS))
+    monkeypatch.delenv("TF_XLA_FLAGS", raising=False)
+    prove.keep_programs(tmp_path / "a folder")
+    code = "import tensorflow as tf; tf.function(lambda x: x + 1, jit_compile=True)(tf.constant(1))"
+    for flag in ("", " --xla_gpu_unknown=1"):  # ends the process
+        environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"] + flag}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert bool(done.returncode) == bool(flag), done.stderr[-2000:]
+    assert "Unknown flag in XLA_FLAGS: --xla_gpu_unknown=1" in done.stderr
+
+
+def test_flags_that_fail_leave_the_others_their_speeds(prove, monkeypatch, tmp_path):
+    import accelerator_speeds
+    from accelerator_run import Run
+
+    def few_layers(command, env, **_):
+        folder, flags = pathlib.Path(command[-1]), env["XLA_FLAGS"]
+        speed = {"sequences_per_second": 300.0 if "triton" in flags else 200.0, "first_seconds": 7.0}
+        (folder / "figures.json").write_text(json.dumps({"speeds": [speed]}))
+        return subprocess.CompletedProcess(command, "min_graph_size" in flags, stderr="...\nF0000 no such flag\n")
+
+    monkeypatch.setattr(accelerator_speeds.subprocess, "run", few_layers)
+    run = Run("rehearsal", tmp_path)
+    accelerator_speeds.xla_flags(run)
+    (table,) = run.figures["tables"].values()
+    assert [row[1:] for row in table["rows"]] == [
+        (200.0, 1.0, 7.0, ""), ("", "", "", "F0000 no such flag"), (300.0, 1.5, 7.0, ""),
+    ]  # fmt: skip
+    assert run.figures["summary"] == "2 of 3 ran; fastest: --xla_gpu_enable_triton_gemm=false"
+
+
+def test_ours_stands_beside_the_peer_in_the_same_shape_and_precision(prove, tmp_path):
+    import accelerator_speeds
+    from accelerator_run import Run, config_of
+
+    (tmp_path / "fine_tuning").mkdir()
+    (tmp_path / "torch").mkdir()
+    shared = {"rows": 8, "length": 32, "precision": "mixed_bfloat16"}
+    ours = [shared | change | {"sequences_per_second": speed} for change, speed in (
+        ({"xla": False}, 1.0), ({"xla": True, "rows": 16}, 2.0), ({"xla": True}, 300.0),
+    )]  # fmt: skip
+    (tmp_path / "fine_tuning" / "figures.json").write_text(json.dumps({"speeds": ours}))
+    run = Run("rehearsal", tmp_path / "torch")
+    answer = {"times": [9.0, 0.02], "versions": {"torch": "2"}}
+    accelerator_speeds._add_peer(run, config_of("bert-tiny"), (8, 32), answer)
+    accelerator_speeds._add_peer(run, config_of("bert-tiny"), (4, 64), answer)  # of which there is none of ours
+    assert [speed["sequences_per_second"] for speed in run.figures["speeds"]] == [400.0, 200.0]
+    assert run.figures["tables"]["Beside PyTorch"]["rows"] == [("8 x 32", 300.0, 400.0, 0.75)]
+    assert run.figures["summary"] == "ours 0.75 with 8 x 32 times as fast as PyTorch"
+
+
+def test_attention_is_called_in_a_compiled_program(prove, monkeypatch):
+    import fused_attention
+    import tensorflow as tf
+
+    inputs, lengths = [tf.ones([2, 3, 16, 8], tf.bfloat16)] * 3, tf.constant([3, 16])
+    for padding, mask in ((None, "NO_MASK"), (lengths, "PADDING")):
+        of = fused_attention.forward_and_backward.experimental_get_compiler_ir
+        program = of(fused_attention.fused, inputs, inputs[0], padding)(stage="hlo")
+        calls = [line for line in program.splitlines() if "custom-call(" in line]
+        targets = [f'custom_call_target="__cudnn$fmhaSoftmax{kind}"' for kind in ("", "Backward")]
+        assert all(target in call for target, call in zip(targets, calls, strict=True)), calls
+        assert all(f'"mask_type": "{mask}"' in call for call in calls)
+    monkeypatch.setattr(fused_attention, "TOKENS", 64)
+    length, _, milliseconds, *nothing, error = fused_attention.compare(32, True)
+    assert length == 32 and milliseconds > 0 and set(nothing) == {""}, "the plain form runs on a CPU"
+    assert "No registered implementation" in error
+    with pytest.raises(SystemExit, match="needs a GPU; TensorFlow sees none"):
+        fused_attention.main()
 
 
 @pytest.mark.skipif("TEST_SRCDIR" in os.environ, reason="Bazel shows a test only a part of the others")

@@ -36,28 +36,33 @@ def page(report: dict) -> str:
 
 
 def tables(report: dict) -> str:
-    """Returns what was run on, the steps, the speeds, and published speeds for comparison."""
+    """Returns what was run on, the steps, the speeds, what steps measured besides, and published speeds."""
     versions = f"TensorFlow {report['tensorflow']}, Keras {report['keras']}, Python {report['python']}"
     kind = "Rehearsal on a CPU with small models" if report["mode"] == "rehearsal" else "Measured"
     lines = [
         f"{kind} on {report['date']}: {', '.join(report['devices'])}; {versions}; revision {report['revision']}.",
         "",
-        *_table(("Step", "Result", "Time", "Details"), _step_rows(report["steps"], report["revision"])),
+        *_table(("Step", "Result", "Time", "Details"), _step_rows(report)),
     ]
     speeds = [speed for step in report["steps"].values() for speed in step["figures"].get("speeds", [])]
     if speeds:
         titles = ("Throughput", "Layers x width", "Batch", "Precision", "XLA", "Sequences per second", "TFLOP/s",
                   "Share of the matrix product")  # fmt: skip
         lines += ["", *_table(titles, map(_speed_row, speeds))]
+    for step in report["steps"].values():
+        for title, table in step["figures"].get("tables", {}).items():
+            rows = (map(_cell, row) for row in table["rows"])
+            lines += ["", f"{title}:", "", *_table(table["columns"], rows)]
     published = "; ".join(f"{each['sequences_per_second']:,.0f} for {each['what']}" for each in report["anchors"])
     sources = ", ".join(dict.fromkeys(each["source"] for each in report["anchors"]))
     return "\n".join([*lines, "", f"Published sequences per second: {published} ({sources}).", ""])
 
 
-def _step_rows(steps, revision):
-    for name, step in steps.items():
-        other = f"revision {step['revision']}" if step["revision"] != revision else ""
-        details = "; ".join(filter(None, (step["message"], step["figures"].get("summary", ""), other)))
+def _step_rows(report):
+    for name, step in report["steps"].items():
+        other = f"revision {step['revision']}" if step["revision"] != report["revision"] else ""
+        expected = f"expected {step['expected']}" if step.get("expected") and report["mode"] == "gpu" else ""
+        details = "; ".join(filter(None, (step["message"], step["figures"].get("summary", ""), expected, other)))
         yield f"`{name}`: {step['what']}", step["status"], f"{step['seconds']:.0f} s", details.replace("|", "\\|")
 
 
@@ -68,6 +73,13 @@ def _speed_row(speed):
         "on" if speed["xla"] else "off",
         *(f"{speed['sequences_per_second']:,.1f}", f"{speed['tflops']:.3g}", f"{share:.0%}" if share else ""),
     )
+
+
+def _cell(value):
+    """Returns a text or a number as a table shows it."""
+    if isinstance(value, float):
+        value = f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else value.replace("|", "\\|")
 
 
 def _table(titles, rows):
