@@ -60,13 +60,13 @@ def _file(module):
 
 
 def _given_on(module: ast.Module) -> dict[str, str]:
-    """Returns {public name: the module that defines it} of a package's __init__.py: its imports, and `_HOMES`."""
+    """Returns {public name: full name where it is defined} of a package's __init__.py: its imports, and `_HOMES`."""
     names = {}
     for node in module.body:
         if isinstance(node, ast.ImportFrom):
-            names.update({each.asname or each.name: node.module for each in node.names})
+            names.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
-            names.update(ast.literal_eval(node.value))
+            names.update({name: f"{home}.{name}" for name, home in ast.literal_eval(node.value).items()})
     return names
 
 
@@ -90,7 +90,7 @@ def find(name: str) -> Home:
     if not outer:
         raise ValueError(f"A name must be defined in bert_tf. Received {name!r}, which is not.")
     if (module := _module(outer)) and last in _given_on(module):
-        return find(f"{_given_on(module)[last]}.{last}")
+        return find(_given_on(module)[last])
     around = find(outer)
     for node in reversed(around.node.body):  # of a function with several signatures, the last has its docstring
         if getattr(node, "name", None) == last or last in _targets(node):
@@ -106,8 +106,7 @@ def _bases(home):
     module = home.name.rpartition(".")[0]
     for base in map(ast.unparse, getattr(home.node, "bases", [])):
         first, _, rest = base.partition(".")
-        outer = _given_on(_module(module)).get(first)
-        full = f"{outer}.{base}" if outer else f"{module}.{base}"
+        full = _given_on(_module(module)).get(first, f"{module}.{base}")
         if full.startswith("bert_tf.") and not rest:
             yield full
 
