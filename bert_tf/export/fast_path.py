@@ -49,8 +49,7 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
 def _most_texts(model, served, answer_texts, length):
     """Returns the largest number of texts of a length that LiteRT answers no slower than the SavedModel."""
     runner, names = model.make_runner(cores()), (served.text_inputs, served.task.list_inputs)
-    words = max(1, (length - 4) // len(served.text_inputs))
-    most = 0
+    most, words = 0, _words_of(model, names, length)
     for count in _COUNTS:
         texts = sample_texts(*names, count, words=words)
         sequences = sum(map(len, texts[model.list_input])) if model.list_input else count
@@ -62,6 +61,18 @@ def _most_texts(model, served, answer_texts, length):
             break
         most = sequences
     return most
+
+
+def _words_of(model, names, length):
+    """Returns how many words of a sample text fill a sequence of this length, or fewer if one is already longer."""
+    longest = 1
+    for words in range(2, length):
+        texts = [text for each in sample_texts(*names, 4, words=words).values() for text in each]
+        flat = [each for text in texts for each in ([text] if isinstance(text, str) else text)]
+        if len(names[0]) * model.most_tokens(flat) > length:
+            break
+        longest = words
+    return longest
 
 
 def _arrays(outputs):

@@ -17,6 +17,7 @@ _REMEDY = "Export it with `export_dtype=float32`, or with bfloat16, which has th
 
 WARM_UP = "tf_serving_warmup_requests"
 _SEVERAL = 4
+_MOST_WORDS = 1024  # of a text: for every signature, memory for more would be several times that of the model
 
 Requests = list[tuple[str, dict[str, tf.Tensor]]]  # signature and {input: tensor}
 
@@ -27,7 +28,7 @@ def sample_requests(served: ServingModule) -> Requests:
     Explanations get only the short example, because one may cost as much as fifty predictions.
     """
     names = served.text_inputs, served.task.list_inputs
-    sizes = ((1, None), (_SEVERAL, None), (1, served.max_seq_length))
+    sizes = ((1, None), (_SEVERAL, None), (1, min(served.max_seq_length, _MOST_WORDS)))
     texts = [sample_texts(*names, count, served.blank, words) for count, words in sizes]
     requests = [request for each in texts for request in signature_inputs(served, each).items()]
     return requests + list(explanation_inputs(served, texts[0]).items())

@@ -68,6 +68,11 @@ class LitertTextModel:
         self._packer = Packer(self._tokenizer.tables, self.task["max_seq_length"])
         self.lengths = self.make_runner(1).lengths
 
+    def most_tokens(self, texts: Sequence[str]) -> int:
+        """Returns the number of tokens of the longest of some texts, with the special tokens of a sequence."""
+        longest = max(len(self._tokenizer.tokenize(text)) for text in texts)
+        return longest + self._tokenizer.tables.template.special(1)
+
     def make_runner(self, threads: int) -> LitertRunner:
         """Returns an interpreter for one of the caller's threads; it computes with this number of threads itself."""
         return LitertRunner(self._file.data, threads)
