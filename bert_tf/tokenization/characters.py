@@ -49,7 +49,7 @@ def assigned() -> Iterator[tuple[int, str, str]]:
             yield code, chr(code), category
 
 
-def flags_of(char: str) -> int:
+def flags_of_character(char: str) -> int:
     """Returns the flags of one character, as in `character_flags`, which takes longer for its whole table."""
     category = unicodedata.category(char)
     flags = 0 if category in ("Cn", "Co", "Cs") else _flags(char, category)

@@ -11,7 +11,7 @@ from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 
-_SPACES = "".join(char for char in map(chr, characters.WHITE) if characters.flags_of(char) & characters.SPACE)
+_SPACES = "".join(char for char in map(chr, characters.WHITE) if characters.flags_of_character(char) & characters.SPACE)
 _CHUNK = re.compile(f"[^{_SPACES}]+")
 _PLAIN = re.compile("[!-~]+")  # ASCII without control characters: neither marks nor characters of several
 _PLAIN_WORD = re.compile("[A-Za-z0-9]+|[!-~]")
@@ -21,7 +21,7 @@ _UNBOUND = characters.MARK | characters.REORDERED | characters.DELETED  # belong
 _SMALL_SIGMA = re.compile("[\u03c3\u03c2]")
 
 
-class _Character(NamedTuple):
+class _WordCharacter(NamedTuple):
     """A character after normalization, its flags of `characters`, and the span that it came from."""
 
     char: str
@@ -95,7 +95,7 @@ class FastWordPiece:
         """Splits a chunk around CJK characters, but for what belongs to the character before it."""
         parts = []
         for part in _CJK_OR_NOT.findall(chunk):
-            if parts and characters.flags_of(part[0]) & _UNBOUND:
+            if parts and characters.flags_of_character(part[0]) & _UNBOUND:
                 parts[-1] += part
             else:
                 parts.append(part)
@@ -120,28 +120,28 @@ class FastWordPiece:
             start, prefix = end, "##"
         return Tokens(ids, starts, ends)
 
-    def _stream(self, text) -> list[_Character]:
+    def _stream(self, text) -> list[_WordCharacter]:
         """Returns the characters of a text, cleaned, lowercased and stripped."""
         if self._lower and "\u03a3" in text:
             text = _with_final_sigma(text)
         stream, forms = [], self._forms
         for at, char in enumerate(text):
-            stream += [_Character(form, flags, at, at + 1) for form, flags in forms[char]]
+            stream += [_WordCharacter(form, flags, at, at + 1) for form, flags in forms[char]]
         if self._strip:
             stream = _without_marks(_in_canonical_order(stream))
         return stream
 
     def _form(self, char):
         """Returns the characters that one becomes, with their flags."""
-        if characters.flags_of(char) & characters.DELETED:
+        if characters.flags_of_character(char) & characters.DELETED:
             return ()
         form = characters.form_of(char, self._lower, self._strip)
-        return tuple((each, characters.flags_of(each)) for each in form)
+        return tuple((each, characters.flags_of_character(each)) for each in form)
 
 
 def _with_final_sigma(text):
     """Replaces capital sigmas by small ones, at the end of a word by its final form, as Python's lower() does."""
-    seen = "".join(char for char in text if not characters.flags_of(char) & characters.DELETED)
+    seen = "".join(char for char in text if not characters.flags_of_character(char) & characters.DELETED)
     found = iter(_SMALL_SIGMA.findall(_SMALL_SIGMA.sub("a", seen).lower()))
     return "".join(next(found) if char == "\u03a3" else char for char in text)
 
