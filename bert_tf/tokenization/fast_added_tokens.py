@@ -12,7 +12,7 @@ _END = "\0"  # closes a normalized text
 
 
 class Section(NamedTuple):
-    """The text between two added tokens, and the one behind it.
+    """The text between two added tokens, and the one after it.
 
     Attributes:
         text: the text, which begins at `origin`.

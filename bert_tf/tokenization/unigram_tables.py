@@ -61,13 +61,13 @@ def _check_trailing_space(trailing_space):
 
 @dataclasses.dataclass(frozen=True)
 class UnigramModel:
-    """A SentencePiece model and the ids of its pieces. Not a tuple, of which tf.Module would track each score.
+    """A SentencePiece model and the ids of its tokens. Not a tuple, of which tf.Module would track each score.
 
     Attributes:
         message: the model, as of `sentencepiece_model.read_model`.
         data: the bytes of its file.
         scores: (token, score) of each id.
-        ids: int32 [pieces], the id of each piece.
+        ids: int32 [tokens], the id of each token of the model.
         mapping: its character map, characters -> replacement.
     """
 
@@ -79,7 +79,7 @@ class UnigramModel:
 
     @property
     def known(self) -> set[str]:
-        """The characters of the pieces that represent text."""
+        """The characters of the tokens that represent text."""
         pieces = (each.piece for each in self.message.pieces if each.type not in (models.CONTROL, models.UNKNOWN))
         return {char for piece in pieces for char in piece}
 
