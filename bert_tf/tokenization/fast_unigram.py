@@ -42,6 +42,10 @@ class _Mapped(NamedTuple):
     start: int
     end: int
 
+    def replaced(self, text: str) -> "list[_Mapped]":
+        """Returns the characters of a text in its place."""
+        return [self] if text == self.char else [_Mapped(char, self.start, self.end) for char in text]
+
 
 class _Chunk(NamedTuple):
     """The tokens of a chunk, and whether they depend on what is around it."""
@@ -219,7 +223,7 @@ class FastUnigram:
                 kept.append(each)
             elif kept:
                 kept[-1] = kept[-1]._replace(end=each.end)
-        return [each._replace(char=char) for each in kept for char in self._folds[each.char]]
+        return [made for each in kept for made in each.replaced(self._folds[each.char])]
 
     def _mapped(self, stream):
         """Applies the model's character map to graphemes that are short enough, otherwise to characters."""
@@ -230,21 +234,23 @@ class FastUnigram:
             end = at + 1
             while end < len(stream) and _joins(stream[end].char, stream[end - 1].char):
                 end += 1
-            cluster = stream[at:end]
-            made += self._mapped_cluster(cluster)
+            made += self._mapped_cluster(stream[at:end])
             at = end
         return made
 
     def _mapped_cluster(self, cluster):
+        """Returns the characters of one grapheme."""
         first, mapping = cluster[0], self._mapping
+        if len(cluster) == 1:
+            return first.replaced(mapping.get(first.char, first.char))
         short = sum(len(each.char.encode("utf-8")) for each in cluster) < LONGEST_CLUSTER
-        if len(cluster) > 1 and short:
+        if short:
             pair = first.char + cluster[1].char
             text = mapping.get(first.char, mapping.get(pair))
             if text is not None:  # a replacement of the beginning stands for all of it
                 whole = _Mapped(first.char, first.start, max(each.end for each in cluster))
-                return [whole._replace(char=char) for char in text]
-        return [each._replace(char=char) for each in cluster for char in mapping.get(each.char, each.char)]
+                return whole.replaced(text)
+        return [made for each in cluster for made in each.replaced(mapping.get(each.char, each.char))]
 
 
 class _BestPath:
