@@ -1,12 +1,12 @@
 """Measures the CPU time of every tokenizer on the texts that are most expensive for it.
 
-    .venv/bin/python benchmarks/worst_texts.py [--only=byte_bpe] [--sizes=65536,1048576]
+    .venv/bin/python benchmarks/worst_texts.py [--only=byte_bpe] [--sizes=65536,1048576] [--fast]
 
 Each text has one size in bytes of UTF-8 and consists of one sort of characters: one word, digits, white space, marks in
 the wrong order, CJK, emoji, private-use characters, and so on. The vocabularies are learned here, from the pages in
 `docs`. The table has the CPU seconds for each size and their ratio, which a linear cost makes equal to the ratio of
-the sizes. A text that would take over two minutes if its cost were quadratic is not measured. Requires tokenizers and
-sentencepiece, to learn the vocabularies.
+the sizes. With `--fast`, the tokenizers are those in plain Python. A text that would take over two minutes if its cost
+were quadratic is not measured. Requires tokenizers and sentencepiece, to learn the vocabularies.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import tokenizers
 from bert_tf.models import family_registry
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 
@@ -125,7 +126,7 @@ def _added(size):
 def seconds(tokenizer, text: str) -> float:
     """Returns the CPU seconds that a text takes."""
     start = time.process_time()
-    tokenizer.tokenize_with_offsets([text])
+    tokenizer.tokenize_with_offsets(text if isinstance(tokenizer, FastTokenizer) else [text])
     return time.process_time() - start
 
 
@@ -133,6 +134,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the tokenizers whose name contains this")
     parser.add_argument("--sizes", default="65536,1048576", help="bytes of a text")
+    parser.add_argument("--fast", action="store_true", help="the tokenizers in plain Python")
     parser.add_argument("--folder", default="/tmp", help="where the learned model is written")
     args = parser.parse_args()
     sizes = [int(size) for size in args.sizes.split(",")]
@@ -140,6 +142,7 @@ def main():
     for name, tokenizer in learn_tokenizers(pathlib.Path(args.folder)).items():
         if args.only not in name:
             continue
+        tokenizer = FastTokenizer(tokenizer) if args.fast else tokenizer
         seconds(tokenizer, "warm up [E1]")
         taken = collections.defaultdict(list)
         for size in sizes:

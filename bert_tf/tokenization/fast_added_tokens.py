@@ -64,8 +64,8 @@ class FastAddedTokens:
         rest = [token for token in tokens if token.normalized]
         contents = [normalize(token.content)[0].replace(_END, "") for token in rest]
         check_normalized(rest, contents)
-        self._in_text = _TextFinder(raw, [token.content for token in raw], ()) if raw else None
-        self._in_normalized = _TextFinder(rest, contents, apart) if rest else None
+        self._in_text = _SectionFinder(raw, [token.content for token in raw], ()) if raw else None
+        self._in_normalized = _SectionFinder(rest, contents, apart) if rest else None
 
     def __call__(self, text: str) -> list[Section]:
         """Returns the sections of a text, in order; the last one has no token."""
@@ -78,7 +78,7 @@ class FastAddedTokens:
         return sections
 
 
-class _TextFinder:
+class _SectionFinder:
     def __init__(self, tokens, contents, apart):
         self._tokens = dict(reversed(list(zip(contents, tokens, strict=True))))  # the lower id counts
         longest_first = sorted(self._tokens, key=len, reverse=True)

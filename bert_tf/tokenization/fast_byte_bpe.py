@@ -7,16 +7,16 @@ import functools
 import heapq
 import itertools
 import re
-import unicodedata
 
 from bert_tf.tokenization.byte_bpe_tables import ByteBpeTables
 from bert_tf.tokenization.byte_pair_merges import byte_symbols, effective_merges
 from bert_tf.tokenization.characters import WHITE
-from bert_tf.tokenization.composed_spans import composed_spans
 from bert_tf.tokenization.fast_added_tokens import Section
+from bert_tf.tokenization.fast_composition import compose, composed_spans
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 
 _NUMBERS_END = 0x20000  # no number lies beyond
+_WHITE = frozenset(map(chr, WHITE))
 _MERGED = -1  # in place of the id of a token that has become part of the one before it
 
 
@@ -71,7 +71,7 @@ class FastByteBpe:
         return text, list(range(len(text))), list(range(1, len(text) + 1))
 
     def _composed(self, text):
-        return unicodedata.normalize("NFC", text) if self._tables.nfc else text
+        return compose(text) if self._tables.nfc and not text.isascii() else text
 
     def _with_space(self, text):
         return " " + text if self._tables.add_prefix_space and text and text[0] != " " else text
@@ -83,6 +83,8 @@ class FastByteBpe:
         """Returns the tokens of a word."""
         data = word.encode("utf-8")
         whole = self._whole.get(data.decode("latin-1").translate(self._symbols))
+        if whole is not None and word[-1] not in _WHITE:
+            return Tokens([whole], [int(word[0] == " ")], [len(word)])
         ids = self._merged(data) if whole is None else [whole]
         char_of_byte = [at for at, char in enumerate(word) for _ in char.encode("utf-8")]
         tokens, end = Tokens(ids, [], []), 0
@@ -143,7 +145,7 @@ def _moved(tokens, starts, ends):
 def _word_pattern() -> re.Pattern:
     """Returns GPT-2's regular expression; Python's has one class for Unicode's letters and numbers together."""
     numbers = _ranges(code for code in range(_NUMBERS_END) if chr(code).isalnum() and not chr(code).isalpha())
-    white = "".join(map(chr, WHITE))
+    white = "".join(_WHITE)
     letter, number, other = f"[^\\W_{numbers}]", f"[{numbers}]", f"(?:[^\\w{white}]|_)"
     return re.compile(f"'(?:s|t|re|ve|m|ll|d)| ?{letter}+| ?{number}+| ?{other}+|[{white}]+(?![^{white}])|[{white}]+")
 

@@ -61,7 +61,7 @@ class FastTokenizer:
         tables: the tables.
     """
 
-    def __init__(self, tables: TokenizerTables):
+    def __init__(self, tables: TokenizerTables) -> None:
         self.tables = tables
         self._engine = _ENGINES[tables.KIND](tables)
         matched = tables.matched_tokens

@@ -25,7 +25,7 @@ class Tokens(NamedTuple):
 
 
 class WordCache(dict):
-    """word -> `compute(word)`, which is remembered unless the word is long; when the cache is full, it is emptied."""
+    """word -> `compute(word)`, which is remembered unless the word is long; a full cache is cleared."""
 
     def __init__(self, compute: Callable[[str], Any]):
         super().__init__()

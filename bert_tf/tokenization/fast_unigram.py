@@ -35,12 +35,16 @@ _USER_DEFINED_COST = 0.1
 _LEAST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
-class _SourceCharacter(NamedTuple):
+class _Mapped(NamedTuple):
     """A character after normalization, and the span that it came from."""
 
     char: str
     start: int
     end: int
+
+    def replaced(self, text: str) -> "list[_Mapped]":
+        """Returns the characters of a text in its place."""
+        return [self] if text == self.char else [_Mapped(char, self.start, self.end) for char in text]
 
 
 class _Chunk(NamedTuple):
@@ -91,7 +95,8 @@ class FastUnigram:
             last = match
         if last is None:
             return self._split(text, True, kept)
-        if not self._keeps_spaces:
+        is_plain = last.end() == len(text) and _PLAIN.fullmatch(last.group())
+        if is_plain or not self._keeps_spaces:
             return tokens if self._append(tokens, last) else self._split(text, True, kept)
         if self._chunks[last.group()].is_bound:
             return self._split(text, True, kept)
@@ -102,13 +107,13 @@ class FastUnigram:
         """Returns a text in which added tokens are looked up, and the span that each character came from."""
         end, made, blank_before = len(text), [], False
         for each in self._stream(text + "\n"):
-            each = _SourceCharacter("\0" if each.start == end else each.char, each.start, min(each.end, end))
+            each = _Mapped("\0" if each.start == end else each.char, each.start, min(each.end, end))
             blank = each.char == " "
             if not (blank and blank_before):
                 made.append(each)
             elif self._keeps_spaces:  # it counts where a run of spaces ends; XLM-RoBERTa's becomes a marker
                 inside = self._tables.trailing_space == "kept_inside"
-                made[-1] = _SourceCharacter(METASPACE if inside else " ", made[-1].start, each.end)
+                made[-1] = _Mapped(METASPACE if inside else " ", made[-1].start, each.end)
             blank_before = blank
         return "".join(each.char for each in made), [each.start for each in made], [each.end for each in made]
 
@@ -134,6 +139,10 @@ class FastUnigram:
             is_end: whether a text ends here, rather than a chunk before a space.
             kept: whether a space at the end of the text is a token.
         """
+        if not is_end and (plain := self._plain(text)) is not None and self._known.issuperset(plain):
+            found = self._search(METASPACE + plain)
+            return Tokens([each[0] for each in found], [max(each[1] - 1, 0) for each in found],
+                          [max(each[2] - 1, 1) for each in found])  # fmt: skip
         stream = self._stream(text + "\n" if is_end else text)
         white = [each.char in _WHITE for each in stream]
         if self._keeps_spaces:
@@ -184,21 +193,27 @@ class FastUnigram:
             at_end = end is not None and (following is not None and following.start == end or space and each.end > end)
             own = space and (kept if at_end else following is not None and following.char == METASPACE)
             if own:
-                stream[at] = _SourceCharacter(METASPACE, each.start, each.start)
+                stream[at] = _Mapped(METASPACE, each.start, each.start)
             stripped = end is not None and not kept and at > solid_until
             white[at] = space and not own or is_end or stripped
 
-    def _stream(self, text) -> list[_SourceCharacter]:
+    def _stream(self, text) -> list[_Mapped]:
         """Returns the characters of a text after normalization."""
-        tables = self._tables
-        quotes = tables.straight_quotes and any(2 * quote in text for quote in (GRAVE, APOSTROPHE))
-        if self._keeps_ascii and not quotes and _PLAIN.fullmatch(text):
-            text = text.lower() if tables.do_lower_case else text
-            return [_SourceCharacter(char, at, at + 1) for at, char in enumerate(text)]
-        stream = [_SourceCharacter(char, at, at + 1) for at, char in enumerate(text)]
-        if tables.straight_quotes:
+        plain = self._plain(text)
+        if plain is not None:
+            return [_Mapped(char, at, at + 1) for at, char in enumerate(plain)]
+        stream = [_Mapped(char, at, at + 1) for at, char in enumerate(text)]
+        if self._tables.straight_quotes:
             stream = _with_straight_quotes(stream)
         return self._mapped(self._folded(stream))
+
+    def _plain(self, text) -> str | None:
+        """Returns the normalized text if each character of it is one of ASCII then, too, otherwise None."""
+        if not (self._keeps_ascii and _PLAIN.fullmatch(text)):
+            return None
+        if self._tables.straight_quotes and (2 * GRAVE in text or 2 * APOSTROPHE in text):
+            return None
+        return text.lower() if self._tables.do_lower_case else text
 
     def _folded(self, stream):
         """Applies letter case and accents; the character before removed marks inherits their end."""
@@ -208,7 +223,7 @@ class FastUnigram:
                 kept.append(each)
             elif kept:
                 kept[-1] = kept[-1]._replace(end=each.end)
-        return [each._replace(char=char) for each in kept for char in self._folds[each.char]]
+        return [made for each in kept for made in each.replaced(self._folds[each.char])]
 
     def _mapped(self, stream):
         """Applies the model's character map to graphemes that are short enough, otherwise to characters."""
@@ -219,21 +234,23 @@ class FastUnigram:
             end = at + 1
             while end < len(stream) and _joins(stream[end].char, stream[end - 1].char):
                 end += 1
-            cluster = stream[at:end]
-            made += self._mapped_cluster(cluster)
+            made += self._mapped_cluster(stream[at:end])
             at = end
         return made
 
     def _mapped_cluster(self, cluster):
+        """Returns the characters of one grapheme."""
         first, mapping = cluster[0], self._mapping
+        if len(cluster) == 1:
+            return first.replaced(mapping.get(first.char, first.char))
         short = sum(len(each.char.encode("utf-8")) for each in cluster) < LONGEST_CLUSTER
-        if len(cluster) > 1 and short:
+        if short:
             pair = first.char + cluster[1].char
             text = mapping.get(first.char, mapping.get(pair))
             if text is not None:  # a replacement of the beginning stands for all of it
-                whole = _SourceCharacter(first.char, first.start, max(each.end for each in cluster))
-                return [whole._replace(char=char) for char in text]
-        return [each._replace(char=char) for each in cluster for char in mapping.get(each.char, each.char)]
+                whole = _Mapped(first.char, first.start, max(each.end for each in cluster))
+                return whole.replaced(text)
+        return [made for each in cluster for made in each.replaced(mapping.get(each.char, each.char))]
 
 
 class _BestPath:
@@ -259,9 +276,9 @@ class _BestPath:
                 self._pieces[piece.piece] = score, number
             elif kind == models.NORMAL:
                 self._pieces[piece.piece] = piece.score, number
-        self._longest: dict[str, int] = {}  # first character -> length of the longest piece
+        self._longest: dict[str, int] = {}  # first two characters -> length of the longest piece
         for text in self._pieces:
-            self._longest[text[0]] = max(self._longest.get(text[0], 1), len(text))
+            self._longest[text[:2]] = max(self._longest.get(text[:2], 1), len(text))
 
     def __call__(self, word: str) -> list[tuple[int, int, int]]:
         """Returns the id, start and end of each token of a word; unknown characters in a row are one token."""
@@ -270,7 +287,7 @@ class _BestPath:
         paths: list[tuple[int, int | None]] = [(-1, None)] * (length + 1)  # (start, id) of the last token
         for start in range(length):
             here, has_single = scores[start], False
-            for end in range(start + 1, min(start + self._longest.get(word[start], 1), length) + 1):
+            for end in range(start + 1, min(start + self._longest.get(word[start : start + 2], 1), length) + 1):
                 piece = pieces.get(word[start:end])
                 if piece is None:
                     continue
@@ -309,7 +326,7 @@ def _with_straight_quotes(stream):
     for each in stream:
         last = made[-1] if made else None
         if last and each.char in (GRAVE, APOSTROPHE) and last.char == each.char:
-            made[-1] = _SourceCharacter(DOUBLE, last.start, each.end)
+            made[-1] = _Mapped(DOUBLE, last.start, each.end)
         else:
             made.append(each)
     return made

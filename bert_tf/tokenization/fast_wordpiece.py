@@ -21,7 +21,7 @@ _UNBOUND = characters.MARK | characters.REORDERED | characters.DELETED  # belong
 _SMALL_SIGMA = re.compile("[\u03c3\u03c2]")
 
 
-class _Character(NamedTuple):
+class _WordCharacter(NamedTuple):
     """A character after normalization, its flags of `characters`, and the span that it came from."""
 
     char: str
@@ -120,13 +120,13 @@ class FastWordPiece:
             start, prefix = end, "##"
         return Tokens(ids, starts, ends)
 
-    def _stream(self, text) -> list[_Character]:
+    def _stream(self, text) -> list[_WordCharacter]:
         """Returns the characters of a text, cleaned, lowercased and stripped."""
         if self._lower and "\u03a3" in text:
             text = _with_final_sigma(text)
         stream, forms = [], self._forms
         for at, char in enumerate(text):
-            stream += [_Character(form, flags, at, at + 1) for form, flags in forms[char]]
+            stream += [_WordCharacter(form, flags, at, at + 1) for form, flags in forms[char]]
         if self._strip:
             stream = _without_marks(_in_canonical_order(stream))
         return stream

@@ -1,4 +1,4 @@
-"""What unigram tokenizers do with single characters: how graphemes are separated, letter case, accents."""
+"""What unigram tokenizers do with single characters: grapheme boundaries, letter case, accents."""
 
 import functools
 import unicodedata
@@ -22,7 +22,8 @@ def kind_of(char: str) -> int:
 
 
 def fold(char: str, do_lower_case: bool, strip: bool) -> str:
-    """Returns what a character, not a mark, becomes: decomposed (NFKD) without marks if `strip`, and lowercased."""
+    """Returns the replacement of a character other than a mark: lowercased, and with `strip` decomposed (NFKD) without
+    marks."""
     text = unicodedata.normalize("NFKD", char) if strip else char
     kept = (each for each in text if not strip or unicodedata.category(each)[0] != "M")
     return "".join(each.lower() if do_lower_case else each for each in kept)

@@ -67,7 +67,7 @@ class UnigramModel:
         message: the model, as of `sentencepiece_model.read_model`.
         data: the bytes of its file.
         scores: (token, score) of each id.
-        ids: int32 [pieces], the id of each piece.
+        ids: int32 [tokens], the id of each token of the model.
         mapping: its character map, characters -> replacement.
     """
 

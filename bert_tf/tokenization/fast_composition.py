@@ -1,6 +1,8 @@
-"""Which characters of a text those of its NFC came from, without TensorFlow: as ICU tells it in `composition.py`."""
+"""Normalizes text to Unicode's NFC in plain Python, with a map back to the original text, as in `composition.py`."""
 
 import functools
+import itertools
+import re
 import unicodedata
 
 _PLANES = 0x20000  # no character beyond is composed
@@ -8,8 +10,17 @@ _SYLLABLES, _CODAS = (0xAC00, 0xD7A3), 28  # of Korean; one in 28 has none
 _LEADS, _VOWELS, _ENDS = (0x1100, 0x1112), (0x1161, 0x1175), (0x11A8, 0x11C2)
 
 
+# Python sorts marks by inserting one after the other, so that many cost the square of their number. No mark is \\w.
+_LONG_RUN = re.compile(r"\W{31,}")
+
+
+def compose(text: str) -> str:
+    """Returns a text in NFC; long runs of marks are decomposed and sorted before."""
+    return unicodedata.normalize("NFC", _LONG_RUN.sub(lambda run: _sorted_marks(run.group()), text))
+
+
 def composed_spans(text: str) -> tuple[list[int], list[int]]:
-    """Returns where the origin of each character of `unicodedata.normalize("NFC", text)` starts and ends in the text.
+    """Returns where the origin of each character of `compose(text)` starts and ends in the text.
 
     What changes is replaced as a whole: its first character came from all of it, others from its last character.
     """
@@ -18,7 +29,7 @@ def composed_spans(text: str) -> tuple[list[int], list[int]]:
         if end < len(text) and not (_begins(text[end]) or _ends(text[end - 1])):
             continue
         part = text[begin:end]
-        made = unicodedata.normalize("NFC", part)
+        made = compose(part)
         same = len(part) if made == part else int(len(part) > 1 and not _composes(part[0]))
         starts += range(begin, begin + same)
         ends += range(begin + 1, begin + same + 1)
@@ -27,6 +38,16 @@ def composed_spans(text: str) -> tuple[list[int], list[int]]:
         ends += [end] * changed
         begin = end
     return starts, ends
+
+
+def _sorted_marks(text):
+    """Returns a text with the marks of each run decomposed and in the order of their classes."""
+    runs = itertools.groupby(text, lambda char: bool(unicodedata.combining(char)))
+    return "".join("".join(_in_order(run) if is_mark else run) for is_mark, run in runs)
+
+
+def _in_order(marks):
+    return sorted("".join(unicodedata.normalize("NFD", mark) for mark in marks), key=unicodedata.combining)
 
 
 def _begins(char):
