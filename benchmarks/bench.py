@@ -38,7 +38,8 @@ MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
 def main():
     options = _options()
     folder = options.folder
-    if not options.dry_run and not (options.checkpoint and options.train_file):
+    has_all = options.checkpoint and (options.train_file or "training" not in options.parts)
+    if not options.dry_run and not has_all:
         _fetch_demo()
     print(f"Beside: {', '.join(options.peers)}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
     runs = {(part, dtype): _command(options, part, dtype) for dtype in options.dtypes for part in options.parts}

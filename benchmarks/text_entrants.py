@@ -41,7 +41,11 @@ class Entrant:
     def __init__(self, process, first):
         """Waits for the answers to the texts of the file `first`."""
         self.process = process
-        self.answers = self._first_answers(first)
+        try:
+            self.answers = self._first_answers(first)
+        except BaseException:  # which includes an interruption; nobody else knows of the process yet
+            self.end()
+            raise
         self.first = (time.perf_counter() - self._start, cpu_seconds(process.pid))
         self.cpu = {}
 
@@ -88,7 +92,7 @@ class OverRest(Entrant):
                 return [answer for answer, _ in self._ask_alone(first)]
             except (OSError, http.client.HTTPException):  # it does not answer yet
                 time.sleep(0.02)
-        self.end()
+        self.end()  # so that its status is known
         said = pathlib.Path(self._log).read_text(encoding="utf-8")[-3000:]
         raise RuntimeError(f"{self.process.args} ended with status {self.process.returncode}: {said}")
 
