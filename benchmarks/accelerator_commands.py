@@ -198,6 +198,7 @@ def bench(run):
     out = run.folder / "out"
     command = [
         "benchmarks/bench.py", f"--checkpoint={run.folder / 'model'}", f"--output_dir={out}", "--rounds=1",
+        "--parts=training,inference",
         f"--train_file={_texts(run.folder / 'train.tsv', 2000, 2)}",
         *(["--dtypes=float32", "--threads=1"] if run.mode == "rehearsal" else []),
     ]  # fmt: skip

@@ -1,14 +1,14 @@
-"""Ours beside whatever peers are installed, training and answering: one table, and a file with every time.
+"""Ours beside whatever peers are installed, training and answering ids and texts: one table, and every time in files.
 
     make bench                                            MiniLM, as `make demo` fetches it
     make bench ARGS="--checkpoint=bert-base --parts=inference --dtypes=float32"
     python benchmarks/bench.py --output_dir=out [--peer_python=PYTHON] [--rounds=5] [--dry_run]
 
 PYTHON, by default that of BERT_TF_TORCH_PYTHON, or else this one, has what ours stands beside: torch with transformers,
-onnx with onnxruntime, openvino; KerasHub is always there. Everything is a process of its own, all take turns, and none
-spins while it waits. A ratio is that of medians, ours to the fastest peer of the same numbers, each with the better of
-one thread and all; in brackets is how far it went in single turns. Exports are made anew, the others' models once, in
-a folder of --output_dir that is named after the checkpoint.
+onnx with onnxruntime, openvino, and aiohttp for servers; KerasHub is always there. Everything is a process of its own,
+all take turns, and none spins while it waits. A ratio is that of medians, ours to the fastest peer of the same numbers,
+each with the better of one thread and all; in brackets is how far it went in single turns. Exports are made anew, the
+others' models once, in a folder of --output_dir that is named after the checkpoint.
 
 On a GPU, training is compiled by XLA and batches are larger; on a machine without one the last line says so.
 """
@@ -27,7 +27,7 @@ import inference_table
 from peers import ROOT, gpus
 
 sys.path.insert(0, str(ROOT))
-PARTS = ("training", "inference")
+PARTS = ("training", "inference", "text")
 DTYPES = ("float32", "bfloat16", "int8")
 _OF_LITERT = ("float32", "int8")
 # What each peer needs; the model of the last two is made by torch.
@@ -38,7 +38,8 @@ MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
 def main():
     options = _options()
     folder = options.folder
-    if not options.dry_run and not (options.checkpoint and options.train_file):
+    has_all = options.checkpoint and (options.train_file or "training" not in options.parts)
+    if not options.dry_run and not has_all:
         _fetch_demo()
     print(f"Beside: {', '.join(options.peers)}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
     runs = {(part, dtype): _command(options, part, dtype) for dtype in options.dtypes for part in options.parts}
@@ -123,17 +124,23 @@ def _command(options, part, dtype):
         flags = [f"--precision={precision}", f"--peers={others}", f"--torch_python={options.peer_python}", rounds]
         flags += [f"--train_file={os.path.abspath(options.train_file)}"] if options.train_file else []
         return ["training_speed.py", *checkpoint, *flags, results] if precision and not base else None
+    if part == "text" and gpus():  # on which exports for CPUs are not served
+        return None
     forms = [f"{dtype}-portable"] if gpus() else [f"{dtype}-cpu", *[f"{dtype}-litert"] * (dtype in _OF_LITERT)]
+    folder = options.folder / "text" if part == "text" else options.folder  # whose model reads longer texts
     for form in forms * (not options.dry_run):
-        shutil.rmtree(options.folder / form, ignore_errors=True)  # what an older version of the code has exported
+        shutil.rmtree(folder / form, ignore_errors=True)  # what an older version of the code has exported
     threads = options.threads or sorted({1, len(os.sched_getaffinity(0))})
-    flags = [f"--output_dir={options.folder}", f"--forms={','.join(forms)}", rounds,
-             f"--peers={','.join(['keras_hub', *peers])}", f"--peer_python={options.peer_python}",
+    flags = [f"--output_dir={folder}", rounds, f"--peer_python={options.peer_python}",
              f"--threads={','.join(map(str, threads))}"]  # fmt: skip
     if not checkpoint and not base:
         from training_speed import minilm
 
         checkpoint = [f"--checkpoint={minilm()}"]
+    if part == "text":
+        runtimes = ",".join(name for name in peers if name != "torch")
+        return ["text_speed.py", *checkpoint, *flags, f"--dtypes={dtype}", f"--peers={runtimes}", results]
+    flags += [f"--forms={','.join(forms)}", f"--peers={','.join(['keras_hub', *peers])}"]
     return ["inference_speed.py", *checkpoint, *flags, results]
 
 

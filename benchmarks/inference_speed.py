@@ -56,7 +56,7 @@ def main():
     options = _options()
     folder = pathlib.Path(options.output_dir).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    source, size = _model(options, folder)
+    source, config = make_model(options.checkpoint, folder)
     entrants = _entrants(options, folder, source)
     files = _files(options, folder)
     os.environ.update({"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"})
@@ -73,7 +73,7 @@ def main():
     per_turn = {key: np.reshape(each, [options.rounds, -1]) for key, each in seconds.items()}
     times = {key: each.sum(1) if key[1] == SHORT else np.median(each, 1) for key, each in per_turn.items()}
     results = options.results or folder / "results.json"
-    inference_table.write(results, times, size)
+    inference_table.write(results, times, operations=_operations(config))
     inference_table.show(results)
 
 
@@ -91,8 +91,14 @@ def _options():
     return parser.parse_args()
 
 
-def _model(options, folder):
-    """Returns the directory of a classifier as Hugging Face has it, and {case: floating-point operations}."""
+def make_model(checkpoint, folder, max_seq_length=128):
+    """Returns the directory of a classifier as Hugging Face has it, and its configuration; makes it if it is not there.
+
+    Args:
+        checkpoint: a Hugging Face directory; None: a BERT-base with random weights.
+        folder: gets the classifier twice, as Hugging Face has it and as `bert-tf export` takes it.
+        max_seq_length: of texts.
+    """
     import bert_tf
     from bert_tf.checkpoints import heads
     from bert_tf.checkpoints.assign_weights import assign_weights
@@ -106,22 +112,22 @@ def _model(options, folder):
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     trained, source = folder / "trained", folder / "huggingface"
-    config = EncoderConfig.load(options.checkpoint) if options.checkpoint else EncoderConfig(**BERT["bert-base"])
+    config = EncoderConfig.load(checkpoint) if checkpoint else EncoderConfig(**BERT["bert-base"])
     if not source.exists():
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(5, config.vocab_size))]
-        tokenizer = Tokenizer.from_directory(options.checkpoint) if options.checkpoint else Tokenizer(pieces)
+        tokenizer = Tokenizer.from_directory(checkpoint) if checkpoint else Tokenizer(pieces)
         task = ClassificationTask(config, 2, labels=["no", "yes"])
         model = task.build_model()
-        if options.checkpoint:
-            assign_weights(options.checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
+        if checkpoint:
+            assign_weights(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
         else:
             _shake(model)
         tokenizer.save(trained)
         save_description(trained, config, Tokenizer.from_directory(trained), task.labels)
-        save_task(trained, TrainedTask(task, ("text",), 128))
+        save_task(trained, TrainedTask(task, ("text",), max_seq_length))
         write_tf1(str(trained / "model.ckpt-1"), model.variables)
         bert_tf.save(bert_tf.load(str(trained)), str(source), "huggingface")
-    return source, _operations(config)
+    return source, config
 
 
 def _shake(model):
@@ -144,9 +150,7 @@ def _entrants(options, folder, source):
     ours = {}
     for form in options.forms.split(","):
         dtype, _, use = form.partition("-")
-        if not (folder / form).exists():
-            scripts.run("-m", "bert_tf", "export", f"--model={folder / 'trained'}", f"--export_dir={folder / form}",
-                        f"--export_dtype={dtype}", f"--export_for={use}", *_calibration(folder, form))  # fmt: skip
+        make_export(folder, form)
         for how in ("_litert",) if use == "litert" else ("", "_batched"):
             kind = f"bert_tf{how}"
             ours[f"{kind} {dtype} {use}"] = (sys.executable, kind, str(folder / form / "1"))
@@ -154,6 +158,14 @@ def _entrants(options, folder, source):
     best = {f"product {dtype}": (sys.executable, "product", dtype) for dtype in ("float32", "bfloat16")}
     dtypes = {form.partition("-")[0] for form in options.forms.split(",")}
     return ours | {name: each for name, each in (theirs | best).items() if name.split()[1] in dtypes}
+
+
+def make_export(folder, form):
+    """Exports the model of `make_model` to `folder`/`form`, one of `FORMS`, if that is not there."""
+    if not (folder / form).exists():
+        dtype, _, use = form.partition("-")
+        scripts.run("-m", "bert_tf", "export", f"--model={folder / 'trained'}", f"--export_dir={folder / form}",
+                    f"--export_dtype={dtype}", f"--export_for={use}", *_calibration(folder, form))  # fmt: skip
 
 
 def _others(options, folder, source):
@@ -168,12 +180,10 @@ def _others(options, folder, source):
         for dtype in ("float32", "bfloat16"):
             theirs[f"torch {dtype}"] = (python, "torch", f"{source}:{dtype}")
     openvino = options.openvino_python or python
-    runtimes = {"onnxruntime": "onnxruntime" in wanted, "openvino": "openvino" in wanted and _has(openvino, "openvino")}
+    runtimes = {"onnxruntime": "onnxruntime" in wanted, "openvino": "openvino" in wanted and has(openvino, "openvino")}
     if gpus() or not any(runtimes.values()):
         return theirs
-    whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
-    if not os.path.exists(small):
-        subprocess.run([python, "-c", _TO_ONNX, str(source), whole, small], check=True)
+    whole, small = make_onnx(python, source, folder)
     if runtimes["onnxruntime"]:
         theirs["onnxruntime float32"] = (python, "onnxruntime", whole)
         theirs["onnxruntime int8"] = (python, "onnxruntime", small)
@@ -187,14 +197,27 @@ def _calibration(folder, form):
     """Returns the flag for texts that set the ranges of integers: of random pieces, as the batches are."""
     if form != "int8-cpu":
         return []
-    pieces = (folder / "trained" / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    words = [piece for piece in pieces[1000:20000] if piece.isascii() and piece.isalnum()]
-    texts = np.random.default_rng(2).choice(words, [256, 60])
+    texts = np.random.default_rng(2).choice(words_of(folder), [256, 60])
     (folder / "texts.txt").write_text("\n".join(map(" ".join, texts)) + "\n", encoding="utf-8")
     return [f"--calibration_file={folder / 'texts.txt'}"]
 
 
-def _has(python, module):
+def words_of(folder):
+    """Returns words that are in the vocabulary of the model of `make_model`."""
+    pieces = (folder / "trained" / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    return [piece for piece in pieces[1000:20000] if piece.isascii() and piece.isalnum()]
+
+
+def make_onnx(python, source, folder):
+    """Returns the .onnx files of a classifier, in float32 and in int8; the interpreter `python` makes them once."""
+    whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
+    if not os.path.exists(small):
+        subprocess.run([python, "-c", _TO_ONNX, str(source), whole, small], check=True)
+    return whole, small
+
+
+def has(python, module):
+    """Returns whether an interpreter can import a module."""
     return not subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode
 
 

@@ -14,26 +14,26 @@ from peers import machine
 _PRODUCT = "product"
 
 
-def write(path, times, operations):
+def write(path, times, **facts):
     """Writes every time, and on what machine it was taken.
 
     Args:
         path: of the file.
         times: {((name, threads), case): seconds, one for each turn}; names are "torch float32", "bert_tf int8 cpu" and
             the like.
-        operations: {case: floating-point operations}.
+        **facts: what else is known, such as operations, {case: floating-point operations}.
     """
     found = {}
     for ((name, threads), case), each in times.items():
         found.setdefault(name, {}).setdefault(case, {})[threads] = [1e3 * float(seconds) for seconds in each]
-    facts = machine() | {"operations": operations, "milliseconds": found}
+    facts = machine() | facts | {"milliseconds": found}
     pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
 def show(path):
     """Prints the tables of a file that `write` made."""
     facts = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    best_of = {name: {case: _best(each) for case, each in cases.items()}
+    best_of = {name: {case: least(each) for case, each in cases.items()}
                for name, cases in facts["milliseconds"].items()}  # fmt: skip
     medians = {name: {case: time for case, (time, _) in cases.items()} for name, cases in best_of.items()}
     several = any(len(each) > 1 for cases in facts["milliseconds"].values() for each in cases.values())
@@ -65,7 +65,7 @@ def ratios(facts):
         if _PRODUCT in name:
             continue
         for case, times in cases.items():
-            each = times[_best(times)[1]]
+            each = times[least(times)[1]]
             whose = found.setdefault(case, {}).setdefault(_is_ours(name), [])
             whose.append((statistics.median(each), each))
     result = {}
@@ -77,7 +77,7 @@ def ratios(facts):
     return result
 
 
-def _best(times):
+def least(times):
     """Returns the least median, and of how many threads it is; `times` is {threads: milliseconds}."""
     return min((statistics.median(each), threads) for threads, each in times.items())
 
