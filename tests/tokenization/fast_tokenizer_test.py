@@ -1,6 +1,7 @@
 """The tokenizers in plain Python against those of the graph: no id and no offset may differ."""
 
 import functools
+import itertools
 import json
 import random
 import re
@@ -13,6 +14,7 @@ import pytest
 
 from bert_tf.models.family_registry import family
 from bert_tf.tokenization import fast_tokens
+from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.fast_tokenizer import FastTokenizer, load_fast_tokenizer
@@ -117,6 +119,19 @@ def test_bytes_that_are_no_utf8(tokenizer):
     likely = b"\xe4\xbd\xa0\xf0\x9f\x98\x80\xed\xa0\x80\xc0\xaf\xef\xbf\xbdaB \xe9\x80"
     texts = [bytes(rng.choice(likely) for _ in range(rng.randint(0, 12))) for _ in range(300)]
     assert _differences(tokenizer, texts) == []
+
+
+def test_equally_probable_ways_are_told_apart_by_rounding(tmp_path):
+    """All ways to split a word have the same score but for single precision, in which SentencePiece adds up."""
+    texts = ["".join(each) for size in (1, 2, 3) for each in itertools.product("ab", repeat=size)]
+    pieces = [("<pad>", 0.0, models.CONTROL), ("<unk>", 0.0, models.UNKNOWN), ("\u2581", -0.1, models.NORMAL)]
+    pieces += [(each, 0.0, models.CONTROL) for each in ("[CLS]", "[SEP]", "[MASK]")]
+    pieces += [(text, -0.1 * len(text), models.NORMAL) for text in texts]
+    path, template = tmp_path / "spiece.model", family("albert").template
+    path.write_bytes(models.model_bytes(pieces, b""))
+    rng = random.Random(1)
+    words = ["".join(rng.choices("ab", k=rng.randrange(1, 25))) for _ in range(300)]
+    assert _differences(UnigramTokenizer(path, template), words) == []
 
 
 @pytest.mark.slow
