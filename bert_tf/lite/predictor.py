@@ -84,9 +84,16 @@ class LitePredictor:
         if not is_good:
             names = ", ".join(self.inputs)
             raise ValueError(f"`texts` must be examples with the texts {names}; got {given!r:.100}.")
-        return found
+        return {name: _without_surrogates(value) for name, value in found.items()}
 
     def _is_good(self, name, value):
         if name != self._model.list_input:
             return isinstance(value, str)
         return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def _without_surrogates(value):
+    """Returns a text, or a list of texts, without lone surrogates, which no model reads."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "ignore").decode()
+    return [_without_surrogates(each) for each in value]

@@ -57,6 +57,7 @@ def test_every_task_is_answered_without_tensorflow(exported, name):
 def test_one_example_and_none(exported):
     predict = lite.Predictor(exported("classification", LITERT))
     assert predict("a good film") == predict(["a good film"])[0] and predict([]) == []
+    assert predict("a \ud800good film") == predict("a good film")
     of_pairs = lite.Predictor(exported("regression", LITERT), threads=1)
     assert of_pairs(("a film", "b")) == of_pairs({"text_a": "a film", "text_b": "b"}) == of_pairs([("a film", "b")])[0]
 
