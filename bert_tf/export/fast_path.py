@@ -56,10 +56,12 @@ def _most_texts(model, served, answer_texts, length):
         if sequences * length > max(_MOST_TOKENS, length):
             break
         tensors = [tf.constant(texts[name]) for name in served.text_inputs]
-        by_litert = _seconds(lambda texts=texts: model.answer(runner, texts))
-        if by_litert > _seconds(lambda tensors=tensors: _arrays(answer_texts(*tensors))):
-            break
-        most = sequences
+        by_litert, by_saved_model = _in_turns(
+            lambda texts=texts: model.answer(runner, texts),
+            lambda tensors=tensors: [np.asarray(each) for each in answer_texts(*tensors).values()],
+        )
+        if by_litert <= by_saved_model:
+            most = sequences
     return most
 
 
@@ -75,16 +77,15 @@ def _words_of(model, names, length):
     return longest
 
 
-def _arrays(outputs):
-    return [np.asarray(each) for each in outputs.values()]
+def _in_turns(*runs):
+    """Returns the median seconds of each run; they take turns, since a machine may be busy now and then."""
+    for run in runs:
+        run()
+    turns = [[_seconds(run) for run in runs] for _ in range(_REPEATS)]
+    return [statistics.median(each) for each in zip(*turns, strict=True)]
 
 
 def _seconds(run):
-    run()
-    return statistics.median(_time(run) for _ in range(_REPEATS))
-
-
-def _time(run):
     begin = time.perf_counter()
     run()
     return time.perf_counter() - begin

@@ -22,6 +22,7 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
+_DENSE_FROM = 64  # tokens
 _SHORTEST = 16  # tokens; a signature for shorter sequences would gain too little
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
@@ -29,6 +30,8 @@ Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 
 def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
     """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
+
+    From 64 tokens on, there is a length between each and its double, so that no more than a third is padding.
 
     A LiteRT graph has a fixed sequence length. A file holds one graph per length, and the weights only once.
     There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
@@ -38,11 +41,11 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
         longest: the length of "ids", if it is less; longer sequences then have no graph.
     """
     max_seq_length = min(max_seq_length, longest or max_seq_length)
-    shorter, length = {}, min(_SHORTEST, max(2, max_seq_length // 2))
+    shorter, length = [], min(_SHORTEST, max(2, max_seq_length // 2))
     while length < max_seq_length:
-        shorter[f"{WHOLE}_{length}"] = length
+        shorter += [length] if length < _DENSE_FROM else [length, length // 2 * 3]
         length *= 2
-    return {WHOLE: max_seq_length} | shorter
+    return {WHOLE: max_seq_length} | {f"{WHOLE}_{each}": each for each in shorter if each < max_seq_length}
 
 
 def write_litert(

@@ -60,6 +60,12 @@ class Bundle(BundleSettings):
         """The number of threads that compute one operation together."""
         return config_pb2.ConfigProto.FromString(self.session_config).intra_op_parallelism_threads or cores()
 
+    @property
+    def cores(self) -> int:
+        """The number of cores that requests may use together: that of the threads within or across operations."""
+        config = config_pb2.ConfigProto.FromString(self.session_config)
+        return max(config.inter_op_parallelism_threads or cores(), self.threads)
+
 
 DEFAULT = Bundle()
 

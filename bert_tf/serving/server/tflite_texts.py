@@ -39,8 +39,8 @@ class TfliteTexts:
         """
         check_stored_files(path)
         self._model = LitertTextModel(find_file(path))
-        self._turns, self._idle = FairSemaphore(bundle.threads), queue.SimpleQueue()
-        for _ in range(bundle.threads):
+        self._turns, self._idle = FairSemaphore(bundle.cores), queue.SimpleQueue()
+        for _ in range(bundle.cores):
             self._idle.put(self._model.make_runner(1))
         self.sequences = Sequences(self._model.task["max_seq_length"], self._model.task["max_seq_length"])
         self.token_counts = TokenCountLog(path, fewest=100)

@@ -362,7 +362,7 @@ class ServedModel:
                     requests = replay(version, folder, bundle.num_request_iterations)
                 prepare_signatures(version)
             if not is_tflite:
-                version.fast_path = open_fast_path(folder, bundle.threads, bundle.engine)
+                version.fast_path = open_fast_path(folder, bundle.cores, bundle.engine)
             if version.fast_path and bundle.enable_model_warmup:
                 version.fast_path.prepare()
             if self._loading.batcher_of and not is_tflite:  # LiteRT would compute a batch one by one
