@@ -1,4 +1,4 @@
-"""Export a model as a text-in SavedModel, for other runtimes or for TF Hub.
+"""Export a model for TensorFlow Serving, other runtimes or TF Hub.
 
     bert-tf export --model=output --export_dir=models/reviews
     bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub

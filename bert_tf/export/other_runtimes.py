@@ -14,7 +14,6 @@ from bert_tf.export.cpu.model import MOST_BYTES, size_of
 from bert_tf.export.export_options import FILES
 from bert_tf.export.quiet_logs import quiet
 from bert_tf.export.sample_requests import sample_requests
-from bert_tf.serving.golden_requests import difference
 from bert_tf.utils.tensorflow_internals import convert_variables_to_constants_v2
 
 TOLERANCE = 1e-4  # of outputs of the sample requests, as `difference` measures it
@@ -152,6 +151,8 @@ def _load_openvino(path) -> Run:
 
 def _finish(directory, served, function, load, signatures):
     """Checks that the runtime answers the sample requests as TensorFlow does, and adds the files of the tokenizer."""
+    from bert_tf.serving.golden_requests import difference  # here, as other exports do without the server's extras
+
     run, largest = _call(served, load), 0.0
     for inputs in (inputs for name, inputs in sample_requests(served) if name == "ids"):
         expected = {name: values.numpy() for name, values in function(*inputs.values()).items()}

@@ -2,15 +2,17 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.lite.fast_path import FastPath
 from bert_tf.serving.errors import ServingError
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.token_counts import TokenCountLog
+
+if TYPE_CHECKING:
+    from bert_tf.lite.fast_path import FastPath
 
 Texts = Sequence[str] | Sequence[Sequence[str]]  # one per example; a list for an input that takes several
 
@@ -58,7 +60,7 @@ class TextModel:
     compute: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
     fixed_outputs: frozenset[str] = frozenset()
     token_counts: TokenCountLog | None = None
-    fast_path: FastPath | None = None
+    fast_path: "FastPath | None" = None
 
     def batches(self, columns: Sequence[Texts], batch_size: int) -> Iterator[np.ndarray]:
         """Yields indices of examples: grouped by list length, with texts of similar lengths, the longest first.

@@ -35,7 +35,7 @@ class LitePredictor:
         ValueError: there is no such file, it is damaged, or it is of another program.
     """
 
-    def __init__(self, path: str | os.PathLike, threads: int | None = None):
+    def __init__(self, path: str | os.PathLike, threads: int | None = None) -> None:
         file = find_file(path_text(path))
         self._model = LitertTextModel(file)
         self._runner = self._model.make_runner(threads or cores())

@@ -29,6 +29,8 @@ EXAMPLES = {
     "embedding": ["a good film", "bad"],
 }
 
+FAST = ("questions", "reranking")
+
 
 def numbers(value):
     """Returns all numbers in a prediction, and the prediction with 0 in their place."""
@@ -41,7 +43,9 @@ def numbers(value):
     return ([value], 0) if isinstance(value, float) else ([], value)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLES]
+)
 def test_every_task_is_answered_without_tensorflow(exported, name):
     path = os.path.dirname(exported(name, LITERT))
     command = [sys.executable, "-c", PREDICT, path, json.dumps(EXAMPLES[name])]

@@ -13,6 +13,7 @@ from tests.export.models import OTHERS, TASKS
 
 LITERT = ExportOptions(export_for="litert")
 NAMES = [name for name in (*TASKS, *OTHERS) if name != "lstm"]
+FAST = ("questions", "tagging", "choices", "windows_of_pairs")
 LONG = " ".join(["the film is a warm story"] * 6)
 TEXTS = ["a good film", "the story, warm and bad.", "", "Anna's film-story is ünknown 电影 !", LONG]
 LISTS = [
@@ -40,7 +41,9 @@ def answers_of_saved_model(path, columns):
     return dict(zip(outputs, found, strict=True)), model.token_counts.total
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 def test_every_task_answers_texts_as_the_saved_model_does(exported, name):
     model = LitertTextModel(os.path.join(exported(name, LITERT), MODEL_FILE))
     columns = columns_of(model.inputs, model.list_input)

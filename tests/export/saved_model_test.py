@@ -221,7 +221,7 @@ def test_a_killed_export_leaves_nothing_once_another_starts(tmp_path, monkeypatc
         if len(seen) > 4:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(saved_model, "_write_for_litert", write)
+    monkeypatch.setattr(saved_model, "_write_model", write)
     with open(running, "rb") as held, orderly_end():
         fcntl.flock(held, fcntl.LOCK_EX)
         assert export(served, tmp_path) == str(tmp_path / "1") and len(seen) == 4 and f"{dead.name}.new" not in seen

@@ -85,7 +85,9 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
         "2 of 13 texts (15.4 %) are truncated; 1 of 248 tokens (0.4 %) are unknown", "4 of 15 texts (26.7 %) are "
         "truncated; 201 of 548 tokens (36.7 %) are unknown; 1 of 15 texts (6.7 %) consists mostly of unknown tokens",
     ]  # fmt: skip
-    version = types.SimpleNamespace(name="counted", model=SavedModel(folder), batched=None, scheduler=Scheduler())
+    version = types.SimpleNamespace(
+        name="counted", model=SavedModel(folder), batched=None, fast_path=None, scheduler=Scheduler()
+    )
     version.compute = direct(version.model, version.scheduler)
     serve = functools.partial(run_predict, version, version.model.signatures["serving_default"])
     serve({"text": np.array([b"zebra"], object)})  # a request of the server itself, such as a warm-up

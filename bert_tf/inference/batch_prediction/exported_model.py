@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from bert_tf.inference.batch_prediction.table_predictor import TablePredictor
 from bert_tf.inference.text_model import TextInput, TextModel
-from bert_tf.lite.fast_path import open_fast_path
 from bert_tf.serving.client.requests import DEFAULT, is_order_known, order_of
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.server.regular_files import folder_fingerprint
@@ -72,7 +71,11 @@ class ExportedModel:
 
         shapes = {name: output.shape for name, output in signature.outputs.items()}
         fixed = frozenset(name for name, shape in shapes.items() if shape is not None and None not in shape[1:])
-        fast_path = open_fast_path(self.path, cores(), engine) if self.signature == DEFAULT else None
+        fast_path = None
+        if engine != "saved_model" and self.signature == DEFAULT:
+            from bert_tf.lite.fast_path import open_fast_path
+
+            fast_path = open_fast_path(self.path, cores(), engine)
         return TextModel(self.path, self.inputs, compute, fixed, model.token_counts, fast_path)
 
     def __call__(self):
