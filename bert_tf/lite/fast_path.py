@@ -67,10 +67,8 @@ class FastPath:
         return None
 
     def prepare(self):
-        """Computes a text of each length with each interpreter, which allocates and packs what it needs."""
-        for runner in self._pool.all():
-            for length in runner.lengths:
-                runner({name: np.ones([1, length], np.int32) for name in runner.inputs})
+        """Computes a text of each length with each interpreter, before texts are answered."""
+        self._pool.prepare()
 
     def _estimate(self, texts):
         """Returns the graph length of the longest sequence of a request, and the number of sequences."""

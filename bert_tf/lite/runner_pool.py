@@ -4,39 +4,38 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from bert_tf.utils.litert_runner import LitertRunner
 
 
 class RunnerPool:
-    """Lends interpreters: one that uses all cores to a caller who is alone, and else one of a single thread to each.
+    """Lends interpreters to one caller for each core: the first one's uses all cores, the others' one thread each.
 
     Args:
         make_runner: number of threads -> an interpreter.
-        cores: number of threads, and of interpreters of one thread.
+        cores: number of cores.
     """
 
     def __init__(self, make_runner: Callable[[int], LitertRunner], cores: int):
-        self._lock, self._running = threading.Lock(), 0
-        self._cores = cores
-        self._single = [make_runner(1) for _ in range(cores)]
-        self._all_cores = [make_runner(cores)] if cores > 1 else []
+        self._lock = threading.Lock()
+        self._whole = make_runner(cores)
+        self._idle = [*(make_runner(1) for _ in range(cores - 1)), self._whole]
 
     @contextlib.contextmanager
     def idle(self) -> Iterator[LitertRunner | None]:
         """Yields an interpreter, or None if as many as there are cores are in use."""
         with self._lock:
-            is_alone = not self._running
-            there = self._all_cores if is_alone and self._all_cores else self._single
-            runner = there.pop() if self._running < self._cores else None
-            self._running += runner is not None
+            runner = self._idle.pop() if self._idle else None
         try:
             yield runner
         finally:
             if runner is not None:
-                with self._lock:
-                    self._running -= 1
-                    there.append(runner)
+                with self._lock:  # the one that uses all cores is lent first
+                    self._idle.insert(len(self._idle) if runner is self._whole else 0, runner)
 
-    def all(self) -> list[LitertRunner]:
-        """Returns all interpreters, before any is lent."""
-        return [*self._all_cores, *self._single]
+    def prepare(self):
+        """Computes a text of each length with each interpreter, before any is lent: each allocates what it needs."""
+        for runner in self._idle:
+            for length in runner.lengths:
+                runner({name: np.ones([1, length], np.int32) for name in runner.inputs})

@@ -1,13 +1,13 @@
 """A version that LiteRT alone serves, from texts: with `engine=litert`, in little memory and within a second."""
 
 import contextlib
-import queue
 from collections.abc import Sequence
 
 import numpy as np
 
 from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.reading import TooLongError
+from bert_tf.lite.runner_pool import RunnerPool
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.dtypes import STRING, as_dtype
@@ -27,7 +27,7 @@ _SAMPLE = "The library opens at nine."
 class TfliteTexts:
     """The model.tflite of one exported version, with the attributes and methods of a `SavedModel`.
 
-    Its only signature takes texts. There is an interpreter of one thread for each core.
+    Its only signature takes texts. There is an interpreter for each core, of which the first uses all.
     """
 
     def __init__(self, path: str, bundle: Bundle = DEFAULT):
@@ -39,9 +39,7 @@ class TfliteTexts:
         """
         check_stored_files(path)
         self._model = LitertTextModel(find_file(path))
-        self._turns, self._idle = FairSemaphore(bundle.cores), queue.SimpleQueue()
-        for _ in range(bundle.cores):
-            self._idle.put(self._model.make_runner(1))
+        self._turns, self._pool = FairSemaphore(bundle.cores), RunnerPool(self._model.make_runner, bundle.cores)
         self.sequences = Sequences(self._model.task["max_seq_length"], self._model.task["max_seq_length"])
         self.token_counts = TokenCountLog(path, fewest=100)
         self.signatures = {DEFAULT_SIGNATURE: read_signature(self._definition(), checks_shapes=True)}
@@ -59,34 +57,27 @@ class TfliteTexts:
         texts = {name: _decoded(array.tolist()) for name, array in feeds.items()}
         if not all(array.size for array in feeds.values()):
             raise invalid("The inputs must have at least one text and have none")
-        runner = self._idle.get()
-        try:
-            outputs, counts = self._model.answer(runner, texts)
-        except TooLongError as error:
-            raise invalid(str(error)) from error
-        finally:
-            self._idle.put(runner)
+        with self._pool.idle() as runner:
+            try:
+                outputs, counts = self._model.answer(runner, texts)
+            except TooLongError as error:
+                raise invalid(str(error)) from error
         self.token_counts.add(counts)
         return [outputs[name] for name in fetches]
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
         """Runs each interpreter once per sequence length, so that it allocates its memory."""
-        for _ in range(self._idle.qsize()):
-            runner = self._idle.get()  # from the front of the queue; it returns to the end
-            for length in runner.lengths:
-                runner({name: np.ones([1, length], np.int32) for name in runner.inputs})
-            self._idle.put(runner)
+        self._pool.prepare()
 
     def close(self):
         """Frees the weights; no further calls are allowed."""
-        self._idle = self._model = None
+        self._pool = self._model = None
 
     def _definition(self):
         """Returns the SignatureDef: what the file does not state of the outputs, it shows for a sample."""
         sample = {name: [[_SAMPLE]] if name == self._model.list_input else [_SAMPLE] for name in self._model.inputs}
-        runner = self._idle.get()
-        outputs, _ = self._model.answer(runner, sample)
-        self._idle.put(runner)
+        with self._pool.idle() as runner:
+            outputs, _ = self._model.answer(runner, sample)
         definition = meta_graph_pb2.SignatureDef(method_name=PREDICT)
         for name in self._model.inputs:
             _describe(definition.inputs[name], name, STRING, 1 + (name == self._model.list_input), ())
