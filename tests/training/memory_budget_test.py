@@ -70,6 +70,6 @@ def test_memory_is_what_the_system_and_the_limits_of_the_process_leave(address_l
     free = available_memory()
     assert GB / 4 < free < 2**45
     used = kilobytes("/proc/self/status", "VmSize")
-    address_limit(used + GB // 8)
+    address_limit(used + GB // 2)  # a thread that begins now takes an eighth for its allocations, or ends the process
     own = kilobytes("/proc/self/status", "VmRSS")
-    assert abs(available_memory() - (own + GB // 8)) < GB // 16
+    assert abs(available_memory() - (own + GB // 2)) < GB // 4
