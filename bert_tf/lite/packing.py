@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables
-from bert_tf.tokenization.window_sizes import window_starts
+from bert_tf.tokenization.window_sizes import kept_of_pair, window_starts
 
 
 class PackedSequence(NamedTuple):
@@ -50,12 +50,6 @@ class Packer:
         head = [*self.before, *first[:keep], *self.between]
         tail = [*second[:keep_second], *self.after]
         return PackedSequence(head + tail, [0] * len(head) + [self._template.second_segment] * len(tail))
-
-
-def kept_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """Returns the number of tokens kept of each text of a pair."""
-    keep = min(second, max(room // 2, room - first))
-    return min(first, room - keep), keep
 
 
 def windows(length: int, room: int, stride: int) -> Iterator[tuple[int, int]]:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf.lite.label_outputs import SERVED
-from bert_tf.lite.packing import kept_of_pair, windows
+from bert_tf.lite.packing import windows
 from bert_tf.lite.reading import Reading
+from bert_tf.tokenization.window_sizes import kept_of_pair
 
 Task = Mapping[str, Any]
 Columns = Sequence[Sequence[str]]
@@ -15,10 +16,10 @@ Columns = Sequence[Sequence[str]]
 
 def answer_texts(reading: Reading, task: Task, columns: Columns) -> dict[str, np.ndarray]:
     """Returns the outputs of a classifier or regression model for n texts or pairs: {name: array [n, ...]}."""
+    examples = (map(reading.tokenize, example) for example in zip(*columns, strict=True))
     if windowing := task.get("windows"):
-        logits = [_mean_logits(reading, windowing, *map(reading.tokenize, example)) for example in zip(*columns)]  # noqa: B905
-        return SERVED[task["problem"]](task, np.stack(logits))
-    return _stack([reading.compute(*map(reading.tokenize, example)) for example in zip(*columns, strict=True)])
+        return SERVED[task["problem"]](task, np.stack([_mean_logits(reading, windowing, *ids) for ids in examples]))
+    return _stack([reading.compute(*ids) for ids in examples])
 
 
 def embed_texts(reading: Reading, task: Task, columns: Columns) -> dict[str, np.ndarray]:

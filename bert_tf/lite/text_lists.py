@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.lite.label_outputs import mark_confident
 from bert_tf.lite.reading import Reading
 from bert_tf.lite.single_sequences import Task
 
@@ -18,9 +19,7 @@ def choose(reading: Reading, task: Task, columns: tuple[Sequence[str], Sequence[
     probabilities = np.where(logits > MISSING / 2, shifted / shifted.sum(-1, keepdims=True), np.float32(0))
     choice = np.where((probabilities > 0).any(-1), probabilities.argmax(-1), -1).astype(np.int32)
     served = {"choice": choice, "probabilities": probabilities}
-    if abstention := task.get("abstention"):
-        served["confident"] = probabilities.max(-1) >= np.float32(abstention["threshold"])
-    return served
+    return served | mark_confident(task, probabilities.max(-1))
 
 
 def rank(reading: Reading, task: Task, columns: tuple[Sequence[str], Sequence[Sequence[str]]]) -> dict:

@@ -17,7 +17,7 @@ from bert_tf.tokenization.fast_unigram import FastUnigram
 from bert_tf.tokenization.fast_wordpiece import FastWordPiece
 from bert_tf.tokenization.table_registry import TABLES, TABLES_FILE, read_saved_tables, read_tables, tokenizer_in
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables
-from bert_tf.tokenization.window_sizes import check_question_lengths, window_starts
+from bert_tf.tokenization.window_sizes import check_question_lengths, kept_of_pair, window_starts
 from bert_tf.utils.files import brief
 
 _ENGINES = {"wordpiece": FastWordPiece, "byte_bpe": FastByteBpe, "unigram": FastUnigram}
@@ -170,9 +170,7 @@ class FastTokenizer:
         room = template.room_for(len(ids), max_seq_length)
         if len(ids) == 1:
             return [min(len(ids[0]), room)]
-        # The longer one loses its last token until both fit, on a tie the second: see `special_tokens.pair_lengths`.
-        second = min(len(ids[1]), max(room // 2, room - len(ids[0])))
-        return [min(len(ids[0]), room - second), second]
+        return kept_of_pair(*map(len, ids), room)
 
     def _packed(self, rows):
         """Returns the model inputs of sequences of one or two texts, from the ids of each."""

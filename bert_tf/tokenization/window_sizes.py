@@ -25,3 +25,9 @@ def window_starts(length: int, room: int, stride: int) -> range:
     """Returns the first token of each window of a text; arguments are those of `windows.find_windows`, for one text."""
     stride = max(min(stride, room), 1)
     return range(0, stride * max(0, -(-(length - room) // stride)) + 1, stride)
+
+
+def kept_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
+    """Returns the number of tokens kept of each text of a pair, as `special_tokens.pair_lengths` for many pairs."""
+    keep = min(second, max(room // 2, room - first))
+    return min(first, room - keep), keep

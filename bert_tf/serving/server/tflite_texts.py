@@ -31,7 +31,7 @@ class TfliteTexts:
     """
 
     def __init__(self, path: str, bundle: Bundle = DEFAULT):
-        """Loads the model.tflite of the version in `path`, or the one beside its SavedModel.
+        """Loads the model.tflite of the version in `path`, or the one next to its SavedModel.
 
         Raises:
             ValueError: there is none, or it is damaged.
