@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -32,7 +33,8 @@ def prove(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import prove_accelerator
 
-    return prove_accelerator
+    with mock.patch.dict(os.environ):  # the steps' processes take over what it sets, and no other test may
+        yield prove_accelerator
 
 
 def _run(prove, folder, programs, budget_s=600, machine=MACHINE, revision="abc", again=False):
