@@ -38,12 +38,11 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
         data: the output of the converter.
         task: of the model.
         signatures: their names, in the order of the model's graphs.
-        folder: its files are added, such as vocab.txt and labels.txt; tokenizer.json, which is redundant,
-            is left out.
+        folder: its files are added, such as vocab.txt and labels.txt.
     """
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
     _name_tensors(model)
-    files = sorted(name for name in os.listdir(folder) if name != "tokenizer.json")
+    files = sorted(os.listdir(folder))
     entry, buffer = schema.MetadataT(), schema.BufferT()
     entry.name, entry.buffer = _NAME, len(model.buffers)
     buffer.data = _metadata(model, task, signatures, files)

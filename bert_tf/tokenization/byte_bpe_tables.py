@@ -10,6 +10,7 @@ from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.byte_pair_merges import byte_symbols, check_merges
 from bert_tf.tokenization.letter_case import case_setting
+from bert_tf.tokenization.merge_lists import checked_merge, tokens_by_id
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables, TokenList
@@ -65,7 +66,7 @@ class ByteBpeTables(TokenizerTables):
         """
         source = vocab_file or "The vocabulary"
         super().__init__(
-            *(TokenList(_by_id(vocab, source), dict(vocab)), vocab_file, template),
+            *(TokenList(tokens_by_id(vocab, source), dict(vocab)), vocab_file, template),
             special=(template.pad, template.unknown, template.mask),
         )
         self.do_lower_case, self.add_prefix_space = False, bool(add_prefix_space)
@@ -109,7 +110,7 @@ class ByteBpeTables(TokenizerTables):
                 f"{tokens.index('')}; is the vocabulary incomplete?"
             )
         merges = whole.model["merges"]
-        merges = [_checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
+        merges = [checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             other = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
@@ -154,17 +155,6 @@ class ByteBpeTables(TokenizerTables):
         return self._tokenizer_class, settings | added_tokens_config(self.added_tokens, self.special_added_tokens)
 
 
-def _by_id(vocab, source):
-    tokens = sorted(vocab, key=vocab.get)
-    wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
-    if wrong is not None:
-        raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on without gaps. Received {brief(vocab[tokens[wrong]])} "
-            f"for {brief(tokens[wrong])} instead of {wrong}; is the vocabulary incomplete?"
-        )
-    return tokens
-
-
 def _read_pair(vocab_file):
     """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
     if not os.path.isfile(vocab_file):
@@ -189,18 +179,5 @@ def _read_pair(vocab_file):
         line = line.removesuffix("\r")
         if not line or (number == 1 and line.startswith(_HEAD)):
             continue
-        merges.append(_checked_merge(line, vocab, f"{path}, line {number}"))
+        merges.append(checked_merge(line, vocab, f"{path}, line {number}"))
     return vocab, merges
-
-
-def _checked_merge(merge, vocab, where):
-    pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
-    if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-        raise ValueError(f"{where}: a merge must be two tokens separated by a space. Received: {brief(merge)}.")
-    lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
-    if lacking:
-        raise ValueError(
-            f"{where}: the two tokens of a merge and their concatenation must be in the vocabulary. Received "
-            f"{brief(merge)}, but {brief(lacking[0])} is missing; use both files from one model."
-        )
-    return pair

@@ -1,7 +1,8 @@
-"""Merges of byte pair encoding: those that can ever apply, over the characters that represent bytes."""
+"""Merges of byte pair encoding: those that can ever apply, over the characters that represent bytes or over others."""
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def byte_symbols() -> list[str]:
@@ -21,21 +22,23 @@ def check_merges(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]]):
         raise ValueError(f"The byte-level vocabulary is incomplete: it lacks {lacks}. Use the complete files.")
 
 
-def effective_merges(merges: Sequence[tuple[str, str]]) -> dict[str, int]:
+def effective_merges(merges: Sequence[tuple[str, str]], symbols: Iterable[str] | None = None) -> dict[str, int]:
     """Returns what the merges make, and the number of the one merge that makes it.
 
-    SentencePiece merges two tokens whenever their concatenation is a token; byte-level BPE requires the merge of
-    exactly these two. Both have the same result if each token has a single merge, by which its own text becomes this
-    token. A merge for which this does not hold never happens in any text: two tokens get next to each other only as
-    they do in their own text, because what is merged is never split again.
+    SentencePiece merges two tokens whenever their concatenation is a token; tokenizer.json and merges.txt require the
+    merge of exactly these two. Both have the same result if each token has a single merge, by which its own text
+    becomes this token. A merge for which this does not hold never happens in any text: two tokens get next to each
+    other only as they do in their own text, because what is merged is never split again.
 
     Args:
         merges: pairs of tokens, in the order they were learned.
+        symbols: the characters that are merged. If None, those that represent bytes.
     """
     ranks: dict[tuple[str, str], int] = {}
     for number, pair in enumerate(merges):
         ranks.setdefault(pair, number)  # of a merge that occurs twice, the first counts
-    made = {symbol: (-1, "", "") for symbol in byte_symbols()}  # by which merge, and of which two tokens
+    symbols = byte_symbols() if symbols is None else symbols
+    made = {symbol: (-1, "", "") for symbol in symbols}  # by which merge, and of which two tokens
     for (left, right), number in ranks.items():
         if left not in made or right not in made:
             return _simulated(ranks)  # a part is made by a later merge, or never
@@ -64,15 +67,15 @@ def _is_crossed(left, right, number, rank_of, made):
 def _simulated(ranks):
     """Does the same for merges in any order, of which each token's text is merged step by step."""
     made = {}
-    for left, right in ranks:
-        parts, pair = [*(left + right)], None
+    for token in dict.fromkeys(left + right for left, right in ranks):
+        parts, last = [*token], None
         while len(parts) > 1:
-            pairs = list(zip(parts, parts[1:], strict=False))
-            at = min(range(len(pairs)), key=lambda i: (ranks.get(pairs[i], math.inf), i))
-            pair = pairs[at]
-            if pair not in ranks:
+            numbers = [ranks.get(pair, math.inf) for pair in itertools.pairwise(parts)]
+            last = min(numbers)
+            if last == math.inf:
                 break
-            parts[at : at + 2] = ["".join(pair)]
+            at = numbers.index(last)
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
         if len(parts) == 1:
-            made[parts[0]] = ranks[pair]
+            made[token] = last
     return made

@@ -18,7 +18,7 @@ from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
 from bert_tf.tokenization.flat_ops import shift, utf8_lengths
 
 _LETTER, _NUMBER, _SPACE, _OTHER = range(4)
-_BLANK, _APOSTROPHE = 0x20, 0x27
+BLANK, _APOSTROPHE = 0x20, 0x27
 _CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 _NEVER = "\u2400"  # the unknown token, which SentencePiece requires; it represents no byte
 
@@ -70,7 +70,7 @@ class BytePairs(tf.Module):
         begins = tf.cumsum(tf.gather(self._lengths, pieces), exclusive=True)
         lasts = tf.concat([begins[1:], tf.shape(data)], 0)[: tf.size(begins)] - 1
         first = tf.gather(char_of_byte, begins)
-        starts, ends = self._extents(codes, first, tf.gather(char_of_byte, lasts))
+        starts, ends = solid_spans(codes, first, tf.gather(char_of_byte, lasts))
         row = tf.gather(rows, first)
         origin = tf.gather(tf.cast(chars.row_starts(), tf.int32), row)
         row, nrows = tf.cast(row, tf.int64), tf.size(texts, tf.int64)
@@ -89,7 +89,7 @@ class BytePairs(tf.Module):
         kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
         first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(codes)]
         before = tf.where(first, -1, shift(kinds, 1))
-        after_blank = ~first & (shift(codes, 1) == _BLANK)
+        after_blank = ~first & (shift(codes, 1) == BLANK)
         space = kinds == _SPACE
         lonely = space & ~shift(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
         short, inside, behind = self._contractions(codes, first, before, after_blank)
@@ -112,13 +112,20 @@ class BytePairs(tf.Module):
         behind = shift(lengths == 2, 2) | shift(lengths == 3, 3)
         return short, inside, behind
 
-    def _extents(self, codes, first, last):
-        """Returns the span of each token in code points of all texts, without surrounding white space."""
-        space = codes == _BLANK
-        solid = tf.cumsum(tf.cast(~space, tf.int32))
-        at = tf.where(~space)[:, 0]
-        before, until = tf.gather(solid, first) - tf.cast(~tf.gather(space, first), tf.int32), tf.gather(solid, last)
-        empty = before == until
-        at = tf.concat([tf.cast(at, tf.int32), [0]], 0)
-        starts = tf.where(empty, last + 1, tf.gather(at, before))
-        return starts, tf.where(empty, last + 1, tf.gather(at, until - 1 + tf.cast(empty, tf.int32)) + 1)
+
+def solid_spans(codes, first, last):
+    """Returns the spans of tokens in code points of all texts, without the spaces around them: int32 [tokens] twice.
+
+    Args:
+        codes: int32 [characters], those of all texts.
+        first, last: int32 [tokens], the first and the last character of each token. One of spaces alone has an empty
+            span, which is at its end.
+    """
+    space = codes == BLANK
+    solid = tf.cumsum(tf.cast(~space, tf.int32))
+    at = tf.where(~space)[:, 0]
+    before, until = tf.gather(solid, first) - tf.cast(~tf.gather(space, first), tf.int32), tf.gather(solid, last)
+    empty = before == until
+    at = tf.concat([tf.cast(at, tf.int32), [0]], 0)
+    starts = tf.where(empty, last + 1, tf.gather(at, before))
+    return starts, tf.where(empty, last + 1, tf.gather(at, until - 1 + tf.cast(empty, tf.int32)) + 1)

@@ -4,7 +4,6 @@ A text is split into words by GPT-2's regular expression; what a word becomes is
 """
 
 import functools
-import heapq
 import itertools
 import re
 
@@ -13,11 +12,11 @@ from bert_tf.tokenization.byte_pair_merges import byte_symbols, effective_merges
 from bert_tf.tokenization.characters import WHITE
 from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_composition import compose, composed_spans
+from bert_tf.tokenization.fast_merges import PairMerger
 from bert_tf.tokenization.fast_tokens import Tokens, WordCache
 
 _NUMBERS_END = 0x20000  # no number lies beyond
 _WHITE = frozenset(map(chr, WHITE))
-_MERGED = -1  # in place of the id of a token that has become part of the one before it
 
 
 class FastByteBpe:
@@ -33,12 +32,7 @@ class FastByteBpe:
         self._byte_ids, self._symbols = [tables.id_of(symbol) for symbol in symbols], dict(enumerate(symbols))
         self._whole = {token: tables.id_of(token) for token in (*symbols, *effective_merges(tables.merges))}
         self._lengths = {number: len(token) for token, number in self._whole.items()}  # in bytes
-        # Two ids, as one number, -> rank of their merge; of a merge that occurs twice, the first counts.
-        self._ranks: dict[int, int] = {}
-        self._made: list[int] = []
-        for left, right in tables.merges:
-            self._ranks.setdefault(self._pair(tables.id_of(left), tables.id_of(right)), len(self._made))
-            self._made.append(tables.id_of(left + right))
+        self._merger = PairMerger(tables.merges, tables.id_of, tables.file_size)
         self._words = WordCache(self._word)
 
     def ids(self, text: str) -> list[int]:
@@ -76,16 +70,13 @@ class FastByteBpe:
     def _with_space(self, text):
         return " " + text if self._tables.add_prefix_space and text and text[0] != " " else text
 
-    def _pair(self, left, right):
-        return left * self._tables.file_size + right
-
     def _word(self, word) -> Tokens:
         """Returns the tokens of a word."""
         data = word.encode("utf-8")
         whole = self._whole.get(data.decode("latin-1").translate(self._symbols))
         if whole is not None and word[-1] not in _WHITE:
             return Tokens([whole], [int(word[0] == " ")], [len(word)])
-        ids = self._merged(data) if whole is None else [whole]
+        ids = self._merger([self._byte_ids[byte] for byte in data]) if whole is None else [whole]
         char_of_byte = [at for at, char in enumerate(word) for _ in char.encode("utf-8")]
         tokens, end = Tokens(ids, [], []), 0
         for number in ids:
@@ -97,34 +88,6 @@ class FastByteBpe:
             tokens.starts.append(first if solid else last + 1)
             tokens.ends.append(first + len(solid) if solid else last + 1)
         return tokens
-
-    def _merged(self, data):
-        """Returns the ids of the bytes of a word after all merges: always that of the lowest rank, of equal ones the
-        left one. Its time is nearly proportional to the length of the word."""
-        ids, ranks, length = [self._byte_ids[byte] for byte in data], self._ranks, len(data)
-        before, behind = list(range(-1, length - 1)), list(range(1, length + 1))
-        queue = []  # (rank of the merge, where its left token begins)
-
-        def offer(left):
-            right = behind[left]
-            rank = ranks.get(self._pair(ids[left], ids[right])) if right < length else None
-            if rank is not None:
-                heapq.heappush(queue, (rank, left))
-
-        for at in range(length - 1):
-            offer(at)
-        while queue:
-            rank, left = heapq.heappop(queue)
-            right = behind[left]
-            if ids[left] == _MERGED or right == length or ranks.get(self._pair(ids[left], ids[right])) != rank:
-                continue  # what it would have merged is no longer there
-            ids[left], ids[right], behind[left] = self._made[rank], _MERGED, behind[right]
-            offer(left)
-            if behind[left] < length:
-                before[behind[left]] = left
-            if before[left] >= 0:
-                offer(before[left])
-        return [number for number in ids if number != _MERGED]
 
 
 def _one_less(places):

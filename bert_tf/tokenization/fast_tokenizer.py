@@ -12,6 +12,7 @@ from bert_tf.models.config_files import model_type_in
 from bert_tf.models.family_registry import family
 from bert_tf.tokenization.fast_added_tokens import FastAddedTokens
 from bert_tf.tokenization.fast_byte_bpe import FastByteBpe
+from bert_tf.tokenization.fast_sentencepiece_bpe import FastSentencePieceBpe
 from bert_tf.tokenization.fast_tokens import Tokens
 from bert_tf.tokenization.fast_unigram import FastUnigram
 from bert_tf.tokenization.fast_wordpiece import FastWordPiece
@@ -20,7 +21,10 @@ from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.tokenization.window_sizes import check_question_lengths, kept_of_pair, window_starts
 from bert_tf.utils.files import brief
 
-_ENGINES = {"wordpiece": FastWordPiece, "byte_bpe": FastByteBpe, "unigram": FastUnigram}
+_ENGINES = {
+    "wordpiece": FastWordPiece, "byte_bpe": FastByteBpe, "unigram": FastUnigram,
+    "sentencepiece_bpe": FastSentencePieceBpe,
+}  # fmt: skip
 _NOWHERE = Tokens([], [], [])
 
 

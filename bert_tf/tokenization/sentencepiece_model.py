@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from bert_tf.utils.protobuf_classes import message_classes
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, _BYTE = range(1, 7)  # types of pieces; 0 if missing: NORMAL
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces; 0 if missing: NORMAL
 UNIGRAM, _BPE = 1, 2  # trainer_spec.model_type
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
 _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
@@ -60,7 +60,7 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
         raise ValueError(f"{path} must be a unigram model. Received: model_type {spec.model_type}; use another model.")
     if spec.byte_fallback:
         _make_bytes_ordinary(model, path)
-    elif any(piece.type == _BYTE for piece in model.pieces):
+    elif any(piece.type == BYTE for piece in model.pieces):
         raise _refusal(path, "pieces of bytes without byte_fallback")
     return model, data
 
@@ -74,7 +74,7 @@ def _make_bytes_ordinary(model, path):
     )
     model.trainer_spec.byte_fallback = False
     for piece in model.pieces:
-        if piece.type == _BYTE:
+        if piece.type == BYTE:
             piece.type = NORMAL
 
 
@@ -102,13 +102,15 @@ def model_bytes(pieces: Iterable[tuple[str, float, int]], character_map: bytes) 
     return model.SerializeToString()
 
 
-def merging_model(pieces: Iterable[tuple[str, float, int]]) -> bytes:
+def merging_model(pieces: Iterable[tuple[str, float, int]], byte_fallback: bool = False) -> bytes:
     """Returns a model that merges the characters of a word, as it is, into the pieces with the highest scores first.
 
     Args:
         pieces: text, score and type of each.
+        byte_fallback: whether other characters become their bytes in UTF-8, 256 of the pieces of type BYTE.
     """
     model = _of_pieces(pieces, _BPE)
+    model.trainer_spec.byte_fallback = byte_fallback
     _set_normalization_off(model.normalizer_spec)
     return model.SerializeToString()
 
@@ -166,7 +168,7 @@ def _check_pieces(pieces):
         # protobuf gives bytes for what is no UTF-8
         if not isinstance(text, str) or not text or "\0" in text or len(text) > _LONGEST_PIECE:
             raise ValueError(f"piece {index} with the text {text!r:.80}")
-        if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, _BYTE):
+        if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE):
             raise ValueError(f"piece {index} of type {kind}")
         if not (math.isfinite(score) and abs(score) <= _LARGEST_SCORE):
             raise ValueError(f"piece {index} with the score {score}")

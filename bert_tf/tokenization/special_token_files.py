@@ -57,7 +57,8 @@ def with_special_tokens(
     """Returns the input template with the special tokens named in a directory's files.
 
     A tokenizer that is not the family's own has the template of its class in Transformers: WordPiece has BERT's (as in
-    klue/roberta), byte-level BPE RoBERTa's. `family_of_tokenizer` gives that of unigram.
+    klue/roberta), byte-level BPE RoBERTa's. `family_of_tokenizer` gives that of unigram, tokenizer.json that of BPE
+    with byte_fallback.
 
     Args:
         directory: the directory, which may hold special_tokens_map.json.
@@ -89,8 +90,8 @@ _FIELDS = {"pad_token": "pad", "unk_token": "unknown", "mask_token": "mask"}
 
 
 def _of_kind(kind, family, template):
-    """Returns the template of the kind of tokenizer if it is not the family's own."""
-    if kind == family.tokenizer or kind == "unigram":
+    """Returns the template of the kind of tokenizer if it is not the family's own; others have chosen theirs before."""
+    if kind == family.tokenizer or kind in ("unigram", "sentencepiece_bpe"):
         return template
     own = family_registry.with_tokenizer(kind).template
     if own.pieces(2) == template.pieces(2):

@@ -10,13 +10,14 @@ from typing import Any
 from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.byte_bpe_tables import ByteBpeTables
+from bert_tf.tokenization.sentencepiece_bpe_tables import SentencePieceBpeTables
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.tokenization.unigram_tables import UnigramTables
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
 
-_KINDS = (WordPieceTables, ByteBpeTables, UnigramTables)
+_KINDS = (WordPieceTables, ByteBpeTables, UnigramTables, SentencePieceBpeTables)
 TABLES: dict[str, type[TokenizerTables]] = {kind.KIND: kind for kind in _KINDS}
 TABLES_FILE = "tokenizer_tables.json"  # of `save_tables`
 _BY_ENDING = {".json": ByteBpeTables.KIND, ".model": UnigramTables.KIND, ".txt": WordPieceTables.KIND}
@@ -110,4 +111,5 @@ def tokenizer_in(directory: str, kinds: Iterable[str] = TABLES) -> str | None:
     """
     if whole := tokenizer_json.find_tokenizer_json(directory):
         return tokenizer_json.tokenizer_kind(whole)
-    return next((kind for kind in kinds if os.path.isfile(TABLES[kind].file_in(directory))), None)
+    others = (kind for kind in kinds if tokenizer_json.WHOLE_FILE not in TABLES[kind].FILES)
+    return next((kind for kind in others if os.path.isfile(TABLES[kind].file_in(directory))), None)

@@ -94,6 +94,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
     ),
     "byte_bpe": ("RobertaTokenizer", "BartTokenizer", "LEDTokenizer", "LongformerTokenizer"),
     "unigram": tuple(CASE_OF_UNIGRAM),
+    "sentencepiece_bpe": _WHOLE_FILE_CLASSES,  # Gemma's own classes change the special tokens around a text
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_char
 _MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
 _KINDS = {"WordPiece": "wordpiece", "BPE": "byte_bpe", "Unigram": "unigram"}  # their name of a model -> our KIND
+_OF_SENTENCEPIECE = "sentencepiece_bpe"  # our KIND of BPE with byte_fallback
 _REMEDY = "other settings are not supported"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 METASPACE = "\u2581"  # stands for the space before a word
@@ -39,6 +40,7 @@ _MODEL_KEYS = {
     + ("continuing_subword_prefix", "end_of_word_suffix"),
     "unigram": ("type", "vocab", "unk_id", "byte_fallback"),
 }
+_MODEL_KEYS[_OF_SENTENCEPIECE] = _MODEL_KEYS["byte_bpe"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,12 +176,14 @@ def _kind(values, path):
     name = model.get("type", guess)
     if not isinstance(name, str) or name not in _KINDS:
         raise _refusal(path, "model.type", " or ".join(_KINDS), name, "use a model with one of these tokenizers")
+    if name == "BPE" and model.get("byte_fallback") and "ByteLevel" not in json.dumps(values.get("pre_tokenizer")):
+        return _OF_SENTENCEPIECE
     return _KINDS[name]
 
 
 def _type_of(kind):
     """Returns the model's type in a tokenizer.json of that kind, such as "BPE"."""
-    return next(name for name, ours in _KINDS.items() if ours == kind)
+    return next((name for name, ours in _KINDS.items() if ours == kind), "BPE")
 
 
 def _refusal(path, where, must, received, remedy=_REMEDY):
@@ -281,19 +285,17 @@ def _wordpiece(path, values):
     return said | {"tokenize_chinese_chars": steps[0].get("handle_chinese_chars", True)}, b""
 
 
-def _byte_bpe(path, values):
-    model = values["model"]
+def _bpe_model(path, model):
+    """Checks the section of a BPE model."""
     good = {"dropout": (None, 0, 0.0), "ignore_merges": (False,), "continuing_subword_prefix": (None, "")}
     _check_values(path, "model", model, good | {"end_of_word_suffix": (None, "")})
     if not isinstance(model.get("merges"), list):
         raise _refusal(path, "model.merges", "a list", model.get("merges"))
+
+
+def _byte_bpe(path, values):
+    _bpe_model(path, values["model"])
     before = _steps(path, values, "pre_tokenizer", "pretokenizers")
-    if model.get("byte_fallback") and "ByteLevel" not in [step["type"] for step in before]:
-        raise ValueError(
-            f"{path}: a BPE tokenizer must be a byte-level one, with the pre_tokenizer ByteLevel, as in RoBERTa and "
-            "ModernBERT. Received: a SentencePiece BPE tokenizer with byte_fallback, as in Gemma, Llama 2 and mmBERT, "
-            "which is not supported; use another model, such as XLM-RoBERTa for many languages."
-        )
     if [step["type"] for step in before] != ["ByteLevel"]:
         raise _refusal(path, "pre_tokenizer", "ByteLevel", values.get("pre_tokenizer"))
     normalizers = _steps(path, values, "normalizer", "normalizers")
@@ -302,6 +304,21 @@ def _byte_bpe(path, values):
     _check_keys(path, "pre_tokenizer", before[0], ("type", "add_prefix_space", "trim_offsets", "use_regex"))
     _check_values(path, "pre_tokenizer", before[0], {"use_regex": (True,), "add_prefix_space": (True, False)})
     return {"add_prefix_space": before[0].get("add_prefix_space", True), "nfc": bool(normalizers)}, b""
+
+
+_MARKED = {"type": "Replace", "pattern": {"String": " "}, "content": METASPACE}
+_SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"}
+
+
+def _sentencepiece_bpe(path, values):
+    """Checks that spaces become "▁" and nothing else is changed; after that, no space is left at which to split."""
+    _bpe_model(path, values["model"])
+    if (steps := _steps(path, values, "normalizer", "normalizers")) != [_MARKED]:
+        raise _refusal(path, "normalizer", f"Replace of a space by {METASPACE}, as in Gemma and mmBERT", steps)
+    before = _steps(path, values, "pre_tokenizer", "pretokenizers")
+    if [{**step, "invert": False} for step in before] not in ([], [_SPLIT | {"invert": False}]):
+        raise _refusal(path, "pre_tokenizer", "null or a Split at a space, as in Gemma and mmBERT", before)
+    return {}, b""
 
 
 _QUOTES = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]
@@ -368,7 +385,7 @@ def _metaspace(path, values):
     return len(steps) > 1
 
 
-_READERS = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "unigram": _unigram}
+_READERS = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "unigram": _unigram, _OF_SENTENCEPIECE: _sentencepiece_bpe}
 
 
 def _layout(path, part, ids):

@@ -52,6 +52,20 @@ def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
     return _whole(tokenizer, {"type": "NFC"} if tokenizer.nfc else None, level, level, model)
 
 
+def sentencepiece_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
+    """Returns the contents of tokenizer.json for a `SentencePieceBpeTokenizer` with these merges, as in mmBERT-base."""
+    model: dict[str, Any]
+    model = {"type": "BPE", "dropout": None, "unk_token": tokenizer.vocab[tokenizer.unk_id], "fuse_unk": True}
+    model |= {"continuing_subword_prefix": None, "end_of_word_suffix": None, "byte_fallback": True}
+    vocab = {token: i for i, token in enumerate(tokenizer.vocab[: tokenizer.file_size])}
+    model |= {"ignore_merges": False, "vocab": vocab, "merges": list(map(list, merges))}
+    marked = {"type": "Replace", "pattern": {"String": " "}, "content": METASPACE}
+    split = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+    unmarked = {"type": "Replace", "pattern": {"String": METASPACE}, "content": " "}
+    decoder = {"type": "Sequence", "decoders": [unmarked, {"type": "ByteFallback"}, {"type": "Fuse"}]}
+    return _whole(tokenizer, marked, split, decoder, model)
+
+
 def unigram_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
     """Returns the contents of tokenizer.json for a unigram tokenizer, as in ALBERT and XLM-RoBERTa.
 

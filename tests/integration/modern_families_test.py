@@ -19,6 +19,7 @@ from bert_tf.inference.fill_mask import Filler
 from bert_tf.inference.score_text import TextScorer
 from bert_tf.interpret.lens import masked_lm_head
 from bert_tf.interpret.page.contents import PageOptions, gather
+from bert_tf.lite.predictor import LitePredictor
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.family_registry import family
 from bert_tf.models.pretrainer import Pretrainer
@@ -52,11 +53,11 @@ print(json.dumps([{each["label"]: each["score"] for each in row} for row in clas
 """
 
 
-def _model(tmp_path_factory, model_type, **changes):
+def _model(tmp_path_factory, model_type, tokenizer=None, **changes):
     """Writes a directory with a masked LM of random weights."""
     folder, row = tmp_path_factory.mktemp(model_type) / "model", family(model_type)
     name, settings = FAMILIES[model_type]
-    tokenizer = read_tokenizer(str(parity.GOLDENS / "tokenizers" / name), row, row.template)
+    tokenizer = read_tokenizer(str(parity.GOLDENS / "tokenizers" / (tokenizer or name)), row, row.template)
     sizes = {**_SHAPE, "vocab_size": tokenizer.vocab_size}
     config = EncoderConfig.from_dict({"model_type": model_type, **sizes, **settings, **changes})
     keras.utils.set_random_seed(1)
@@ -353,3 +354,25 @@ def test_an_export_reads_8192_tokens(tmp_path_factory, tmp_path):
         found.append(serve(text=tf.constant([text]))["probabilities"][0].numpy())
         np.testing.assert_allclose(found[-1], _probabilities(tmp_path / "text", [text], length)[0], atol=1e-5)
     assert np.abs(found[0] - found[1]).max() > 0.01
+
+
+@pytest.mark.slow
+def test_a_modernbert_with_gemma_s_tokenizer_is_trained_exported_and_loaded_by_torch(tmp_path_factory, tmp_path):
+    start = _model(tmp_path_factory, "modernbert", "mmbert")
+    texts = [*_texts(), "  two  spaces\n\nand \u4e2d\u6587 \U0001f600\tx "]
+    rows = {"text": texts, "label": [str(n % 2) for n in range(len(texts))]}
+    run = bert_tf.finetune(
+        "classification", train=rows, init_checkpoint=str(start), output_dir=str(tmp_path / "run"),
+        max_seq_length=LENGTH, num_train_epochs=1,
+    )  # fmt: skip
+    run.export(str(tmp_path / "export"), export_for="cpu", export_dtype="int8")
+    served = bert_tf.Predictor(str(tmp_path / "export"), engine="saved_model")(texts)
+    light = LitePredictor(str(tmp_path / "export"))(texts)
+    for text, ours, other in zip(texts, served, light, strict=True):
+        assert ours["probabilities"] == pytest.approx(other["probabilities"], abs=0.02), text
+    code = "import json, sys, transformers; t = transformers.AutoTokenizer.from_pretrained(sys.argv[1]); "
+    code += "print(json.dumps(t(json.loads(sys.argv[2]))['input_ids']))"
+    theirs = json.loads(other_envs.run(other_envs.torch_python(), code, start, json.dumps(texts)))
+    tokenizer = bert_tf.load(start).tokenizer
+    ours = tokenizer.pack(tokenizer.tokenize(texts), max_seq_length=100)["input_ids"].to_list()
+    assert ours == theirs

@@ -274,36 +274,6 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
     assert "(id 1 is '<pad>' and 'a')" in caplog.text
 
 
-SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"}
-
-
-@pytest.mark.parametrize(
-    "split, said",
-    [(None, {"tokenizer_class": "PreTrainedTokenizerFast"}), (SPLIT, {"tokenizer_class": "PreTrainedTokenizerFast"}),
-     (SPLIT, {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}),
-     (SPLIT, {"tokenizer_class": "GemmaTokenizerFast", "add_bos_token": True})],
-)  # fmt: skip
-def test_a_bpe_tokenizer_of_sentencepiece_is_refused_by_name(split, said, folder):
-    """As tokenizers writes Gemma's tokenizer, which mmBERT has."""
-    special = [{"id": i, "content": token, "special": True} for i, token in enumerate(("<pad>", "<eos>", "<bos>"))]
-    vocab = {token["content"]: token["id"] for token in special} | {"<0x00>": 3, "\u2581": 4, "a": 5, "\u2581a": 6}
-    row = [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
-    wrapped = {"type": "TemplateProcessing", "single": row, "pair": row,
-               "special_tokens": {"<bos>": {"id": "<bos>", "ids": [2], "tokens": ["<bos>"]}}}  # fmt: skip
-    decoders = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}]
-    model = {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
-             "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
-             "vocab": vocab, "merges": [["\u2581", "a"]]}  # fmt: skip
-    copy = folder(
-        "5/roberta", said, model=model, added_tokens=special,
-        normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}, pre_tokenizer=split,
-        post_processor=wrapped, decoder={"type": "Sequence", "decoders": [*decoders, {"type": "Fuse"}]},
-    )  # fmt: skip
-    for model_type in ("modernbert", "xlm-roberta"):
-        with pytest.raises(ValueError, match=r"izer\.json: a BPE .* Received: a SentencePiece BPE .* mmBERT, .*; use"):
-            _read(copy, model_type)
-
-
 TEMPLATE = "post_processor must add the special .* that this model_type uses with a WordPiece tokenizer: "
 BERTS = r"\[CLS\] \$A \[SEP\] for one text and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1 for two. Received: "
 
