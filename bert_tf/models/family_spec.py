@@ -21,7 +21,7 @@ class InputTemplate:
         before, between, after: special tokens, any number of each.
         second_segment: `segment_ids` of the second text and of what follows; before it they are 0.
         segments: number of segments the model distinguishes. If None, unknown; 0 means no segment table.
-        pad, unknown, mask: the padding, unknown and mask tokens. WordPiece vocabularies have BERT's in every family.
+        pad, unknown, mask: the padding, unknown and mask tokens. The unknown token of WordPiece is always [UNK].
     """
 
     before: tuple[str, ...] = ("[CLS]",)

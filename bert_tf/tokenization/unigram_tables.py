@@ -26,8 +26,10 @@ from bert_tf.utils.files import atomic_open
 
 # What Transformers calls a tokenizer of all families but those whose row says otherwise.
 USUAL_CLASS = "AlbertTokenizer"
+_OF_FAIRSEQ = "sentencepiece.bpe.model"  # whose readers in Transformers put tokens before the model's
 _OF_CLASS = {
-    USUAL_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model", "DebertaV2Tokenizer": "spm.model"
+    USUAL_CLASS: "spiece.model", "XLMRobertaTokenizer": _OF_FAIRSEQ, "CamembertTokenizer": _OF_FAIRSEQ,
+    "DebertaV2Tokenizer": "spm.model",
 }  # fmt: skip
 _TRAILING_SPACE = ("dropped", "kept", "kept_inside")
 _PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's tokenizers for ALBERT
@@ -42,12 +44,12 @@ def _penalize_digit_comma(model):
 
 def _place_tokens(model, front, behind):
     """Returns (token, score) for each id, and the id of each piece of the model, int32 [pieces]."""
-    first = models.first_ordinary(model) if front else 0
+    control = range(models.first_ordinary(model))
+    kept = np.array([n not in control or piece.piece not in front for n, piece in enumerate(model.pieces)])
     scores = [(token, 0.0) for token in front]
-    scores += [(piece.piece, piece.score) for piece in model.pieces[first:]]
+    scores += [(piece.piece, piece.score) for piece, keep in zip(model.pieces, kept, strict=True) if keep]
     scores += [(token, 0.0) for token in behind]
-    ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
-    ids[:first] = _REPLACED
+    ids = np.where(kept, len(front) + np.cumsum(kept) - 1, _REPLACED).astype(np.int32)
     return scores, ids
 
 
@@ -125,7 +127,7 @@ class UnigramTables(TokenizerTables):
             trailing_space: handling of a space at the end of a text or before an added token. "dropped": removed, as in
                 SentencePiece; "kept": becomes a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. The pre_tokenizer of tokenizer.json decides this.
-            front: tokens in place of the control tokens at the beginning of the model; () keeps them.
+            front: tokens before the model's, in place of those control tokens at its beginning that are among them.
             behind: tokens after the model's, unless it has them.
             tokenizer_class: the corresponding class name of Hugging Face.
             model_data: the bytes of the model, if `vocab_file` is the tokenizer.json it was built from.
@@ -200,9 +202,11 @@ class UnigramTables(TokenizerTables):
         kinds[template.unknown] = models.UNKNOWN
         if front and tuple(tokens[: len(front)]) == front and tuple(tokens[end : whole.own]) == behind:
             settings["behind"] = tuple(tokens[end:])
-            control = [template.unknown, template.before[0], template.after[-1]]
+            control = [token for token in (template.unknown, template.before[0], template.after[-1]) if token in front]
             entries = [(token, 0.0, kinds[token]) for token in control]
-            entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
+            own = set(template.pieces(2))  # which some models have among their pieces
+            rest = ((*scores[i], tokens[i] in own) for i in range(len(front), end))
+            entries += [(token, score, models.CONTROL if owned else models.NORMAL) for token, score, owned in rest]
         else:
             settings["front"] = settings["behind"] = ()
             entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
@@ -265,5 +269,5 @@ class UnigramTables(TokenizerTables):
         name = os.path.basename(self.vocab_file)
         if name in self.FILES:
             return name
-        in_place = self._tokenizer_class != "XLMRobertaTokenizer" or self._more["front"]
-        return _OF_CLASS.get(self._tokenizer_class, self.FILES[0]) if in_place else self.FILES[-1]
+        usual = _OF_CLASS.get(self._tokenizer_class, self.FILES[0])
+        return usual if usual != _OF_FAIRSEQ or self._more["front"] else self.FILES[-1]
