@@ -146,8 +146,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         tokenizer="wordpiece",
         tokenizing={"tokenizer_class": "MPNetTokenizer"},
         template=dataclasses.replace(_ROBERTA.template, unknown="[UNK]"),
-        fixed={**_ROBERTA.fixed, "type_vocab_size": 0, "relative_attention_num_buckets": 32, "pad_token_id": 1}
-        | {"first_position": 2},
+        fixed={**_ROBERTA.fixed, "type_vocab_size": 0, "relative_attention_num_buckets": 32, "first_position": 2},
         keras_hub=None,
         sizes=sizes.MPNET,
     ),

@@ -202,6 +202,11 @@ class Family:
                 "pad_token_id must be an integer of 0 or more for this model_type, because its positions begin after "
                 f"it. Received: {brief(pad)}."
             )
+        if self.fixed.get("first_position", pad + 1) != pad + 1:
+            raise ValueError(
+                f"pad_token_id must be {self.fixed['first_position'] - 1} or absent for this model_type. Received: "
+                f"{pad}."
+            )
         if ours.setdefault("first_position", pad + 1) != pad + 1:
             raise ValueError(
                 "first_position must be pad_token_id + 1 or absent for this model_type. Received: "
