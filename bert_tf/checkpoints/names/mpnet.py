@@ -1,4 +1,4 @@
-"""MPNet's names in Hugging Face's files: RoBERTa's, but for attention and the biases of relative positions."""
+"""MPNet's names in Hugging Face's files: RoBERTa's, except for attention and the biases of relative positions."""
 
 import dataclasses
 
