@@ -132,7 +132,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         classes="Camembert",
         tokenizer="unigram",
         tokenizing={"front": ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"), "behind": ("<mask>",)}
-        | {"tokenizer_class": "CamembertTokenizer"},
+        | {"replaces": 1, "tokenizer_class": "CamembertTokenizer"},
         keras_hub=None,
         sizes=sizes.CAMEMBERT,
     ),

@@ -32,7 +32,7 @@ class Tokenizer(WordPieceTables, BaseTokenizer):
     Attributes:
         strip_accents: whether text is decomposed and stripped of accents.
         max_input_chars_per_word: a longer word is one [UNK].
-        cls_id, sep_id: ids of the first and of the last special token of a sequence, [CLS] and [SEP].
+        cls_id, sep_id: ids of the first and of the last special token of a sequence, [CLS] and [SEP], or None.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class WordPieceTables(TokenizerTables):
     Attributes:
         strip_accents: whether text is decomposed and stripped of accents.
         max_input_chars_per_word: a longer word is one [UNK].
-        cls_id, sep_id: ids of the first and of the last special token of a sequence, [CLS] and [SEP].
+        cls_id, sep_id: ids of the first and of the last special token of a sequence, [CLS] and [SEP], or None.
     """
 
     KIND: ClassVar = "wordpiece"
@@ -51,7 +51,8 @@ class WordPieceTables(TokenizerTables):
         self.strip_accents = self.do_lower_case if strip_accents is None else bool(strip_accents)
         if self.strip_accents and not self.do_lower_case:
             raise ValueError("`strip_accents` requires `do_lower_case`, because only lowercased text is stripped.")
-        self.cls_id, self.sep_id = (vocabulary.id_of(each) for each in (template.before[0], template.after[-1]))
+        ends = template.before[:1], template.after[-1:]
+        self.cls_id, self.sep_id = (vocabulary.id_of(end[0]) if end else None for end in ends)
         self._take_added_tokens(added_tokens)
 
     @classmethod
