@@ -26,6 +26,11 @@ DEBERTA = {  # likewise; fewer buckets than most texts have tokens
     "extra": {"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},  # in its config.json
 }  # fmt: skip
 
+BIASED = {  # likewise, as in MPNet, but with BERT's vocabulary, and fewer buckets
+    "model_type": "bert", "type_vocab_size": 0, "has_pooler": False, "classifier_act": "tanh", "hidden_act": "gelu",
+    "first_position": 2, "relative_attention_num_buckets": 8,
+}  # fmt: skip
+
 
 def config(dropout=0.0, **changes) -> EncoderConfig:
     """One layer of width 32 for `VOCAB`, 32 positions: tracing, most of the work of a tiny model, goes by layers."""

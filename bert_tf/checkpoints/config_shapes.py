@@ -21,6 +21,7 @@ _SIZES = (
     ("bert/encoder/layer_0/attention/self/query/kernel", 0, "hidden_size"),
     ("bert/encoder/layer_0/output/dense/kernel", 0, "intermediate_size"),
     ("bert/encoder/conv/kernel", 0, "conv_kernel_size"),
+    ("bert/embeddings/relative_positions/attention_bias", 0, "relative_attention_num_buckets"),
 )
 
 

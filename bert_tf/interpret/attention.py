@@ -12,6 +12,8 @@ from bert_tf.models.distillation_model import attention_inputs
 from bert_tf.models.layer_views import layer_views
 from bert_tf.models.rotary_positions import rotate
 
+_BIAS = "bias"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attention(EncodedText):
@@ -33,8 +35,9 @@ class Neurons(Attention):
 
     Attributes:
         query, key: float32 [L, A, S, D]; rotated, if positions are rotary; zeros for a head that was pruned.
-        positions: {term: float32 [L, A, S, S]} with the scores between contents and relative positions: "c2p" (query
-            and position) and "p2c" (key and position), as the model has them. Empty without disentangled attention.
+        positions: {term: float32 [L, A, S, S]} with what relative positions add to the products, as the model has it:
+            in disentangled attention "c2p" (query and position) and "p2c" (key and position); with a bias of relative
+            positions "bias", that bias times the root of D. Empty if there is neither.
     """
 
     query: np.ndarray
@@ -58,8 +61,8 @@ class Neurons(Attention):
         """Returns attention scores, float32 [S, S]: `products` summed, over the root of D; softmax gives the weights.
 
         Masked tokens (in a causal model, those after a token; in local attention, those outside the window) have a
-        score here, but no weight. In disentangled attention, the n terms of `positions` are added to the sum, which is
-        divided by the root of (1 + n) D.
+        score here, but no weight. The terms of `positions` are added to the sum; in disentangled attention, which has n
+        of them, this is divided by the root of (1 + n) D.
 
         Raises:
             ValueError: there is no such layer or head.
@@ -67,7 +70,12 @@ class Neurons(Attention):
         check_place(layer, head, self.heads)
         query, key = self.query[layer, head], self.key[layer, head]
         total = query @ key.T + sum(term[layer, head] for term in self.positions.values())
-        return total / np.float32(np.sqrt((1 + len(self.positions)) * query.shape[-1]))
+        return total / np.float32(np.sqrt((1 + self.scaling_terms) * query.shape[-1]))
+
+    @property
+    def scaling_terms(self) -> int:
+        """The number of terms of `positions` by which the divisor of scores grows."""
+        return len([term for term in self.positions if term != _BIAS])
 
 
 def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Attention]:
@@ -116,8 +124,13 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
 
 
 def _position_terms(encoder, query, key, views):
-    """Returns the `positions` of `Neurons`: for each term alone, what `position_scores` returns."""
+    """Returns the `positions` of `Neurons`: the bias, or for each term alone what `position_scores` returns."""
     kept, (*shape, S, _) = kept_heads(encoder.config), query.shape
+    if encoder.config.relative_attention_num_buckets:
+        bias, root = np.zeros([*shape, S, S], np.float32), np.sqrt(query.shape[-1])
+        for n, each in enumerate(encoder.relative.by_layer(encoder.config, S)):
+            bias[n, kept[n]] = np.asarray(each, np.float32)[0] * root
+        return {_BIAS: bias}
     terms = {kind: np.zeros([*shape, S, S], np.float32) for kind in encoder.config.pos_att_type}
     for n, view in enumerate(views if terms else ()):
         table, attention = encoder.relative.table(), encoder.block_of(n + 1).attention

@@ -68,8 +68,9 @@ class SelfAttention(ResidualLayer):
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], a factor per head for
     the probabilities, or None; `view`, the `LayerView` (local_attention.py) that belongs to the bias, or None;
-    `relative`, with `pos_att_type`, the table of `RelativePositions`; `queries` float [B, S, H], if given, takes the
-    place of x in the queries and the residual, not in keys and values. Output: float [B, S, H]; with
+    `relative`, with `pos_att_type` the table of `RelativePositions`, otherwise float [1, A, S, S] of `bias_by_layer`,
+    which is added to the scores, or None; `queries` float [B, S, H], if given, takes the place of x in the queries and
+    the residual, not in keys and values. Output: float [B, S, H]; with
     `return_probs=True`, a pair whose second item is [B, A, S, S], after dropout as in the original, and after
     `head_mask`.
 
@@ -109,6 +110,8 @@ class SelfAttention(ResidualLayer):
         vectors = self.position_keys_queries(relative, view.rows, training) if self.pos_att_type else None
         scale = (self.width * (1 + len(self.pos_att_type))) ** -0.5
         scores = attention_scores(query, key, scale, vectors, self.scales_first)
+        if relative is not None and not self.pos_att_type:
+            scores += relative
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]
         probs = self.attention_dropout(probs, training=training)
         if head_mask is not None:

@@ -18,6 +18,7 @@ POSITION_SCORES = ([], ["c2p"], ["p2c"], ["c2p", "p2c"])
 
 _MOST = {"num_hidden_layers": 10_000}  # upper limits of fields: shared layers cannot be counted from the weights
 _MOST_OF_ALL = 2**31 - 1  # an id is an int32
+_BUCKETS = range(4, 512, 2)  # of a bias: two for each side at least, and not one for each of 128 distances
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 
 
@@ -98,6 +99,9 @@ class EncoderConfig:
         conv_kernel_size: number of tokens, odd, that a convolution of the embeddings sees; its result is added to the
             output of the first layer (`TokenConvolution`). If None, there is none.
         conv_act: its activation.
+        relative_attention_num_buckets: number of buckets of relative positions, even, half of them for keys after the
+            query; a bias for each bucket and head, which the layers share, is added to the attention scores (T5,
+            Raffel et al. 2020, arXiv 1910.10683, section 2.1; MPNet, Song et al. 2020). If None, there is none.
         extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
             have BERT's values, so that it is written back unchanged.
     """
@@ -148,6 +152,7 @@ class EncoderConfig:
     replaced_token_context: bool = False
     conv_kernel_size: int | None = None
     conv_act: str = "tanh"
+    relative_attention_num_buckets: int | None = None
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -420,6 +425,11 @@ def _check_positions(c):
         _require(c.pos_att_type, "enhanced_mask_decoder", "pos_att_type", "none")
         for name in ("norm_first", "is_decoder"):
             _require(not getattr(c, name), "enhanced_mask_decoder", f"{name}=False", "true")
+    if c.relative_attention_num_buckets is not None:
+        _require(c.relative_attention_num_buckets in _BUCKETS, "relative_attention_num_buckets",
+                 f"an even number from {_BUCKETS[0]} to {_BUCKETS[-1]}", c.relative_attention_num_buckets)  # fmt: skip
+        _require(c.local_attention is None, "relative_attention_num_buckets", "no local_attention", c.local_attention)
+        _require(not c.pos_att_type, "relative_attention_num_buckets", "no pos_att_type", c.pos_att_type)
     if not c.pos_att_type:
         for name in ("position_buckets", "max_relative_positions"):
             _require(getattr(c, name) is None, name, "pos_att_type", "none")

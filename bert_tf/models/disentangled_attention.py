@@ -31,10 +31,9 @@ class RelativePositions(ConfiguredLayer):
 
     @classmethod
     def of(cls, config, **kwargs):
-        """Returns the layer of an `EncoderConfig`, or None without `pos_att_type`."""
+        """Returns the layer of an `EncoderConfig` with `pos_att_type`."""
         c = config
-        settings = c.initializer_range, c.layer_norm_eps, c.norm_bias
-        return cls(2 * c.relative_span, c.hidden_size, *settings, **kwargs) if c.pos_att_type else None
+        return cls(2 * c.relative_span, c.hidden_size, c.initializer_range, c.layer_norm_eps, c.norm_bias, **kwargs)
 
     def build(self, input_shape=None):
         start, shape = initializer(self.initializer_range), (self.rows, self.width)
@@ -44,6 +43,10 @@ class RelativePositions(ConfiguredLayer):
     def table(self):
         """Returns the normalized embeddings, float [2 k, H] in the compute dtype."""
         return self.norm(tf.convert_to_tensor(self.embeddings))
+
+    def by_layer(self, config, length):
+        """Returns `table` for each layer; which rows a sequence reads is up to `relative_rows`."""
+        return [self.table()] * config.num_hidden_layers
 
 
 def relative_rows(config: EncoderConfig, length):
@@ -78,16 +81,16 @@ def position_scores(query, key, position_key=None, position_query=None):
     # Repeated, not broadcast: oneDNN's product reads beyond a single matrix for several examples of one head.
     if position_key is not None:
         position_key = tf.repeat(position_key, count, 0)
-        terms.append(_by_distance(tf.matmul(query, position_key, transpose_b=True), length - 1))
+        terms.append(values_by_distance(tf.matmul(query, position_key, transpose_b=True), length - 1))
     if position_query is not None:
         ascending = tf.repeat(tf.reverse(position_query, [2]), count, 0)
-        by_key = _by_distance(tf.matmul(key, ascending, transpose_b=True), length)
+        by_key = values_by_distance(tf.matmul(key, ascending, transpose_b=True), length)
         terms.append(tf.linalg.matrix_transpose(by_key))
     return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
 
-def _by_distance(x, first):
-    """Returns [B, A, S, S], whose row i has the S values of x [B, A, S, 2 S] from column first - i on.
+def values_by_distance(x, first):
+    """Returns [B, A, S, S], whose row i has the S values of x, float [B, A, S, 2 S], from column first - i on.
 
     Reading all numbers as rows of 2 S - 1 moves each row by one: no index per score, and a gradient without scatter.
     """

@@ -17,6 +17,7 @@ from bert_tf.models.layers import LayerNorm, Linear
 from bert_tf.models.lora import freeze_all_but_adapters
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool
+from bert_tf.models.relative_bias import RelativeBias
 from bert_tf.models.training_ops import current_seed, recomputed, seed_scope
 
 
@@ -74,7 +75,8 @@ class Encoder(NamedInputsModel):
         c, policy = self.config, {"dtype": self.dtype_policy}
         linear = {"units": c.hidden_size, "initializer_range": c.initializer_range, **policy}
         self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
-        self.relative = RelativePositions.of(c, **policy)
+        kind = RelativePositions if c.pos_att_type else RelativeBias if c.relative_attention_num_buckets else None
+        self.relative = kind and kind.of(c, **policy)
         self.projection = Linear(name="embedding_hidden_mapping_in", **linear) if c.has_embedding_map else None
         self.convolution = TokenConvolution.of(c, **policy)
         self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
@@ -124,7 +126,7 @@ class Encoder(NamedInputsModel):
         training = training and self.trainable
         self._check_head_mask(head_mask)
         mask, positions, views = self._views(inputs, return_attention_probs or self.attends_whole)
-        relative = [self.relative.table()] if self.relative else []
+        relative = self.relative and self.relative.by_layer(self.config, tf.shape(mask)[1])
         x = input_vectors
         if x is None:
             x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), positions, training=training)
@@ -134,7 +136,8 @@ class Encoder(NamedInputsModel):
         for n, (block, (bias, view)) in enumerate(zip(self._stack(), views, strict=True)):
             with self._seeds(n, training, reused=self.config.num_blocks < self.config.num_hidden_layers):
                 own = {"view": view} if head_mask is None else {"view": view, "head_mask": head_mask[n]}
-                x, p = self._run(block, [x, *relative], bias, training, return_attention_probs, own)
+                tensors = [x, relative[n]] if relative else [x]
+                x, p = self._run(block, tensors, bias, training, return_attention_probs, own)
             if self.convolution and n == 0:
                 x = self.convolution(states[0], x, mask, inputs.get("sentence_ids"), training=training)
             states.append(x)

@@ -124,7 +124,31 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)}
         | {"tokenizer_class": "XLMRobertaTokenizer"},
         keras_hub=KerasHub("XLMRoberta", _HUB_LM_ERF, _HUB_LM_ERF, has_segments=False),
-        sizes=sizes.XLM_ROBERTA,
+        sizes={**sizes.XLM_ROBERTA, **sizes.XLM_V},
+    ),
+    # Martin et al. 2020: RoBERTa in French. Its vocabulary has <unk> twice, and <s> and </s> are tokens of the model.
+    "camembert": dataclasses.replace(
+        _ROBERTA,
+        classes="Camembert",
+        tokenizer="unigram",
+        tokenizing={"front": ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"), "behind": ("<mask>",)}
+        | {"replaces": 1, "tokenizer_class": "CamembertTokenizer"},
+        keras_hub=None,
+        sizes=sizes.CAMEMBERT,
+    ),
+    # Song et al. 2020: positions are biases of attention, too. Transformers ignores the number of their buckets and
+    # the padding id in config.json.
+    "mpnet": dataclasses.replace(
+        _ROBERTA,
+        weight_mapping="mpnet",
+        classes="MPNet",
+        causal_lm=None,
+        tokenizer="wordpiece",
+        tokenizing={"tokenizer_class": "MPNetTokenizer"},
+        template=dataclasses.replace(_ROBERTA.template, unknown="[UNK]"),
+        fixed={**_ROBERTA.fixed, "type_vocab_size": 0, "relative_attention_num_buckets": 32, "first_position": 2},
+        keras_hub=None,
+        sizes=sizes.MPNET,
     ),
     # Warner et al. 2024. Released without dropout; Transformers has dropout between the maps of the feed-forward layer.
     "modernbert": Family(

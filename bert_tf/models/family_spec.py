@@ -21,7 +21,7 @@ class InputTemplate:
         before, between, after: special tokens, any number of each.
         second_segment: `segment_ids` of the second text and of what follows; before it they are 0.
         segments: number of segments the model distinguishes. If None, unknown; 0 means no segment table.
-        pad, unknown, mask: the padding, unknown and mask tokens. WordPiece vocabularies have BERT's in every family.
+        pad, unknown, mask: the padding, unknown and mask tokens. The unknown token of WordPiece is always [UNK].
     """
 
     before: tuple[str, ...] = ("[CLS]",)
@@ -201,6 +201,11 @@ class Family:
             raise ValueError(
                 "pad_token_id must be an integer of 0 or more for this model_type, because its positions begin after "
                 f"it. Received: {brief(pad)}."
+            )
+        if self.fixed.get("first_position", pad + 1) != pad + 1:
+            raise ValueError(
+                f"pad_token_id must be {self.fixed['first_position'] - 1} or absent for this model_type. Received: "
+                f"{pad}."
             )
         if ours.setdefault("first_position", pad + 1) != pad + 1:
             raise ValueError(

@@ -96,6 +96,16 @@ ROBERTA = {"roberta-base": _size(12, 768, **_ROBERTA), "roberta-large": _size(24
 _XLM = {**_ROBERTA, "vocab_size": 250002}
 XLM_ROBERTA = {"xlm-roberta-base": _size(12, 768, **_XLM), "xlm-roberta-large": _size(24, 1024, **_XLM)}
 
+# Martin et al. 2020 (arXiv 1911.03894): config.json of almanach/camembert-base and camembert-large.
+_CAMEMBERT = {**_ROBERTA, "vocab_size": 32005}
+CAMEMBERT = {"camembert-base": _size(12, 768, **_CAMEMBERT), "camembert-large": _size(24, 1024, **_CAMEMBERT)}
+
+# Liang et al. 2023 (arXiv 2301.10472): config.json of facebook/xlm-v-base, whose tokens are words of more languages.
+XLM_V = {"xlm-v-base": _size(12, 768, **_ROBERTA | {"vocab_size": 901629})}
+
+# Song et al. 2020 (arXiv 2004.09297): config.json of microsoft/mpnet-base and of models trained from it, such as
+# sentence-transformers/all-mpnet-base-v2. The vocabulary is BERT's uncased one and five tokens.
+MPNET = {"mpnet-base": _size(12, 768, vocab_size=30527, max_position_embeddings=514, layer_norm_eps=1e-5, **_ERF)}
 
 # Warner et al. 2024 (arXiv 2412.13663), table 4 of the appendix: config.json of ModernBERT-base and -large.
 MODERNBERT = {

@@ -3,6 +3,7 @@
 import numpy as np
 from absl import logging
 
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_files import find_vocabulary
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
@@ -30,6 +31,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
     described = {path: metadata for records in several for path, metadata in records.metadata.items()}
     known = {path: metadata for path, metadata in described.items() if metadata}
     _check_vocabulary(known, tokenizer)
+    _check_template(known, tokenizer.template.pieces(2))
     _check_case(known, tokenizer)
     _check_sentences(known, sentence_objectives)
     whose = {path: records for records in several for path in records.paths}
@@ -71,6 +73,17 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
                 f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. {path} was made with another one, "
                 f"with the SHA-256 {metadata.vocabulary[:16]}; create the records again, or {remedy}."
             )
+
+
+def _check_template(known, special):
+    """Raises ValueError if the model has other special tokens than BERT, whose are in all that states how it was
+    made."""
+    if known and special != InputTemplate().pieces(2):
+        raise ValueError(
+            f"The records must have the special tokens of the model, {' '.join(dict.fromkeys(special))}. Received "
+            f"{next(iter(known))}, which has BERT's, like all records of `create_pretraining_data`; create records for "
+            "this model with another program, or use a model with BERT's special tokens."
+        )
 
 
 def _check_case(known, tokenizer):

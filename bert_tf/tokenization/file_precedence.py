@@ -37,20 +37,23 @@ def counts_alone(config: Mapping[str, Any]) -> bool:
     return config.get("tokenizer_class") in _OF_NO_MODEL
 
 
-def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
+def case_and_accents(
+    whole: WholeFile, directory: str, do_lower_case: bool | None, own_class: str | None = None
+) -> tuple[bool, bool]:
     """Returns whether WordPiece lowercases and strips accents, and logs contradicting settings.
 
     Args:
         whole: tokenizer.json of a WordPiece tokenizer.
         directory: the model directory.
         do_lower_case: the value requested by the caller. If None, the files decide.
+        own_class: as in `check_tokenizer_config`.
 
     Raises:
         ValueError: as `resolve_case_and_accents`, or tokenizer.json takes precedence and is unsupported.
     """
     config = read_config(directory)
     if not counts_alone(config):
-        lower, strip = resolve_case_and_accents(directory, do_lower_case)
+        lower, strip = resolve_case_and_accents(directory, do_lower_case, own_class)
         ours = {"do_lower_case": lower, "strip_accents": strip, "tokenize_chinese_chars": True}
         theirs = dict(whole.said)
         if theirs["strip_accents"] is None:  # as letter case
@@ -64,7 +67,7 @@ def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | Non
             f"{whole.path}: normalizer must have handle_chinese_chars true, and strip_accents only with lowercase. "
             f"Received: {json.dumps(dict(whole.said))}; other normalization is not supported."
         )
-    check_tokenizer_config(os.path.join(directory, CONFIG_FILE), config, "wordpiece")
+    check_tokenizer_config(os.path.join(directory, CONFIG_FILE), config, "wordpiece", own_class)
     check_case(directory, lower)
     said = {key: config[key] for key in whole.said if config.get(key) is not None}
     _warn(whole, {**whole.said, "strip_accents": strip}, said, whole.path, CONFIG_FILE)

@@ -34,8 +34,10 @@ def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
             )
 
 
-def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns (do_lower_case, strip_accents).
+def resolve_case_and_accents(
+    directory: str, do_lower_case: bool | None, own_class: str | None = None
+) -> tuple[bool, bool]:
+    """Returns (do_lower_case, strip_accents); `own_class` is as in `check_tokenizer_config`.
 
     The letter case is the requested one, that of `tokenizer_config.json`, or True. Accents are stripped from lowercased
     text unless `tokenizer_config.json` keeps them.
@@ -48,7 +50,7 @@ def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tupl
     chosen = case_setting(path, config, do_lower_case, True)
     strip = config.get("strip_accents")
     _refuse_foreign_settings(path, config, chosen)
-    check_tokenizer_config(path, config, "wordpiece")
+    check_tokenizer_config(path, config, "wordpiece", own_class)
     check_case(directory, chosen)
     return chosen, chosen and strip is not False
 

@@ -10,9 +10,6 @@ from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.tokenization.tokenizer_config import ROLES, SPECIAL_FILE, tokenizer_class_of
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
-from bert_tf.utils.names import MASK, PAD, UNKNOWN
-
-_OF_WORDPIECE = {"pad_token": PAD, "unk_token": UNKNOWN, "mask_token": MASK}
 
 
 def family_of_tokenizer(
@@ -45,7 +42,9 @@ def family_of_tokenizer(
             return False
         return found == [theirs.pieces(1), theirs.pieces(2)] if found else name == own_class
 
-    owner = next(filter(is_owner, family_registry.FAMILIES.values()), None)
+    owners = list(filter(is_owner, family_registry.FAMILIES.values()))
+    named = (owner for owner in owners if owner.tokenizing["tokenizer_class"] == name)
+    owner = next(named, next(iter(owners), None))
     if owner is None or kind == family.tokenizer:
         return family, template
     return owner, dataclasses.replace(owner.template, segments=template.segments)
@@ -73,7 +72,8 @@ def with_special_tokens(
     named = special_tokens_in(directory, config)
     template = _of_kind(kind, family, template or family.template)
     if kind == "wordpiece":
-        for role, token in _OF_WORDPIECE.items():
+        for role, name in _FIELDS.items():
+            token = getattr(template, name)
             if named.get(role, token) != token:
                 raise ValueError(
                     f"{role} in {directory} must be {token} for a WordPiece model. Received: {brief(named[role])}; use "
@@ -95,7 +95,7 @@ def _of_kind(kind, family, template):
         return template
     own = family_registry.with_tokenizer(kind).template
     if own.pieces(2) == template.pieces(2):
-        return template
+        return dataclasses.replace(template, pad=own.pad, unknown=own.unknown, mask=own.mask)
     segments = template.segments
     several = template.second_segment if segments is None else segments > own.second_segment
     return dataclasses.replace(own, second_segment=own.second_segment if several else 0, segments=segments)

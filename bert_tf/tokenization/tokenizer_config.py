@@ -82,7 +82,7 @@ HARMLESS: Mapping[str, frozenset[str]] = {
 _WHOLE_FILE_CLASSES = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
 # Transformers' classes for unigram models -> the settings of letter case and accents that they read.
 CASE_OF_UNIGRAM: Mapping[str, tuple[str, ...]] = {
-    "AlbertTokenizer": ("do_lower_case", "keep_accents"), "XLMRobertaTokenizer": (),
+    "AlbertTokenizer": ("do_lower_case", "keep_accents"), "XLMRobertaTokenizer": (), "CamembertTokenizer": (),
     "DebertaV2Tokenizer": ("do_lower_case",),
 }  # fmt: skip
 # Kind of tokenizer -> Transformers' classes of this kind; each of them may end in "Fast".

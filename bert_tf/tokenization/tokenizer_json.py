@@ -19,7 +19,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 WHOLE_FILE = "tokenizer.json"
-_LARGEST = 48 * 2**20  # bytes of a file: XLM-R's has 17 MB; that of Gemma, with a line for each token of a merge, 34 MB
+_LARGEST = 96 * 2**20  # bytes of a file: of a million tokens, as in XLM-V, with a line for each score, 65 MB
 USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_chars_per_word
 _MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too

@@ -39,13 +39,14 @@ class UnigramTokenizer(UnigramTables, BaseTokenizer):
         front: Sequence[str] = (),
         behind: Sequence[str] = (),
         tokenizer_class: str = USUAL_CLASS,
+        replaces: int | None = None,
         model_data: bytes | None = None,
         added_tokens: Sequence[AddedToken] = (),
     ):
         """Builds the tables and the operations; arguments and errors are those of `UnigramTables`."""
         super().__init__(
             *(vocab_file, template, do_lower_case, keep_accents, straight_quotes, split_digit_comma, trailing_space),
-            *(front, behind, tokenizer_class, model_data),
+            *(front, behind, tokenizer_class, replaces, model_data),
         )
         self._normalizer = Normalizer(
             self.model.mapping, self.do_lower_case, self.keep_accents, self.straight_quotes

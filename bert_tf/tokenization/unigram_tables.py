@@ -26,8 +26,10 @@ from bert_tf.utils.files import atomic_open
 
 # What Transformers calls a tokenizer of all families but those whose row says otherwise.
 USUAL_CLASS = "AlbertTokenizer"
+_OF_FAIRSEQ = "sentencepiece.bpe.model"  # whose readers in Transformers put tokens before the model's
 _OF_CLASS = {
-    USUAL_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model", "DebertaV2Tokenizer": "spm.model"
+    USUAL_CLASS: "spiece.model", "XLMRobertaTokenizer": _OF_FAIRSEQ, "CamembertTokenizer": _OF_FAIRSEQ,
+    "DebertaV2Tokenizer": "spm.model",
 }  # fmt: skip
 _TRAILING_SPACE = ("dropped", "kept", "kept_inside")
 _PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's tokenizers for ALBERT
@@ -40,9 +42,9 @@ def _penalize_digit_comma(model):
             piece.score -= _PENALTY
 
 
-def _place_tokens(model, front, behind):
+def _place_tokens(model, front, behind, replaces):
     """Returns (token, score) for each id, and the id of each piece of the model, int32 [pieces]."""
-    first = models.first_ordinary(model) if front else 0
+    first = (models.first_ordinary(model) if replaces is None else replaces) if front else 0
     scores = [(token, 0.0) for token in front]
     scores += [(piece.piece, piece.score) for piece in model.pieces[first:]]
     scores += [(token, 0.0) for token in behind]
@@ -110,6 +112,7 @@ class UnigramTables(TokenizerTables):
         front: Sequence[str] = (),
         behind: Sequence[str] = (),
         tokenizer_class: str = USUAL_CLASS,
+        replaces: int | None = None,
         model_data: bytes | None = None,
         added_tokens: Sequence[AddedToken] = (),
     ):
@@ -125,9 +128,10 @@ class UnigramTables(TokenizerTables):
             trailing_space: handling of a space at the end of a text or before an added token. "dropped": removed, as in
                 SentencePiece; "kept": becomes a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. The pre_tokenizer of tokenizer.json decides this.
-            front: tokens in place of the control tokens at the beginning of the model; () keeps them.
+            front: tokens in place of the first ones of the model; () keeps them.
             behind: tokens after the model's, unless it has them.
             tokenizer_class: the corresponding class name of Hugging Face.
+            replaces: number of tokens that `front` replaces. If None, all control tokens at the beginning of the model.
             model_data: the bytes of the model, if `vocab_file` is the tokenizer.json it was built from.
             added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
                 ids.
@@ -141,7 +145,7 @@ class UnigramTables(TokenizerTables):
             _penalize_digit_comma(message)
         there = {piece.piece for piece in message.pieces}
         behind = [token for token in behind if token not in there]
-        scores, ids = _place_tokens(message, front, behind)
+        scores, ids = _place_tokens(message, front, behind, replaces)
         tokens = [token for token, _ in scores]
         vocabulary = TokenList(tokens, {token: i for i, token in reversed(list(enumerate(tokens)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
@@ -150,6 +154,7 @@ class UnigramTables(TokenizerTables):
         _check_trailing_space(trailing_space)
         self.trailing_space = trailing_space
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
+        self._more |= {} if replaces is None else {"replaces": replaces}
         ids[ids == _REPLACED] = self.unk_id
         mapping = models.character_map(message.normalizer_spec.precompiled_charsmap, self.vocab_file)
         self.model = UnigramModel(message, data, scores, ids, mapping)
@@ -200,11 +205,13 @@ class UnigramTables(TokenizerTables):
         kinds[template.unknown] = models.UNKNOWN
         if front and tuple(tokens[: len(front)]) == front and tuple(tokens[end : whole.own]) == behind:
             settings["behind"] = tuple(tokens[end:])
-            control = [template.unknown, template.before[0], template.after[-1]]
+            control = [template.unknown, template.before[0], template.after[-1]][: settings.get("replaces")]
             entries = [(token, 0.0, kinds[token]) for token in control]
-            entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
+            own = set(template.pieces(2))  # which some models have among their pieces
+            rest = ((*scores[i], tokens[i] in own) for i in range(len(front), end))
+            entries += [(token, score, models.CONTROL if owned else models.NORMAL) for token, score, owned in rest]
         else:
-            settings["front"] = settings["behind"] = ()
+            settings |= {"front": (), "behind": (), "replaces": None}
             entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
             entries += [(token, 0.0, models.CONTROL) for token in tokens[whole.own :]]
         data = models.model_bytes(entries, whole.character_map)
@@ -265,5 +272,5 @@ class UnigramTables(TokenizerTables):
         name = os.path.basename(self.vocab_file)
         if name in self.FILES:
             return name
-        in_place = self._tokenizer_class != "XLMRobertaTokenizer" or self._more["front"]
-        return _OF_CLASS.get(self._tokenizer_class, self.FILES[0]) if in_place else self.FILES[-1]
+        usual = _OF_CLASS.get(self._tokenizer_class, self.FILES[0])
+        return usual if usual != _OF_FAIRSEQ or self._more["front"] else self.FILES[-1]

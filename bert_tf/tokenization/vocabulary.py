@@ -13,14 +13,13 @@ from absl import logging
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.utils.files import brief, path_text, read_text, write_text
-from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
+from bert_tf.utils.names import UNKNOWN
 
 _LARGEST, _MOST_TOKENS = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
 _MOST_BEGINNINGS = 4_000_000  # of tokens: each takes the op 300 bytes and a microsecond
 _LONGEST = 256  # bytes of a token, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
 VOCAB_FILE = "vocab.txt"
-_NEEDED = (PAD, UNKNOWN, CLS, SEP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,17 +30,20 @@ class Vocabulary:
         tokens: the tokens; "" for an id without one.
         source: for messages: the file path, or "the list".
         longest_word: maximum characters of a word; a longer one is unknown.
+        template: the special tokens that the vocabulary must have.
     """
 
     tokens: list[str]
     source: str
     longest_word: int = LONGEST_WORD
+    template: InputTemplate = InputTemplate()
 
     def __post_init__(self):
-        missing = [token for token in _NEEDED if token not in self._ids]
+        needed = tuple(dict.fromkeys((self.template.pad, UNKNOWN, *self.template.pieces(2))))
+        missing = [token for token in needed if token not in self._ids]
         if missing:
             raise ValueError(
-                f"A BERT vocabulary must contain {', '.join(_NEEDED)}, one token per line. {self.source} has "
+                f"A WordPiece vocabulary must contain {', '.join(needed)}, one token per line. {self.source} has "
                 f"{len(self.tokens)} lines, but lacks {', '.join(missing)}: is it another family's vocabulary?"
             )
         if repeated := [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
@@ -93,20 +95,25 @@ class Vocabulary:
         return {token: i for i, token in enumerate(self.tokens)}
 
     @classmethod
-    def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
+    def read(cls, vocab: str | os.PathLike | Iterable[str], template: InputTemplate | None = None) -> "Vocabulary":
         """Reads a file with one token per line (UTF-8) or a tokenizer.json, or takes a list; white space around tokens
         is stripped.
+
+        Args:
+            vocab: path, or tokens.
+            template: the special tokens that the vocabulary must have. If None, BERT's.
 
         Raises:
             ValueError: the file or a special token is missing; an item of the list is not a single line of text;
                 tokenizer.json is not for WordPiece, or has settings that are not supported.
         """
+        template = template or InputTemplate()
         if isinstance(vocab, Iterable) and not isinstance(vocab, (str, os.PathLike)):
             tokens = list(vocab)
             for i, token in enumerate(tokens):
                 if not isinstance(token, str) or "\n" in token.strip():
                     raise ValueError(f"A vocabulary must be a list of single lines. Received {token!r} at index {i}.")
-            return cls([token.strip() for token in tokens], "The list")
+            return cls([token.strip() for token in tokens], "The list", template=template)
         path = path_text(vocab, "vocab")
         if os.path.isdir(path):
             raise ValueError(
@@ -119,7 +126,7 @@ class Vocabulary:
                 f"{tokenizer_json.WHOLE_FILE}; put it there, or correct `vocab_file`."
             )
         if tokenizer_json.is_tokenizer_json(path):
-            return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"))
+            return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"), template)
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
                 f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
@@ -131,14 +138,16 @@ class Vocabulary:
                 f"A vocabulary must have at most {_MOST_TOKENS:,} tokens. Received {path} of "
                 f"{text.count(chr(10)) + 1:,} lines: is it a vocabulary?"
             )
-        return cls([line.strip() for line in text.split("\n")] if text else [], path)
+        return cls([line.strip() for line in text.split("\n")] if text else [], path, template=template)
 
     @classmethod
     def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
         """Returns the vocabulary of a tokenizer.json; tokens that a line of vocab.txt could not hold are omitted."""
-        tokens = whole.vocabulary(template or InputTemplate())
+        template = template or InputTemplate()
+        tokens = whole.vocabulary(template)
         single = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
-        return cls(single, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
+        longest = whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD)
+        return cls(single, whole.path, longest, template)
 
     @property
     def text(self) -> str:

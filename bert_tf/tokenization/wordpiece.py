@@ -32,7 +32,7 @@ class Tokenizer(WordPieceTables, BaseTokenizer):
     Attributes:
         strip_accents: whether text is decomposed and stripped of accents.
         max_input_chars_per_word: a longer word is one [UNK].
-        cls_id, sep_id: ids of [CLS] and [SEP].
+        cls_id, sep_id: ids of the first and of the last special token of a sequence, [CLS] and [SEP], or None.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Tokenizer(WordPieceTables, BaseTokenizer):
         strip_accents: bool | None = None,
         max_input_chars_per_word: int | None = None,
         added_tokens: Sequence[AddedToken] = (),
+        tokenizer_class: str = "BertTokenizer",
     ) -> None:
         """Reads the vocabulary and builds the operations.
 
@@ -56,13 +57,16 @@ class Tokenizer(WordPieceTables, BaseTokenizer):
             max_input_chars_per_word: longest word. If None, that of tokenizer.json, or google-research/bert's 200.
             added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
                 ids.
+            tokenizer_class: Transformers' class that reads the files.
 
         Raises:
-            ValueError: the file is missing or not a BERT vocabulary ([PAD], [UNK], [CLS] or [SEP] is missing), a token
-                of the template is missing, accents are to be stripped from text that is not lowercased, or an added
-                token does not match the vocabulary.
+            ValueError: the file is missing or not such a vocabulary (the padding token, [UNK] or a token of the
+                template is missing), accents are to be stripped from text that is not lowercased, or an added token
+                does not match the vocabulary.
         """
-        super().__init__(vocab, do_lower_case, template, strip_accents, max_input_chars_per_word)
+        super().__init__(
+            vocab, do_lower_case, template, strip_accents, max_input_chars_per_word, tokenizer_class=tokenizer_class
+        )
         self._splitter = WordSplitter(self.do_lower_case, self.strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
             self._subwords = tf_text.FastWordpieceTokenizer(

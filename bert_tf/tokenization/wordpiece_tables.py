@@ -12,7 +12,6 @@ from bert_tf.tokenization.letter_case import case_settings, resolve_case_and_acc
 from bert_tf.tokenization.tokenizer_config import read_config
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capitals
-from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 
 class WordPieceTables(TokenizerTables):
@@ -21,7 +20,7 @@ class WordPieceTables(TokenizerTables):
     Attributes:
         strip_accents: whether text is decomposed and stripped of accents.
         max_input_chars_per_word: a longer word is one [UNK].
-        cls_id, sep_id: ids of [CLS] and [SEP].
+        cls_id, sep_id: ids of the first and of the last special token of a sequence, [CLS] and [SEP], or None.
     """
 
     KIND: ClassVar = "wordpiece"
@@ -37,39 +36,48 @@ class WordPieceTables(TokenizerTables):
         strip_accents: bool | None = None,
         max_input_chars_per_word: int | None = None,
         added_tokens: Sequence[AddedToken] = (),
+        tokenizer_class: str = "BertTokenizer",
     ):
         """Reads the vocabulary; arguments and errors are those of `wordpiece.Tokenizer`."""
-        vocabulary = vocab if isinstance(vocab, Vocabulary) else Vocabulary.read(vocab)
+        vocabulary = vocab if isinstance(vocab, Vocabulary) else Vocabulary.read(vocab, template)
         if max_input_chars_per_word is not None:
             vocabulary = dataclasses.replace(vocabulary, longest_word=int(max_input_chars_per_word))
         path = vocab if isinstance(vocab, (str, os.PathLike)) else None
         self.max_input_chars_per_word = vocabulary.longest_word
-        super().__init__(vocabulary, path, template, (PAD, UNKNOWN, MASK))
+        template = template or InputTemplate()
+        super().__init__(vocabulary, path, template, (template.pad, template.unknown, template.mask))
+        self._tokenizer_class = tokenizer_class
         self.do_lower_case = bool(do_lower_case)
         self.strip_accents = self.do_lower_case if strip_accents is None else bool(strip_accents)
         if self.strip_accents and not self.do_lower_case:
             raise ValueError("`strip_accents` requires `do_lower_case`, because only lowercased text is stripped.")
-        self.cls_id, self.sep_id = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
+        ends = template.before[:1], template.after[-1:]
+        self.cls_id, self.sep_id = (vocabulary.id_of(end[0]) if end else None for end in ends)
         self._take_added_tokens(added_tokens)
 
     @classmethod
+    def _check_settings(cls, directory, config, do_lower_case, family):
+        return dict(family.tokenizing_by(cls.KIND))
+
+    @classmethod
     def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
-        lower, strip_accents = resolve_case_and_accents(directory, do_lower_case)
-        tokenizer = cls(vocab_file, lower, template, strip_accents)
+        lower, strip_accents = resolve_case_and_accents(directory, do_lower_case, settings.get("tokenizer_class"))
+        tokenizer = cls(vocab_file, lower, template, strip_accents, **settings)
         if do_lower_case is None and "do_lower_case" not in read_config(directory):
             warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
         return tokenizer
 
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
-        lower, strip_accents = file_precedence.case_and_accents(whole, directory, do_lower_case)
+        own_class = settings.get("tokenizer_class")
+        lower, strip_accents = file_precedence.case_and_accents(whole, directory, do_lower_case, own_class)
         vocabulary = Vocabulary.of_whole(whole, template)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            other = Vocabulary.read(path)
+            other = Vocabulary.read(path, template)
             lines = [token if other.id_of(token) == i else "" for i, token in enumerate(other.tokens)]
             file_precedence.warn_of_vocabulary(whole.path, vocabulary.tokens[: whole.own], path, lines)
-        tokenizer = cls(vocabulary, lower, template, strip_accents)
+        tokenizer = cls(vocabulary, lower, template, strip_accents, **settings)
         tokenizer.vocab_file = whole.path
         return tokenizer
 
@@ -79,9 +87,14 @@ class WordPieceTables(TokenizerTables):
         return {name: token for name, token in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
 
     @property
+    def _mask_lstrip(self):
+        return self._tokenizer_class == "MPNetTokenizer"
+
+    @property
     def settings(self) -> dict[str, Any]:
         names = ("do_lower_case", "strip_accents", "max_input_chars_per_word")
-        return self._with_added({name: getattr(self, name) for name in names})
+        own = {} if self._tokenizer_class == "BertTokenizer" else {"tokenizer_class": self._tokenizer_class}
+        return self._with_added({name: getattr(self, name) for name in names} | own)
 
     def _write_vocabulary(self, directory):
         self._vocabulary.save(os.path.join(directory, VOCAB_FILE))
@@ -94,4 +107,4 @@ class WordPieceTables(TokenizerTables):
         settings |= added_tokens_config(self.added_tokens, self.special_added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
-        return "BertTokenizer", settings
+        return self._tokenizer_class, settings

@@ -6,7 +6,8 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.training.memory import FLOAT32, StepShape, encoder_parameters, estimate, largest_micro_batch
+from bert_tf.models.parameter_count import encoder_parameters
+from bert_tf.training.memory import FLOAT32, StepShape, estimate, largest_micro_batch
 from bert_tf.utils.memory import free_memory, group_limits, kilobytes
 from bert_tf.utils.tensorflow_internals import gpu_memory_limits
 

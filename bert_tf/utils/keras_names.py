@@ -24,6 +24,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.pretrainer": ("Pretrainer",),
     "models.pretraining_heads": ("MaskedLMHead", "NextSentenceHead", "ReplacedTokenHead"),
     "models.recurrent": ("BiLSTM", "BiLSTMHead"),
+    "models.relative_bias": ("RelativeBias",),
     "models.replaced_tokens": ("ReplacedTokenPretrainer",),
     "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
     "training.adamw": ("AdamW",),

@@ -22,12 +22,13 @@ KINDS = {
     "a table of tasks": {"task_type_vocab_size": 3},
     "no segments, no pooler": {"type_vocab_size": 0, "has_pooler": False},
     "a convolution": {"conv_kernel_size": 3},
+    "a bias of relative positions": {"relative_attention_num_buckets": 8},
 }
 # Every field that gives a variable its shape, with a value that differs.
 CHANGES = {
     "vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 7, "num_hidden_groups": 1, "intermediate_size": 65,
     "max_position_embeddings": 33, "type_vocab_size": 5, "task_type_vocab_size": 4, "embedding_size": 16,
-    "conv_kernel_size": 7,
+    "conv_kernel_size": 7, "relative_attention_num_buckets": 12,
 }  # fmt: skip
 # Or never asks for more memory than it says: pruned heads; or is seen by `assign_weights` alone: relative positions.
 _SHAPELESS = {"num_attention_heads", "first_position", "local_attention", "global_attn_every_n_layers", "pruned_heads",

@@ -19,7 +19,7 @@ from bert_tf.serving.exports import open_export
 from tests.export.models import TASKS, write_trained
 from tests.serving.server_process import running
 
-NAMES = (*TASKS, "disentangled")
+NAMES = (*TASKS, "disentangled", "biased")
 TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 5e-3}
 FAST = [("classification", "float32")]
 SLOW = [(name, dtype) for name in NAMES for dtype in TOLERANCES if (name, dtype) not in FAST]

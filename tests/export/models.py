@@ -52,6 +52,10 @@ OTHERS = {
         lambda config: ClassificationTask(dataclasses.replace(config, **tiny.DEBERTA), 2, labels=["bad", "good"]),
         ("text",),
     ),
+    "biased": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.BIASED), 2, labels=["bad", "good"]),
+        ("text",),
+    ),
 }  # for single tests
 
 

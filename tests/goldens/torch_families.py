@@ -115,9 +115,16 @@ CASES = {
     "deberta-convolution-classifier": (
         "DebertaV2ForSequenceClassification", {**_CONVOLVED, **_SMALL, "conv_kernel_size": 5},
     ),
+    "mpnet": ("MPNetForMaskedLM", {"num_hidden_layers": 3}),
+    "mpnet-classifier": ("MPNetForSequenceClassification", {**_SMALL, "hidden_size": 14, "hidden_act": "gelu_new"}),
+    "mpnet-pooler": ("MPNetModel", {**_ONE, "layer_norm_eps": 1e-5}),
+    "mpnet-tokens": ("MPNetForTokenClassification", {**_SMALL, "hidden_act": "relu"}),
+    "mpnet-questions": ("MPNetForQuestionAnswering", _SMALL),
+    "mpnet-untied": ("MPNetForMaskedLM", {**_SMALL, "tie_word_embeddings": False}),
+    "camembert-classifier": ("CamembertForSequenceClassification", {**_SMALL, **_ROBERTA}),
 }
 WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half", "deberta-convolution",
-         "modernbert-mean", "deberta-classifier")  # fmt: skip
+         "modernbert-mean", "deberta-classifier", "mpnet", "mpnet-classifier")  # fmt: skip
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
 _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",
@@ -177,7 +184,7 @@ def summed_loss(model, inputs):
 
 def _taken(model, inputs):
     """Returns the inputs that the model takes: some have no segments."""
-    without = type(model).__name__.startswith(("DistilBert", "ModernBert"))
+    without = type(model).__name__.startswith(("DistilBert", "ModernBert", "MPNet"))
     return {name: value for name, value in inputs.items() if not (without and name == "token_type_ids")}
 
 

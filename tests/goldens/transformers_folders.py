@@ -50,6 +50,8 @@ FAMILIES = {
     "deberta-v2": ("DebertaV2", "DebertaV2Tokenizer", {
         "relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm", "pos_att_type": "c2p|p2c",
         "position_buckets": 6, "position_biased_input": False, "type_vocab_size": 0}),
+    "camembert": ("Camembert", "CamembertTokenizer", {"type_vocab_size": 1}),
+    "mpnet": ("MPNet", "MPNetTokenizer", {}),
 }
 _THREE = {"id2label": {0: "no", 1: "maybe", 2: "yes"}, "label2id": {"no": 0, "maybe": 1, "yes": 2}}
 # Head -> the class's ending, what its configuration has.
@@ -110,6 +112,9 @@ def _tokenizers(folder):
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = folder / "vocab.txt"
     words.write_text("\n".join(dict.fromkeys((*special, *_WORDS, *_PIECES))) + "\n", encoding="utf-8")
+    fairseq = folder / "fairseq.txt"
+    around = ("<s>", "<pad>", "</s>", "<unk>", *special, *_WORDS, *_PIECES, "<mask>")
+    fairseq.write_text("\n".join(dict.fromkeys(around)) + "\n", encoding="utf-8")
     symbols = _byte_symbols()
     merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("f", "i"), ("l", "m"), ("fi", "lm"), ("Ġ", "film")]
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *symbols, *("".join(pair) for pair in merges), "<mask>"]
@@ -120,10 +125,11 @@ def _tokenizers(folder):
     modernbert_tokenizer.train([*TEXTS, *PAIR], 300).save(str(whole))
     models = _sentencepiece(folder)
     by_files = {"vocab.txt": words, "vocab.json": vocab, "albert": models["albert"], "xlm": models["xlm"],
-                "deberta": models["deberta"], "tokenizer.json": whole}  # fmt: skip
+                "deberta": models["deberta"], "tokenizer.json": whole, "fairseq.txt": fairseq}  # fmt: skip
     named = {"BertTokenizer": "vocab.txt", "DistilBertTokenizer": "vocab.txt", "ElectraTokenizer": "vocab.txt",
              "RobertaTokenizer": "vocab.json", "AlbertTokenizer": "albert", "XLMRobertaTokenizer": "xlm",
-             "DebertaV2Tokenizer": "deberta", "PreTrainedTokenizerFast": "tokenizer.json"}  # fmt: skip
+             "DebertaV2Tokenizer": "deberta", "PreTrainedTokenizerFast": "tokenizer.json",
+             "CamembertTokenizer": "xlm", "MPNetTokenizer": "fairseq.txt"}  # fmt: skip
     return {kind: _maker(kind, by_files[file], lines, folder) for kind, file in named.items()}
 
 
@@ -132,7 +138,8 @@ def _maker(kind, file, merges, folder):
     names = {"BertTokenizer": "vocab.txt", "DistilBertTokenizer": "vocab.txt", "ElectraTokenizer": "vocab.txt",
              "RobertaTokenizer": "vocab.json", "AlbertTokenizer": "spiece.model",
              "XLMRobertaTokenizer": "sentencepiece.bpe.model", "DebertaV2Tokenizer": "spm.model",
-             "PreTrainedTokenizerFast": "tokenizer.json"}  # fmt: skip
+             "PreTrainedTokenizerFast": "tokenizer.json", "CamembertTokenizer": "sentencepiece.bpe.model",
+             "MPNetTokenizer": "vocab.txt"}  # fmt: skip
     home = folder / f"of {kind}"
     home.mkdir()
     (home / names[kind]).write_bytes(file.read_bytes())

@@ -35,7 +35,8 @@ TEXTS = (
     "\u041a\u043e\u0442", "\u0416\u0438\u0437\u043d\u044c", "#hash ##a", "1,000", "\u2460 \u2460\u0301", "(a) [b] {c}",
     "x_y-z",
 )  # fmt: skip
-FAMILIES = ("bert", "distilbert", "electra", "ernie", "roberta", "roberta-prelayernorm", "albert", "xlm-roberta")
+FAMILIES = ("bert", "distilbert", "electra", "ernie", "roberta", "roberta-prelayernorm", "albert", "xlm-roberta",
+            "camembert", "mpnet")  # fmt: skip
 
 
 def main(folder, names=(*FAMILIES, "bert-cased")):
@@ -58,8 +59,10 @@ def _files(model_type):
     model = sentencepiece_model_pb2.ModelProto.FromString((GOLDENS / "unigram" / "spiece.model").read_bytes())
     if model_type == "albert":
         return {"spiece.model": model.SerializeToString()}
-    if model_type != "xlm-roberta":
-        return {"vocab.txt": "".join(f"{piece}\n" for piece in PIECES).encode()}
+    if model_type not in ("xlm-roberta", "camembert"):
+        # MPNet's vocabulary is BERT's, with the special tokens of fairseq around it.
+        pieces = ("<s>", "<pad>", "</s>", "<unk>", *PIECES, "<mask>") if model_type == "mpnet" else PIECES
+        return {"vocab.txt": "".join(f"{piece}\n" for piece in pieces).encode()}
     ordinary = [piece for piece in model.pieces if piece.type == piece.NORMAL]
     del model.pieces[:]
     for text, kind in (("<unk>", 2), ("<s>", 3), ("</s>", 3)):

@@ -121,6 +121,34 @@ def test_odd_folders_give_the_same_vectors(tmp_path):
         np.testing.assert_allclose(found, expected, atol=2e-5, err_msg=folder)
 
 
+_MPNET = """
+import sys, torch, transformers
+from sentence_transformers import SentenceTransformer, models
+torch.manual_seed(0)
+tokenizer = transformers.MPNetTokenizerFast(sys.argv[1], model_max_length=32)
+model = transformers.MPNetModel(transformers.MPNetConfig(
+    vocab_size=len(tokenizer), hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40,
+    max_position_embeddings=34, layer_norm_eps=1e-5, initializer_range=0.3))
+for part in (model, tokenizer):
+    part.save_pretrained(sys.argv[2] + "-start")
+parts = [models.Transformer(sys.argv[2] + "-start", max_seq_length=32), models.Pooling(24), models.Normalize()]
+SentenceTransformer(modules=parts, device="cpu").save(sys.argv[2])
+"""
+
+
+def test_a_folder_as_that_of_all_mpnet_base_v2(tmp_path):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *tiny.VOCAB, "<mask>"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    python = other_envs.sentence_transformers_python()
+    other_envs.run(python, _MPNET, str(tmp_path / "vocab.txt"), str(tmp_path / "model"))
+    bert_tf.save(bert_tf.load(tmp_path / "model"), tmp_path / "again", "sentence_transformers")
+    expected, again = theirs(tmp_path, TEXTS, *((tmp_path / name, {}) for name in ("model", "again")))
+    for name in ("model", "again"):
+        np.testing.assert_allclose(SentenceEncoder(tmp_path / name)(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(again, expected, atol=1e-6)
+    assert cosines(expected[:1], expected[1:2])[0] < 0.999  # the texts differ
+
+
 def test_queries_and_documents_have_the_prompts_that_they_have_there(tmp_path):
     bert_tf.save(bert_tf.load(tiny.checkpoint(tmp_path / "tf1")), tmp_path / "model", "sentence_transformers")
     path = write(tmp_path / "model", config_sentence_transformers={"prompts": {"query": "see ", "document": "to it "}},

@@ -63,6 +63,14 @@ def _many_languages(folder, words):
     return folder / "sentencepiece.bpe.model", size
 
 
+def _wordpiece_of_fairseq(folder, words):
+    """As `_wordpiece`, with the special tokens of fairseq around BERT's vocabulary."""
+    path, size = _wordpiece(folder, words)
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *path.read_text(encoding="utf-8").split(), "<mask>"]
+    path.write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    return path, size + 5
+
+
 def _composed(folder, words):
     """Takes the small tokenizer.json of the tests: its words are few, but every byte is a piece."""
     golden = TOKENIZERS / "modernbert"
@@ -89,6 +97,8 @@ CASES = {
     "albert": ({"embedding_size": 32, "num_hidden_groups": 1}, _unigram),
     "electra": ({"embedding_size": 32}, _wordpiece),
     "xlm-roberta": ({"type_vocab_size": 1}, _many_languages),
+    "camembert": ({"type_vocab_size": 1}, _many_languages),
+    "mpnet": ({}, _wordpiece_of_fairseq),
     "modernbert": ({"local_attention": 16, "num_hidden_layers": 4}, _composed),
     "deberta-v2": ({"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm",
                     "pos_att_type": "p2c|c2p", "position_buckets": 32, "position_biased_input": False},

@@ -77,6 +77,19 @@ def test_scores_with_relative_positions_are_those_of_the_layer(terms, monkeypatc
     assert all(np.abs(term[1]).max() > 1e-3 for term in row.positions.values())
 
 
+def test_scores_with_a_bias_of_relative_positions_are_those_of_the_layer():
+    heads = {"num_attention_heads": 4, "pruned_heads": {0: (1,)}}
+    bert = with_words(num_hidden_layers=2, **heads, relative_attention_num_buckets=4, first_position=2)
+    bert.encoder.relative.attention_bias.assign(np.random.default_rng(0).normal(size=(4, 4)))
+    [row] = inspect.neurons(bert, [TEXT])
+    assert list(row.positions) == ["bias"] and not row.positions["bias"][0, 1].any()
+    for layer in range(2):
+        for head in np.flatnonzero(row.heads[layer]):
+            weights = np.exp(row.scores(layer, head))
+            weights /= weights.sum(-1, keepdims=True)
+            np.testing.assert_allclose(weights, row.weights[layer, head], atol=1e-5)
+
+
 def test_rotary_positions_and_local_attention():
     """Rotated queries and keys give the weights, in the second layer of the next tokens alone."""
     modern = with_words(ClassificationHead(2, 0.0), ["bad", "good"], **tiny.MODERNBERT)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import example_bytes, tfrecords
+from bert_tf.models.family_spec import InputTemplate
 from bert_tf.pretraining import record_compatibility
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
@@ -115,6 +116,15 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
 def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, message):
     with pytest.raises(ValueError, match=message):
         _check([_records(tmp_path / "b", **made)], tokenizer)
+
+
+def test_a_model_with_other_special_tokens(tmp_path):
+    other = Tokenizer(VOCAB, template=InputTemplate(before=(VOCAB[5],)))
+    message = rf"must have the special tokens of the model, {VOCAB[5]} \[SEP\]\. Received .*a, which has BERT's"
+    with pytest.raises(ValueError, match=message):
+        _check([_records(tmp_path / "a", METADATA)], other)
+    with pytest.raises(ValueError, match=f"a must begin with {VOCAB[5]}, 5 in the model's"):
+        _check([_records(tmp_path / "a")], other)
 
 
 def test_without_masks_there_is_less_to_see(tmp_path, tokenizer, caplog):

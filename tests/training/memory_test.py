@@ -9,9 +9,7 @@ import sys
 import pytest
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.encoder import Encoder
-from bert_tf.training.memory import StepShape, TeacherShape, encoder_parameters, estimate, largest_micro_batch
-from tests import tiny
+from bert_tf.training.memory import StepShape, TeacherShape, estimate, largest_micro_batch
 
 SMALL = EncoderConfig(vocab_size=8000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
                       intermediate_size=1024)  # fmt: skip
@@ -169,18 +167,3 @@ def _check_measured(config, rows, length, precision, gradient_checkpointing, tea
     estimated, measured = json.loads(made.stdout.splitlines()[-1])
     print(f"estimated {estimated / 2**20:.0f} MB, measured {measured / 2**20:.0f} MB")
     assert 0.85 * measured < estimated < 1.35 * measured
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"num_hidden_layers": 2, "norm_first": True},
-        {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
-        {"task_type_vocab_size": 3, "type_vocab_size": 0, "has_pooler": False},
-        {"pos_att_type": ("c2p",), "position_buckets": 4, "position_biased_input": False, "conv_kernel_size": 3},
-    ],
-)
-def test_the_numbers_of_an_encoder_are_counted_without_building_it(changes):
-    encoder = Encoder(tiny.config(**changes))
-    encoder.build()
-    assert encoder_parameters(encoder.config) == encoder.count_params()

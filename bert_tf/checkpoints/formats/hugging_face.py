@@ -97,7 +97,7 @@ def _pools_as_here(config):
 # The settings of layers and heads that only some families have in Transformers.
 _OF_LAYERS = ("norm_first", "global_rope_theta", "local_rope_theta", "local_attention", "global_attn_every_n_layers",
               "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias", "classifier_bias",
-              "head_norm", "pos_att_type", "position_biased_input")  # fmt: skip
+              "head_norm", "pos_att_type", "position_biased_input", "relative_attention_num_buckets")  # fmt: skip
 
 
 def _check_layers(config):
@@ -116,6 +116,11 @@ def _check_layers(config):
         raise ValueError(
             "Transformers does not support a convolution for this model_type. This model has conv_kernel_size="
             f"{config.conv_kernel_size} with model_type={config.model_type!r}; use the format bert_tf."
+        )
+    if config.pruned_heads and (config.pos_att_type or config.relative_attention_num_buckets):
+        raise ValueError(
+            "Transformers cannot remove attention heads from models with relative positions. This model has "
+            f"pruned_heads={dict(config.pruned_heads)} with model_type={config.model_type!r}; use the format bert_tf."
         )
     has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
     if config.has_embedding_map != has_map:

@@ -37,11 +37,11 @@ _TF1_BLOCKS = [
     *_tf1_norm(f"{LAYER}/intermediate/LayerNorm"),
     *_tf1_norm("bert/encoder/LayerNorm"),
 ]
-# Ours alone: disentangled attention's, and the convolution's.
+# Ours alone: the convolution's, and those of relative positions.
 _RELATIVE = [
     *_tf1_dense("bert/encoder/conv"),
     *_tf1_norm("bert/encoder/conv/LayerNorm"),
-    *_tf1("bert/embeddings/relative_positions", "relative_embeddings"),
+    *_tf1("bert/embeddings/relative_positions", "relative_embeddings", "attention_bias"),
     *_tf1_norm("bert/embeddings/relative_positions/LayerNorm"),
 ]
 _MASKED_LM = [

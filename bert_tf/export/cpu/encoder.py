@@ -21,6 +21,7 @@ from bert_tf.models.convolution import neighbors
 from bert_tf.models.embeddings import check_static_length
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.layer_views import layer_views
+from bert_tf.models.relative_bias import bias_by_layer
 
 
 class FastEncoder:
@@ -35,7 +36,9 @@ class FastEncoder:
     def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):
         self.config, self.arithmetic, self._text_vector = encoder.config, arithmetic, encoder.text_vector
         self.embed = _Embeddings(encoder, arithmetic)
-        relative = values_of(encoder.relative.table()) if encoder.relative else None
+        relative, self.biases = values_of(encoder.relative.table()) if encoder.relative else None, None
+        if self.config.relative_attention_num_buckets:
+            relative, self.biases = None, arithmetic.weight(relative)
         blocks = {id(block): _Block(block, arithmetic, parts, n, relative) for n, block in enumerate(encoder.blocks)}
         self.layers = [blocks[id(encoder.block_of(n + 1))] for n in range(self.config.num_hidden_layers)]
         self.convolution = _Convolution(encoder.convolution, arithmetic) if encoder.convolution else None
@@ -53,8 +56,11 @@ class FastEncoder:
         self.arithmetic.begin(tf.reshape(found["input_mask"], [-1]))
         x = self.embed(*(self._flat(found.get(name)) for name in ("input_ids", "segment_ids", "position_ids")))
         states = [x]
-        for layer, view in zip(self.layers, views, strict=True):
-            x = layer(x, *view, shape)
+        biases = [bias for bias, _ in views]
+        if self.biases:
+            biases = _summed(biases[0], bias_by_layer(self.config, self.biases(), shape[1]))
+        for layer, bias, (_, view) in zip(self.layers, biases, views, strict=True):
+            x = layer(x, bias, view, shape)
             if self.convolution and len(states) == 1:
                 x = self.convolution(states[0], x, found["input_mask"], found["sentence_ids"])
             states.append(x)
@@ -128,6 +134,7 @@ class _Block:
                 arithmetic.attention_input(inner, (number, "attention")),
                 arithmetic.attention_output(outer, (number, "attention_output")),
                 [None if each is None else arithmetic.weight(each[:, outer.columns]) for each in of_positions],
+                slice(outer.columns.start // self.width, outer.columns.stop // self.width),
             )
             for inner, outer in _split(
                 [_dense(each) for each in (attention.query, attention.key, attention.value)],
@@ -145,8 +152,8 @@ class _Block:
     def __call__(self, x, bias, view, shape):
         z = self.attention_norm(x) if self.norm_first and self.attention_norm else x
         shares = [
-            output(self._attend(z, to_heads, bias, view, shape, tables), x, adds=not n)
-            for n, (to_heads, output, tables) in enumerate(self.attention)
+            output(self._attend(z, to_heads, _of_heads(bias, heads), view, shape, tables), x, adds=not n)
+            for n, (to_heads, output, tables, heads) in enumerate(self.attention)
         ]
         y = sum(shares[1:], shares[0])
         y = y if self.norm_first else self.attention_norm(y)
@@ -188,6 +195,17 @@ class _Convolution:
         x = tf.reshape(x[: tf.size(input_mask)], [*tf.unstack(tf.shape(input_mask)), x.shape[-1]])
         rows = neighbors(x, self.size, input_mask, sentence_ids)
         return self.norm(self.product(self.fill_up(rows), y))
+
+
+def _summed(bias, added):
+    """Returns the bias [R, 1, L or 1, L] of all layers plus each of `added` [1, A, L, L]; once for all that are one."""
+    sums = {id(each): bias + tf.cast(each, bias.dtype) for each in added}
+    return [sums[id(each)] for each in added]
+
+
+def _of_heads(bias, heads):
+    """Returns the bias of some heads, `heads` being a slice; the same if there is one for all."""
+    return bias if bias.shape[1] == 1 else bias[:, heads]
 
 
 def _mapped(rows, layer):

@@ -192,7 +192,7 @@ def _add_attention(found, model, given, layers, wanted):
     if "neurons" in wanted:
         found.facts["causal"] = bool(model.config.is_decoder)
         found.arrays["query"], found.arrays["key"] = pack_array(row.query[layers]), pack_array(row.key[layers])
-        found.facts["position_terms"] = len(row.positions)
+        found.facts["position_terms"] = row.scaling_terms
         if row.positions:
             found.arrays["positions"] = pack_array(sum(row.positions.values())[layers])
 

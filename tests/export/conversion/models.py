@@ -1,5 +1,6 @@
 """Tiny models of every family with every head, as arrays of random numbers, for the tests of conversion."""
 
+import dataclasses
 import functools
 import json
 
@@ -8,6 +9,7 @@ import numpy as np
 from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder
+from bert_tf.models.family_registry import family
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -46,6 +48,7 @@ CASES = {
     "deberta-convolution": {**_DEBERTA, "pos_att_type": "p2c|c2p", "conv_kernel_size": 3, "conv_act": "gelu"},
     "deberta-odd": {**_DEBERTA, "pos_att_type": ["c2p"], "max_relative_positions": 5, "type_vocab_size": 2,
                     **_ONE_LAYER},
+    "mpnet": {"model_type": "mpnet", "hidden_act": "gelu"},
 }
 # Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
 HEADS = {
@@ -68,9 +71,9 @@ def config(case) -> EncoderConfig:
 
 def kinds(case) -> list[str]:
     """Returns the kinds of models that the family has a class for in Transformers."""
-    family = CASES[case]["model_type"]
-    lacking = {"pretraining"} if family not in _WITH_PRETRAINING else set()
-    return [kind for kind in HEADS if kind not in lacking and (kind != "discriminator" or family == "electra")]
+    name = CASES[case]["model_type"]
+    lacking = {"pretraining"} if name not in _WITH_PRETRAINING else set()
+    return [kind for kind in HEADS if kind not in lacking and (kind != "discriminator" or name == "electra")]
 
 
 def arrays(config, kind, seed=0) -> dict[str, np.ndarray]:
@@ -112,13 +115,19 @@ def _head(config, kind, name, size):
 
 
 @functools.cache
-def _tokenizer(template, pad):
-    pieces = [piece for piece in PIECES if piece != tiny.VOCAB[0]]
-    return Tokenizer([*pieces[:pad], tiny.VOCAB[0], *pieces[pad:]], template=template)
+def _tokenizer(template, pad, tokenizer_class):
+    pieces = [template.mask if piece == "[MASK]" else piece for piece in PIECES if piece != "[PAD]"]
+    pieces[pad:pad] = [template.pad]
+    return Tokenizer(pieces, template=template, tokenizer_class=tokenizer_class)
 
 
 def tokenizer(config) -> Tokenizer:
-    return _tokenizer(template_for(config), max(0, config.first_position - 1))
+    """Returns a WordPiece tokenizer with the special tokens of the family, and with BERT's others if it has another."""
+    row, template = family(config.model_type), template_for(config)
+    if row.tokenizer != "wordpiece":
+        template = dataclasses.replace(template, pad="[PAD]", unknown="[UNK]", mask="[MASK]")
+    own_class = row.tokenizing_by("wordpiece").get("tokenizer_class", "BertTokenizer")
+    return _tokenizer(template, max(0, config.first_position - 1), own_class)
 
 
 def model(case, kind, **options) -> ModelArrays:

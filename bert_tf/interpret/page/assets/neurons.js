@@ -3,19 +3,20 @@
 const S = facts.tokens.length;
 const [, , D] = facts.arrays.query.shape;
 const WIDTH = Math.min(256, Math.max(96, 3 * D));
-const TERMS = facts.position_terms; // scores of relative positions, which are added to the sum of products
+const POSITIONS = "positions" in facts.arrays; // scores of relative positions, which are added to the sum of products
+const TERMS = facts.position_terms; // how many of them the divisor counts
 const SCALE = Math.sqrt((1 + TERMS) * D);
 const DIVISOR = TERMS ? `\u221a(${1 + TERMS} \u00d7 ${D})` : `\u221a${D}`;
 
 view("neurons", "Neurons", `The query of a token, ${D} dimensions, is multiplied elementwise with the key of each token. ` +
-  `The sum of the products${TERMS ? " and of the scores of relative positions," : ""} divided by ${DIVISOR} is the ` +
+  `The sum of the products${POSITIONS ? " and of the scores of relative positions," : ""} divided by ${DIVISOR} is the ` +
   "score, and the softmax of the scores gives the weights. Bars point up for positive values and down for negative " +
   "ones; the largest 2 % are clipped.", show);
 
 async function show(box) {
   const found = element("div");
   const update = async () => {
-    const names = ["weights", "query", "key", ...(TERMS ? ["positions"] : [])];
+    const names = ["weights", "query", "key", ...(POSITIONS ? ["positions"] : [])];
     const [weights, query, key, positions] = await Promise.all(names.map((each) => numbers(each, state.layer)));
     const cut = (values, token) => values.subarray((state.head * S + token) * D, (state.head * S + token + 1) * D);
     const start = (state.head * S + state.token) * S;
@@ -41,7 +42,7 @@ function fill(found, query, keys, weights, positions) {
   const detail = element("div");
   const choose = (n) => detail.replaceChildren(...pairOf(n, query, keys[n], products[n], dots[n], weights[n]));
   const rows = keys.map((_, n) => rowOf(n, dots[n], most.dot, weights[n], positions?.[n], choose));
-  const score = TERMS ? ["positions", `score, (sum + positions) / ${DIVISOR}`] : [`score, sum / ${DIVISOR}`];
+  const score = POSITIONS ? ["positions", `score, (sum + positions) / ${DIVISOR}`] : [`score, sum / ${DIVISOR}`];
   const names = ["Key of", "key", "query \u00d7 key", "sum", ...score, "weight"];
   const head = element("tr", {}, names.map((name) => element("th", { scope: "col" }, name)));
   const body = element("tbody", {}, rows);
@@ -66,7 +67,7 @@ function rowOf(n, dot, most, weight, position, choose) {
     click: () => choose(n) }, facts.tokens[n]);
   return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "drawn" }, key),
     element("td", { class: "drawn" }, product), bar(plain(dot), Math.abs(dot) / most, Math.sign(dot)),
-    ...(TERMS ? [element("td", {}, plain(position))] : []), element("td", {}, plain((dot + (position ?? 0)) / SCALE)),
+    ...(POSITIONS ? [element("td", {}, plain(position))] : []), element("td", {}, plain((dot + (position ?? 0)) / SCALE)),
     bar(hidden ? "hidden" : weightText(weight), weight));
 }
 
