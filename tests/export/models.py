@@ -52,6 +52,14 @@ OTHERS = {
         lambda config: ClassificationTask(dataclasses.replace(config, **tiny.DEBERTA), 2, labels=["bad", "good"]),
         ("text",),
     ),
+    "gated": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.NOMIC), 2, labels=["bad", "good"]),
+        ("text",),
+    ),
+    "scaled": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.GTE), 2, labels=["bad", "good"]),
+        ("text",),
+    ),
 }  # for single tests
 
 

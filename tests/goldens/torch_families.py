@@ -115,6 +115,7 @@ CASES = {
     "deberta-convolution-classifier": (
         "DebertaV2ForSequenceClassification", {**_CONVOLVED, **_SMALL, "conv_kernel_size": 5},
     ),
+    "modernbert-unbiased": ("ModernBertForMaskedLM", {**_BIASED, "decoder_bias": False}),
 }
 WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half", "deberta-convolution",
          "modernbert-mean", "deberta-classifier")  # fmt: skip

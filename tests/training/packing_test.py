@@ -69,7 +69,9 @@ def test_after_a_step_that_did_not_fit_the_parts_are_packed_anew(padded):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [tiny.MODERNBERT, tiny.DEBERTA], ids=lambda changes: changes["model_type"])
+@pytest.mark.parametrize(
+    "changes", [tiny.MODERNBERT, tiny.DEBERTA, tiny.NOMIC, tiny.GTE], ids=lambda changes: changes["model_type"]
+)
 def test_families_with_relative_positions(changes):
     task = ClassificationTask(tiny.config(**changes), 2)
     _assert_equal(_run(_make(PACKED, task)), _run(_make(StepConfig(), task)))

@@ -116,7 +116,9 @@ def test_packed_examples_give_the_losses_of_padded_ones(plain, accumulation):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [tiny.MODERNBERT, tiny.DEBERTA], ids=lambda changes: changes["model_type"])
+@pytest.mark.parametrize(
+    "changes", [tiny.MODERNBERT, tiny.DEBERTA, tiny.NOMIC, tiny.GTE], ids=lambda changes: changes["model_type"]
+)
 def test_packed_examples_of_families_with_relative_positions_give_the_losses_of_padded_ones(changes):
     task = ClassificationTask(tiny.config(**changes), 2)
     plain, packed = (_make(StepConfig(pack_examples=packs), task) for packs in (False, True))
