@@ -29,6 +29,13 @@ DISENTANGLED = {
     "pos_att_type": ("c2p", "p2c"), "position_buckets": 4, "position_biased_input": False, "type_vocab_size": 0,
     "hidden_act": "gelu",
 }  # fmt: skip
+SWIGLU = {
+    "global_rope_theta": 50.0, "gated_mlp": True, "attention_bias": False, "mlp_bias": False, "hidden_act": "silu",
+}  # fmt: skip
+SCALED = {
+    "global_rope_theta": 50.0, "rope_ntk_factor": 4.0, "gated_mlp": True, "mlp_input_bias": False,
+    "type_vocab_size": 0, "hidden_act": "gelu",
+}  # fmt: skip
 MASKS = {
     "packed": (np.arange(10) < np.array([10, 1, 3, 2, 4, 1])[:, np.newaxis]).astype(np.int32),
     "padded": (np.arange(10) < np.array([10, 9])[:, np.newaxis]).astype(np.int32),
@@ -70,6 +77,7 @@ MORE = (
     {"task_type_vocab_size": 3, "pruned_heads": {0: [1]}},
     {"lora": Lora(2, 4.0, ("query", "value", "output"))},
     {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
+    SWIGLU,
     {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
 )
 
@@ -83,6 +91,7 @@ MORE = (
         {"num_hidden_layers": 3, "num_hidden_groups": 1, "embedding_size": 6},
         MODERN,
         DISENTANGLED,
+        SCALED,
         {"conv_kernel_size": 3, "conv_act": "gelu"},
         *(pytest.param(changes, marks=pytest.mark.slow) for changes in MORE),
     ],
@@ -137,8 +146,10 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
         pytest.param(MODERN, marks=pytest.mark.slow),
         pytest.param(DISENTANGLED, marks=pytest.mark.slow),
         pytest.param({"conv_kernel_size": 3}, marks=pytest.mark.slow),
+        pytest.param(SWIGLU, marks=pytest.mark.slow),
+        pytest.param(SCALED, marks=pytest.mark.slow),
     ],
-    ids=["bert", "modern", "deberta", "convolution"],
+    ids=["bert", "modern", "deberta", "convolution", "swiglu", "scaled"],
 )
 def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts, changes):
     encoder, features = _encoder(**changes), _features(MASKS["packed"])
