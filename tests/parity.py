@@ -13,10 +13,15 @@ from tests import other_envs
 GOLDENS = pathlib.Path(__file__).parent / "goldens"
 
 
-def run_torch(script: str | os.PathLike, *arguments) -> str:
-    """Runs a script, of `goldens/` by default, where torch is; returns what it prints, fails with what it says."""
+def run_torch(script: str | os.PathLike, *arguments, python: str | None = None) -> str:
+    """Runs a script, of `goldens/` by default, where torch is; returns what it prints, fails with what it says.
+
+    Args:
+        script, arguments: what is run.
+        python: None: that of `torch_python`.
+    """
     # -B: the folder of the script stays free of what Python would keep beside it.
-    command = [other_envs.torch_python(), "-B", GOLDENS / script, *arguments]
+    command = [python or other_envs.torch_python(), "-B", GOLDENS / script, *arguments]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout

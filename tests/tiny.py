@@ -31,6 +31,15 @@ BIASED = {  # likewise, as in MPNet, but with BERT's vocabulary, and fewer bucke
     "first_position": 2, "relative_attention_num_buckets": 8,
 }  # fmt: skip
 
+NOMIC = {  # likewise
+    "model_type": "nomic_bert", "hidden_act": "silu", "gated_mlp": True, "attention_bias": False, "mlp_bias": False,
+    "classifier_bias": False, "decoder_bias": False, "global_rope_theta": 100.0,
+}  # fmt: skip
+GTE = {  # likewise
+    "model_type": "new", "hidden_act": "gelu", "gated_mlp": True, "mlp_input_bias": False, "global_rope_theta": 20.0,
+    "rope_ntk_factor": 4.0, "extra": {"position_embedding_type": "rope"},
+}  # fmt: skip
+
 
 def config(dropout=0.0, **changes) -> EncoderConfig:
     """One layer of width 32 for `VOCAB`, 32 positions: tracing, most of the work of a tiny model, goes by layers."""

@@ -8,6 +8,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints import peft_files
+from bert_tf.checkpoints.joined_weights import JoinedWeights
 from bert_tf.checkpoints.keras_hub_names import keras_hub_name_map
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names import family_mappings
@@ -54,7 +55,7 @@ class Checkpoint:
         peft: peft_files.PeftAdapters | None = None,
     ):
         self.path, self.format = str(path), form
-        self._file, self._map = OPENERS[form](path), weight_mapping
+        self._file, self._map = JoinedWeights(OPENERS[form](path), weight_mapping.joined), weight_mapping
         _check_names(path, self._file.shapes)
         try:
             groups = weight_mapping.sort(self._file.shapes, family_mappings.prefixes(but=weight_mapping))

@@ -4,10 +4,10 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.loading import ModelDescription, load_description
+from bert_tf.checkpoints.names.rows import MASKED_LM_HEAD
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
-MASKED_LM_HEAD = "cls/predictions/output_bias"
 _DISCRIMINATOR_HEAD = "cls/replaced_tokens/output_bias"
 
 
@@ -24,7 +24,8 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
     checkpoint = open_checkpoint(path)
     if MASKED_LM_HEAD not in checkpoint.names:
         raise ValueError(
-            f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, cls.predictions.bias). "
+            f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, "
+            "cls.predictions.transform.dense.weight). "
             f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
         )
     if _DISCRIMINATOR_HEAD in checkpoint.names:  # some releases also have a masked-LM head, of no use with it

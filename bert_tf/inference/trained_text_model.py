@@ -55,9 +55,9 @@ def load_served(path, pairs) -> ServingModule:
 
 def _fill_mask_model(path):
     """Returns the served masked LM; raises ValueError if the model has no head for that either."""
+    from bert_tf.checkpoints.names.rows import MASKED_LM_HEAD
     from bert_tf.checkpoints.readers import open_checkpoint
     from bert_tf.inference.fill_mask import Filler
-    from bert_tf.inference.masked_lm import MASKED_LM_HEAD
 
     if MASKED_LM_HEAD not in open_checkpoint(path).names:
         raise ValueError(

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.names.rows import MASKED_LM_HEAD
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, load_if_path, name_of_model, parts_of
 from bert_tf.interpret.hidden_states import states
 from bert_tf.interpret.loaded_heads import build_head
 from bert_tf.models.pretraining_heads import MaskedLMHead
-
-_BIAS = "cls/predictions/output_bias"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     Raises:
         ValueError: it has no masked-LM head, or one that cannot be applied to a layer's output.
     """
-    if _BIAS not in getattr(model, "others", {}):
+    if MASKED_LM_HEAD not in getattr(model, "others", {}):
         raise ValueError(
             f"`model` must have a masked-LM head; {name_of_model(model)} has none. Load the model "
             "as it was after pretraining, before fine-tuning."

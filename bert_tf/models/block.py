@@ -14,7 +14,7 @@ class TransformerBlock(ResidualLayer):
     columns, and act(W_1 y + b_1) is replaced by act(a) * b, where a and b are the halves of W_1 y + b_1.
 
     Args:
-        intermediate_size, hidden_act, gated_mlp, attention_bias, mlp_bias: as in `EncoderConfig`.
+        intermediate_size, hidden_act, gated_mlp, attention_bias, mlp_bias, mlp_input_bias: as in `EncoderConfig`.
         num_heads and all others: as in `ResidualLayer`.
 
     Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask`, `view`, `relative` and `queries` as in
@@ -40,6 +40,7 @@ class TransformerBlock(ResidualLayer):
         norm_bias=True,
         normalizes_input=True,
         pos_att_type=(),
+        mlp_input_bias=True,
         **kwargs,
     ):
         settings = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
@@ -47,6 +48,7 @@ class TransformerBlock(ResidualLayer):
         self.intermediate_size = intermediate_size
         self.hidden_act = hidden_act
         self.gated_mlp, self.attention_bias, self.mlp_bias = gated_mlp, attention_bias, mlp_bias
+        self.mlp_input_bias = mlp_input_bias
         policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
         settings += attention_bias, norm_bias, normalizes_input, pos_att_type
         self.attention = SelfAttention(num_heads, *settings, name="attention", **policy)
@@ -72,6 +74,7 @@ class TransformerBlock(ResidualLayer):
             config.norm_bias,
             index > 0 or config.first_attention_norm,
             config.pos_att_type,
+            config.mlp_input_bias,
             name=f"layer_{index}",
             **kwargs,
         )
@@ -82,7 +85,8 @@ class TransformerBlock(ResidualLayer):
         with keras.name_scope("intermediate"):
             units, act = self.intermediate_size, self.hidden_act
             units, act = (2 * units, "linear") if self.gated_mlp else (units, act)
-            self.intermediate = self.build_linear("dense", units, input_shape, act)
+            use_bias = self.mlp_bias and self.mlp_input_bias
+            self.intermediate = self.build_linear("dense", units, input_shape, act, use_bias=use_bias)
             if self.norm_first:
                 self.norm.build(input_shape)
         with keras.name_scope("output"):

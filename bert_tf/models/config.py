@@ -32,7 +32,8 @@ class EncoderConfig:
         num_hidden_layers: number of Transformer blocks L.
         num_attention_heads: number of attention heads A per block, each of width H / A.
         intermediate_size: width of the feed-forward layer, 4H in every release.
-        hidden_act: "gelu" (exact, erf), "gelu_tanh" (Google's approximation), "relu", "tanh" or "linear".
+        hidden_act: "gelu" (exact, erf), "gelu_tanh" (Google's approximation), "relu", "silu" (x sigmoid(x)),
+            "tanh" or "linear".
         hidden_dropout_prob: dropout on embeddings and on each sub-layer's output.
         attention_probs_dropout_prob: dropout on attention probabilities.
         max_position_embeddings: rows of the position table; `max_length` is the maximum sequence length in tokens.
@@ -70,6 +71,9 @@ class EncoderConfig:
             ALBERT. If the widths differ, there is always a map, and this is False.
         global_rope_theta: base of rotary positions (Su et al. 2021, arXiv 2104.09864, section 3.2.2): queries and keys
             are rotated by their position, and there is no position table. If None, positions are embeddings.
+        rope_ntk_factor: f of NTK-aware scaling of rotary positions, for texts f times as long as in training: of the
+            D / 2 angles of a head, the i-th, from 0, is divided by f^(2 (i + 1) / D): the last by f, the first by
+            hardly more than 1 (Su 2023, kexue.fm/archives/9706, equation 6). If None, positions are not scaled.
         local_rope_theta: that of the layers with local attention. If None, it is the same.
         local_attention: width of the window of local attention (Beltagy et al. 2020, arXiv 2004.05150, section 3.1): a
             token attends to at most half as many tokens on each side. If None, to all tokens.
@@ -80,6 +84,8 @@ class EncoderConfig:
             follows that of the embeddings.
         norm_bias, attention_bias, mlp_bias, classifier_bias: whether every LayerNorm, the linear maps of attention and
             of the feed-forward layer, and the map of the heads before their last layer have biases.
+        mlp_input_bias: whether, with `mlp_bias`, the first map of the feed-forward layer has a bias like the second.
+        decoder_bias: whether the masked-LM head adds a bias for each token of the vocabulary.
         head_norm: whether every head, also those on tokens and the masked-LM head, begins with the map of
             `classifier_act` and a LayerNorm.
         pos_att_type: the scores of disentangled attention (He et al. 2021, arXiv 2006.03654, section 3.1) that are
@@ -134,6 +140,7 @@ class EncoderConfig:
     classifier_pooling: str = "cls"
     maps_embeddings: bool = False
     global_rope_theta: float | None = None
+    rope_ntk_factor: float | None = None
     local_rope_theta: float | None = None
     local_attention: int | None = None
     global_attn_every_n_layers: int = 1
@@ -142,7 +149,9 @@ class EncoderConfig:
     norm_bias: bool = True
     attention_bias: bool = True
     mlp_bias: bool = True
+    mlp_input_bias: bool = True
     classifier_bias: bool = True
+    decoder_bias: bool = True
     head_norm: bool = False
     pos_att_type: tuple[str, ...] = ()
     position_buckets: int | None = None
@@ -392,7 +401,8 @@ def _check_layers(c):
         _require(width % 2 == 0, "global_rope_theta", "attention heads of even width", f"heads of width {width}")
         _require(not c.first_position, "global_rope_theta", "positions from 0", f"first_position={c.first_position}")
     else:
-        _require(c.local_rope_theta is None, "local_rope_theta", "global_rope_theta", "none")
+        for name in ("local_rope_theta", "rope_ntk_factor"):
+            _require(getattr(c, name) is None, name, "global_rope_theta", "none")
     if c.local_attention is not None:
         even = c.local_attention % 2 == 0
         _require(even, "local_attention", "an even width, with as many tokens on each side", c.local_attention)

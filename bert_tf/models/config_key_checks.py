@@ -24,11 +24,15 @@ COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "is_encoder_decoder": ((False, None), "a model is a single encoder"),
     "quantization_config": ((None,), "weights are floating-point numbers"),
     "rope_scaling": ((None,), "positions are not scaled"),
+    "moe_every_n_layers": ((0, None), "all tokens pass through one feed-forward layer"),
+    "norm_mlp": ((False, None), "feed-forward layers have no LayerNorm between their maps"),
+    "num_heads_kv": ((None,), "every query has a key and a value of its own"),
+    "rotary_head_dim": ((False, None), "tokens are rotated by their position"),
 }
 # The same for rotary positions. Transformers' ModernBERT ignores the key; published files have the default of BERT's
 # class, or "sans_pos" (as in mmBERT and Ettin), which ModernBERT's training code calls embeddings without positions.
 COMPUTED_IF_ROTARY: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "position_embedding_type": (("absolute", "sans_pos", None), "positions are rotary"),
+    "position_embedding_type": (("absolute", "rope", "sans_pos", None), "positions are rotary"),
 }
 # As COMPUTED, for one class: the suffix of its name -> its table.
 COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
@@ -41,16 +45,18 @@ COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
 # Reason why they have no effect -> keys.
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
     "dropout of heads and embeddings during training, for which hidden_dropout_prob is used": frozenset(
-        {"classifier_dropout", "classifier_dropout_prob", "embedding_dropout", "qa_dropout", "seq_classif_dropout",
-         "summary_last_dropout", "cls_dropout", "pooler_dropout"}
+        {"classifier_dropout", "classifier_dropout_prob", "embd_pdrop", "embedding_dropout", "qa_dropout",
+         "seq_classif_dropout", "summary_first_dropout", "summary_last_dropout", "cls_dropout", "pooler_dropout"}
     ),
-    "how Transformers computes the same numbers, and what it returns": frozenset(
+    "how Transformers or published code computes the same numbers, and what it returns": frozenset(
         {"_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
          "_experts_implementation_internal", "_output_attentions", "attn_implementation", "chunk_size_feed_forward",
-         "deterministic_flash_attn", "dtype", "gradient_checkpointing", "initializer_cutoff_factor",
-         "output_attentions", "output_hidden_states", "output_past", "reference_compile", "repad_logits_with_grad",
-         "return_dict", "sparse_pred_ignore_index", "sparse_prediction", "tf_legacy_loss", "torch_dtype", "torchscript",
-         "use_bfloat16", "use_cache", "xla_device"}
+         "dense_seq_output", "deterministic_flash_attn", "dtype", "fused_bias_fc", "fused_dropout_add_ln",
+         "gradient_checkpointing", "initializer_cutoff_factor", "output_attentions", "output_hidden_states",
+         "output_past", "pack_qkv", "reference_compile", "reorder_and_upcast_attn", "repad_logits_with_grad",
+         "return_dict", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "sparse_pred_ignore_index",
+         "sparse_prediction", "tf_legacy_loss", "torch_dtype", "torchscript", "unpad_inputs", "use_bfloat16",
+         "use_cache", "use_flash_attn", "use_memory_efficient_attention", "use_xentropy", "xla_device"}
     ),
     "text generation": frozenset(
         {"bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
@@ -64,6 +70,7 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
         {"bos_token_id", "cls_token_id", "decoder_start_token_id", "eos_token_id", "mask_token_id", "sep_token_id",
          "unk_token_id"}
     ),
+    "other people's code, which is never run": frozenset({"auto_map"}),
     "names and versions": frozenset(
         {"_commit_hash", "_name_or_path", "finetuning_task", "label2id", "language", "name", "name_or_path",
          "transformers_version"}
@@ -73,11 +80,11 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
          "num_memory_blocks", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
          "pooler_size_per_head", "pooler_type"}
     ),
-    "the base of rotary positions in classes other than ModernBERT, whose keys for it are followed": frozenset(
+    "the base of rotary positions, in the families that have none or another key for it": frozenset(
         {"rope_theta"}
     ),
     "keys of classes other than the one that reads them (COMPUTED_BY), or of old versions": frozenset(
-        {"summary_activation", "summary_type", "summary_use_proj", "tie_weights_"}
+        {"summary_activation", "summary_proj_to_labels", "summary_type", "summary_use_proj", "tie_weights_"}
     ),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from bert_tf.models import config_files, family_registry
 from bert_tf.models.config_key_checks import check_config_keys
 from bert_tf.utils.files import brief
 
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu", "tanh", "linear")
 ACTIVATION_FIELDS = ("hidden_act", "classifier_act", "conv_act")
 # The word "gelu" means two functions: in google-research/bert's modeling.py the tanh approximation, in Hugging Face's
 # config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; files are distinguished by

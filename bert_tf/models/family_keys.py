@@ -1,12 +1,16 @@
 """Readers of the keys of config.json that express a setting differently from `EncoderConfig`.
 
 A function here is the `Family.restate` of a row. It takes the contents of a config.json and the family's defaults, and
-returns a copy of the former in which each such key is replaced by the keys of our fields that mean the same.
+returns a copy of the former in which each such key is replaced by the keys of our fields that mean the same. Where the
+family's own classes need these keys, another function is its `Family.write_back`.
 """
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import Any
+
+from absl import logging
 
 from bert_tf.utils.files import brief
 
@@ -104,3 +108,142 @@ def _rope_bases(rope):
                 f"{', '.join(others)}; use another model."
             )
     return {_ROPE_BASES[kind]: entry["rope_theta"] for kind, entry in entries.items()}
+
+
+# What a configuration of this form means by an absent key; of others, the supported value, which must be stated.
+_GPT2_DEFAULTS = {
+    "n_layer": 12, "n_head": 12, "n_positions": 1024, "layer_norm_epsilon": 1e-5, "resid_pdrop": 0.1,
+    "attn_pdrop": 0.1, "rotary_emb_base": 10000.0,
+}  # fmt: skip
+_GPT2_STATED = {
+    "activation_function": "swiglu", "rotary_emb_fraction": 1.0, "qkv_proj_bias": False, "mlp_fc1_bias": False,
+    "mlp_fc2_bias": False,
+}  # fmt: skip
+_TRAINED_POSITIONS = 2048  # what an absent max_trained_positions means
+# The keys of GPT-2 -> those of Transformers 5, which has a class for this family and reads its own keys alone.
+_GPT2_KEYS = {
+    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+    "n_inner": "intermediate_size", "n_positions": "max_position_embeddings", "resid_pdrop": "hidden_dropout_prob",
+    "attn_pdrop": "attention_probs_dropout_prob", "layer_norm_epsilon": "layer_norm_eps",
+}  # fmt: skip
+
+
+def read_gpt2_keys(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts a configuration of a BERT with GPT-2's keys, as published, or of Transformers 5, with BERT's."""
+    values = dict(values)
+    if "n_embd" in values:
+        values = _GPT2_DEFAULTS | values
+        if key := next((key for key in _GPT2_STATED if key not in values), None):
+            raise ValueError(
+                f"{key} must be {json.dumps(_GPT2_STATED[key])} for this model_type. Received: none, which has another "
+                "meaning in the published code; use another model."
+            )
+        if values.get("n_inner") is None:
+            raise ValueError("n_inner must be stated for this model_type. Received: none; add the width of mlp.fc11.")
+    elif "classifier_bias" not in values:  # the class of Transformers 5 has these biases
+        values |= {"classifier_bias": True, "decoder_bias": True}
+    if (rope := values.pop("rope_parameters", None)) is not None:
+        values["global_rope_theta"] = _only_base(rope)
+    _check_base(values, "rotary_emb_base")
+    _check_head_width(values, defaults)
+    multiple = values.pop("pad_vocab_size_multiple", None) or 1
+    if type(multiple) is int and type(size := values.get("vocab_size")) is int:
+        values["vocab_size"] = -(-size // multiple) * multiple
+    return _limit_to_trained(values)
+
+
+def _only_base(rope):
+    if not isinstance(rope, Mapping) or rope.get("rope_type", "default") != "default" or "rope_theta" not in rope:
+        raise ValueError(
+            "rope_parameters must have the rope_type default and a rope_theta for this model_type. Received: "
+            f"{brief(rope)}; use another model."
+        )
+    return rope["rope_theta"]
+
+
+def _check_base(values, key):
+    """Raises ValueError for an explicit null: without rotary positions there would be a table, which has no name."""
+    for name in (key, "global_rope_theta"):
+        if name in values and values[name] is None:
+            raise ValueError(f"{name} must be a positive number for this model_type. Received: null; state the base.")
+
+
+def _check_head_width(values, defaults):
+    given = values.pop("head_dim", None)
+    names = (("n_embd", "hidden_size"), ("n_head", "num_attention_heads"))
+    width, heads = (values.get(old, values.get(new, defaults.get(new))) for old, new in names)
+    if given is not None and type(width) is int and type(heads) is int and heads and given != width // heads:
+        raise ValueError(
+            f"head_dim must be {width // heads}, hidden_size / num_attention_heads, or absent. Received: "
+            f"{brief(given)}; use another model."
+        )
+
+
+def _limit_to_trained(values):
+    """Returns the configuration without scaled positions.
+
+    In longer texts than were trained, the published code changes all positions by the length of the longest text that
+    it has ever seen. Shorter texts are not affected, so the model is limited to these.
+    """
+    factor, trained = values.pop("rotary_scaling_factor", None), values.pop("max_trained_positions", None)
+    trained = trained or _TRAINED_POSITIONS
+    name = "n_positions" if "n_positions" in values else "max_position_embeddings"
+    most = values.get(name)
+    if factor and type(most) is int and type(trained) is int and most > trained:
+        _warn_of_limit(brief(factor), trained, most)
+        values[name] = trained
+    return values
+
+
+@functools.cache
+def _warn_of_limit(factor, trained, most):
+    """Logs, once per model, that its maximum length is reduced."""
+    logging.warning(
+        "rotary_scaling_factor %s scales the positions of texts of more than max_trained_positions = %d tokens by the "
+        "length of the longest text before, which is not supported: the maximum is %d tokens, not %d.",
+        *(factor, trained, trained, most),
+    )
+
+
+def write_gpt2_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Adds the keys that Transformers 5 reads to a configuration with GPT-2's, and drops those of absent biases."""
+    values = dict(values)
+    for name in ("classifier_bias", "decoder_bias"):
+        if values.get(name) is False:
+            del values[name]
+    values |= {theirs: values[key] for key, theirs in _GPT2_KEYS.items() if key in values}
+    if values.get("rotary_emb_base"):
+        values["rope_parameters"] = {"rope_type": "default", "rope_theta": float(values["rotary_emb_base"])}
+    return values
+
+
+def read_ntk_scaling(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts `rope_scaling` of the type ntk, with a fixed factor, to `rope_ntk_factor`."""
+    values = dict(values)
+    if "rope_parameters" in values:
+        raise ValueError(
+            "rope_parameters must be absent for this model_type: rope_theta and rope_scaling state how positions are "
+            f"rotated. Received: {brief(values['rope_parameters'])}; use the configuration as published."
+        )
+    _check_base(values, "rope_theta")
+    scaling = values.pop("rope_scaling", None)
+    if scaling is None:
+        return values
+    given = dict(scaling) if isinstance(scaling, Mapping) else {}
+    kind, factor = given.pop("type", given.pop("rope_type", None)), given.pop("factor", None)
+    given.pop("rope_type", None)
+    is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+    if kind != "ntk" or not is_number or factor < 1 or any(value is not None for value in given.values()):
+        raise ValueError(
+            "rope_scaling must have the type ntk and a factor of 1 or more, and nothing else, for this model_type. "
+            f"Received: {brief(scaling)}; use another model."
+        )
+    return values | {"rope_ntk_factor": float(factor)}
+
+
+def write_ntk_scaling(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts `rope_ntk_factor` back to `rope_scaling`, and states that queries, keys and values are one weight."""
+    values = dict(values)
+    factor = values.pop("rope_ntk_factor", None)
+    scaling = {"rope_scaling": {"type": "ntk", "factor": factor}} if factor else {}
+    return values | scaling | {"pack_qkv": True}

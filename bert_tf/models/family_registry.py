@@ -169,12 +169,59 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         | {"layer_norm_eps": 1e-5, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         | {"global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 128}
         | {"global_attn_every_n_layers": 3, "norm_bias": False, "attention_bias": False, "mlp_bias": False}
-        | {"classifier_bias": False, "classifier_pooling": "cls"},
+        | {"classifier_bias": False, "decoder_bias": True, "classifier_pooling": "cls"},
         fixed={"type_vocab_size": 0, "has_pooler": False, "norm_first": True, "first_attention_norm": False}
-        | {"gated_mlp": True, "head_norm": True, "classifier_act": "gelu", "decoder_bias": True},
+        | {"gated_mlp": True, "head_norm": True, "classifier_act": "gelu"},
         restate=family_keys.read_layer_types,
         restated=("layer_types", "rope_parameters"),
         sizes=sizes.MODERNBERT,
+    ),
+    # Nussbaum et al. 2024 (arXiv 2402.01613, section 3.1). Its published code, which is never run, scales positions in
+    # texts that are longer than those of training.
+    "nomic_bert": Family(
+        weight_mapping="nomic_bert",
+        classes="NomicBert",
+        causal_lm=None,
+        keys={
+            "n_embd": "hidden_size",
+            "n_layer": "num_hidden_layers",
+            "n_head": "num_attention_heads",
+            "n_inner": "intermediate_size",
+            "n_positions": "max_position_embeddings",
+            "resid_pdrop": "hidden_dropout_prob",
+            "attn_pdrop": "attention_probs_dropout_prob",
+            "layer_norm_epsilon": "layer_norm_eps",
+            "rotary_emb_base": "global_rope_theta",
+            "qkv_proj_bias": "attention_bias",
+            "mlp_fc2_bias": "mlp_bias",
+        },
+        defaults={"max_position_embeddings": 2048, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        | {"global_rope_theta": 1000.0, "classifier_bias": False, "decoder_bias": False},
+        fixed={"hidden_act": "silu", "gated_mlp": True, "attention_bias": False, "mlp_bias": False}
+        | {"activation_function": "swiglu", "mlp_fc1_bias": False, "rotary_emb_fraction": 1.0}
+        | {"rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "prenorm": False, "use_rms_norm": False}
+        | {"parallel_block": False, "parallel_block_tied_norm": False, "causal": False},
+        restate=family_keys.read_gpt2_keys,
+        restated=("rope_parameters", "head_dim", "pad_vocab_size_multiple", "rotary_scaling_factor")
+        + ("max_trained_positions",),
+        write_back=family_keys.write_gpt2_keys,
+        sizes=sizes.NOMIC_BERT,
+    ),
+    # Zhang et al. 2024 (arXiv 2407.19669, section 2.1): GTE version 1.5 and multilingual GTE. Its published code, which
+    # is never run, also has dropout between the maps of the feed-forward layer.
+    "new": Family(
+        weight_mapping="new",
+        classes="New",
+        causal_lm=None,
+        keys={"rope_theta": "global_rope_theta"},
+        defaults={"attention_probs_dropout_prob": 0.0, "max_position_embeddings": 2048, "type_vocab_size": 1}
+        | {"global_rope_theta": 10000.0, "rope_ntk_factor": None},
+        fixed={"gated_mlp": True, "mlp_input_bias": False, "position_embedding_type": "rope"}
+        | {"layer_norm_type": "layer_norm", "logn_attention_scale": False, "logn_attention_clip1": False},
+        restate=family_keys.read_ntk_scaling,
+        restated=("rope_scaling",),
+        write_back=family_keys.write_ntk_scaling,
+        sizes=sizes.GTE,
     ),
     # He et al. 2021 (version 2, and version 3, which was pretrained on replaced tokens).
     "deberta-v2": Family(

@@ -99,10 +99,14 @@ class KerasHub:
 
 # Fields of `EncoderConfig` that are not keys of Transformers in any family.
 _OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings", "gated_mlp",
-               "first_attention_norm", "head_norm")  # fmt: skip
+               "first_attention_norm", "head_norm", "mlp_input_bias", "rope_ntk_factor")  # fmt: skip
 
 
 def _restate_nothing(values, defaults):
+    return values
+
+
+def _write_as_stated(values):
     return values
 
 
@@ -124,6 +128,7 @@ class Family:
         fixed: our field, or other key -> the only value that the family supports.
         restate: (config.json, `defaults`) -> the same with some keys replaced by others that mean the same.
         restated: the keys that it replaces.
+        write_back: the inverse of `restate`: the contents of config.json with our keys -> with the family's own.
         pad_before_positions: the default padding id if its config.json has no `pad_token_id`: positions begin after
             that id (`first_position`), which is the padding's row in the position table. If None, they begin at 0,
             whatever the padding id.
@@ -145,6 +150,7 @@ class Family:
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     restate: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _restate_nothing
     restated: tuple[str, ...] = ()
+    write_back: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _write_as_stated
     pad_before_positions: int | None = None
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     classes: str = "Bert"
@@ -223,7 +229,7 @@ class Family:
         absent = [name for name in _OURS_ALONE if values.get(name) is None]  # Transformers has no null for them
         said = {name: value for name, value in values.items() if name not in (*self._implied, *absent)}
         switches = {switch: True for name, switch in self.switches.items() if values.get(name)}
-        return {theirs.get(name, name): value for name, value in said.items()} | switches
+        return dict(self.write_back({theirs.get(name, name): value for name, value in said.items()} | switches))
 
     @property
     def stated(self) -> list[str]:

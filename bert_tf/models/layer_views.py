@@ -54,7 +54,7 @@ def layer_views(config: EncoderConfig, input_mask, sentence_ids=None, positions=
 
     def view(is_local):
         theta = (is_local and c.local_rope_theta) or c.global_rope_theta
-        turn = theta and rotation(positions, c.hidden_size // c.num_attention_heads, theta)
+        turn = theta and rotation(positions, c.hidden_size // c.num_attention_heads, theta, c.rope_ntk_factor)
         if not is_local:
             return attention_bias(input_mask, sentence_ids, dtype, c.is_decoder), LayerView(turn, rows=rows)
         if whole:

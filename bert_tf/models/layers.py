@@ -26,6 +26,7 @@ def activation(name: str, training=False):
         "gelu": lambda x: gelu(x, approximate=False),
         "gelu_tanh": lambda x: gelu(x, approximate=True),
         "relu": tf.nn.relu,
+        "silu": lambda x: x * tf.sigmoid(x),
         "tanh": tf.tanh,
         "linear": lambda x: x,
     }[name]
@@ -220,11 +221,12 @@ class ResidualLayer(ConfiguredLayer):
         self.pos_att_type = tuple(pos_att_type)
         self.norm = LayerNorm(epsilon, norm_bias, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
-    def build_linear(self, name, units, input_shape, activation="linear", target=None):
+    def build_linear(self, name, units, input_shape, activation="linear", target=None, use_bias=None):
         """Returns a built `Linear` with this layer's settings, with an adapter if `target` has one."""
         lora = self.lora if self.lora and target in self.lora.targets else None
         settings = {"dtype": self.dtype_policy, "trainable": self.trainable}  # frozen if this layer is
-        layer = Linear(units, activation, self.initializer_range, lora, self.use_bias, name=name, **settings)
+        use_bias = self.use_bias if use_bias is None else use_bias
+        layer = Linear(units, activation, self.initializer_range, lora, use_bias, name=name, **settings)
         layer.build(input_shape)
         return layer
 

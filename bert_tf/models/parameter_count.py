@@ -11,7 +11,8 @@ def encoder_parameters(config: EncoderConfig) -> int:
     norm = 1 + c.norm_bias  # numbers for each of H
     attention = 4 * _linear(H, H, c.attention_bias) + norm * H
     inner = c.intermediate_size * (1 + c.gated_mlp)
-    feed_forward = _linear(H, inner, c.mlp_bias) + _linear(c.intermediate_size, H, c.mlp_bias) + norm * H
+    maps = _linear(H, inner, c.mlp_bias and c.mlp_input_bias) + _linear(c.intermediate_size, H, c.mlp_bias)
+    feed_forward = maps + norm * H
     projection = _linear(E, H) if c.has_embedding_map else 0
     relative = (2 * c.relative_span + norm) * H if c.pos_att_type else 0
     relative += (c.relative_attention_num_buckets or 0) * c.num_attention_heads

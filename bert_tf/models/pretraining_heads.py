@@ -25,6 +25,7 @@ class MaskedLMHead(ConfiguredLayer):
         width: `EncoderConfig.embedding_width` E; If None, H.
         use_bias, norm_bias: whether the linear map W and the LayerNorm have biases.
         tied: `EncoderConfig.tie_word_embeddings`; if not, `output_weights` [V, E] stands in for `word_embeddings`.
+        decoder_bias: whether the bias c, `output_bias`, is added.
         positions: number of rows P of the table of the enhanced mask decoder, `position_embeddings` [P, H]. If None,
             there is no decoder.
 
@@ -45,6 +46,7 @@ class MaskedLMHead(ConfiguredLayer):
         use_bias=True,
         norm_bias=True,
         positions=None,
+        decoder_bias=True,
         **kwargs,
     ):
         kwargs.setdefault("name", "predictions")
@@ -56,6 +58,7 @@ class MaskedLMHead(ConfiguredLayer):
         self.width = width
         self.tied = tied
         self.use_bias, self.norm_bias, self.positions = use_bias, norm_bias, positions
+        self.decoder_bias = decoder_bias
 
     @classmethod
     def of(cls, config, **kwargs):
@@ -64,7 +67,7 @@ class MaskedLMHead(ConfiguredLayer):
         act = c.classifier_act if c.head_norm else c.hidden_act
         shape = c.vocab_size, act, c.initializer_range, c.layer_norm_eps, c.embedding_size, c.tie_word_embeddings
         positions = c.max_position_embeddings if c.enhanced_mask_decoder else None
-        return cls(*shape, c.classifier_bias, c.norm_bias, positions, **kwargs)
+        return cls(*shape, c.classifier_bias, c.norm_bias, positions, c.decoder_bias, **kwargs)
 
     def build(self, input_shape, *_):
         width, settings = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
@@ -82,9 +85,10 @@ class MaskedLMHead(ConfiguredLayer):
             self.output_weights = self.add_weight(
                 name="output_weights", shape=(self.vocab_size, width), initializer=start
             )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.vocab_size,), initializer="zeros", autocast=False
-        )
+        if self.decoder_bias:
+            self.output_bias = self.add_weight(
+                name="output_bias", shape=(self.vocab_size,), initializer="zeros", autocast=False
+            )
 
     def input_of(self, encoder, outputs, inputs, training=None):
         """Returns what the head reads, float [B, S, H]: the encoder's output, or what the mask decoder makes of it.
@@ -102,7 +106,9 @@ class MaskedLMHead(ConfiguredLayer):
         rows = self.norm(self.dense(rows, training=training))
         table = word_embeddings if self.tied else self.output_weights
         logits = tf.matmul(rows, tf.cast(table, rows.dtype), transpose_b=True)  # [B * M, V]
-        logits = tf.nn.bias_add(tf.cast(logits, tf.float32), tf.cast(self.output_bias, tf.float32))
+        logits = tf.cast(logits, tf.float32)
+        if self.decoder_bias:
+            logits = tf.nn.bias_add(logits, tf.cast(self.output_bias, tf.float32))
         return tf.reshape(logits, tf.concat([tf.shape(masked_lm_positions), [self.vocab_size]], 0))
 
     def compute_output_spec(self, sequence_output, word_embeddings, masked_lm_positions, training=None):

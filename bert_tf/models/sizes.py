@@ -114,6 +114,26 @@ MODERNBERT = {
 }
 
 
+# Nussbaum et al. 2024 (arXiv 2402.01613): nomic-bert-2048, and nomic-embed-text-v1 and -v1.5 for longer texts.
+_NOMIC = {"vocab_size": 30528, "hidden_act": "silu", "classifier_bias": False, "decoder_bias": False}
+NOMIC_BERT = {
+    "nomic-bert-2048": _size(12, 768, **_NOMIC),
+    "nomic-embed-text": _size(12, 768, **_NOMIC, max_position_embeddings=8192),
+}
+
+
+def _gte(vocab_size, base, factor, **others):
+    scaling = {"rope_theta": base, "rope_scaling": {"type": "ntk", "factor": factor}}
+    return _size(12, 768, vocab_size=vocab_size, max_position_embeddings=8192, **scaling, **_ERF, **others)
+
+
+# Zhang et al. 2024 (arXiv 2407.19669): config.json of gte-base-en-v1.5 and of gte-multilingual-base.
+GTE = {
+    "gte-base-en-v1.5": _gte(30528, 500000.0, 2.0, type_vocab_size=0),
+    "gte-multilingual-base": _gte(250048, 20000.0, 8.0),
+}
+
+
 # He et al. 2021 (arXiv 2111.09543, section 4; version 2: arXiv 2006.03654): config.json of deberta-v3-xsmall, -small,
 # -base, -large, mdeberta-v3-base, deberta-v2-xlarge and -xxlarge.
 _DEBERTA = {

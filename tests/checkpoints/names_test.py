@@ -177,8 +177,22 @@ def test_deberta_s_heads_have_the_names_of_its_class_and_of_its_releases():
     assert (list(found.known), found.left_out, found.unknown) == (["bert/embeddings/word_embeddings"], added, [])
 
 
-# DistilBERT and DeBERTa have no such segments, and ModernBERT no such buffers.
-@pytest.mark.parametrize("family", [n for n in WEIGHT_MAPPINGS if n not in ("distilbert", "modernbert", "deberta-v2")])
+def test_the_encoder_of_nomic_bert_has_a_name_in_models_with_a_head_alone():
+    mapping = family_mappings.hugging_face("nomic_bert")
+    names = ["embeddings.word_embeddings.weight", "encoder.layers.1.attn.Wqkv.weight", "emb_ln.bias"]
+    for front in ("", "bert.", "nomic_bert.", "model."):
+        found = mapping.sort([front + name for name in names], family_mappings.prefixes(but=mapping))
+        assert len(found.known) == 5 and not found.unknown
+    name = mapping.from_ours("bert/embeddings/LayerNorm/beta")
+    assert [mapping.written(name, has_head) for has_head in (False, True)] == ["emb_ln.bias", "nomic_bert.emb_ln.bias"]
+    assert mapping.written("cls.predictions.bias", False) == "cls.predictions.bias"
+
+
+# DistilBERT and DeBERTa have no such segments, and the others no such buffers.
+_WITHOUT_BUFFERS = {"distilbert", "modernbert", "deberta-v2", "nomic_bert", "new"}
+
+
+@pytest.mark.parametrize("family", sorted(WEIGHT_MAPPINGS.keys() - _WITHOUT_BUFFERS))
 def test_buffers_are_no_weights(family):
     prefix = WEIGHT_MAPPINGS[family].prefix
     for front in (prefix, ""):

@@ -15,7 +15,7 @@ def test_each_release_is_whole(name):
     assert config_for(release.size, release.vocab_size).vocab_size == release.vocab_size
     assert bool(release.scores) == bool(release.source)
     assert name.split("/")[-1] == release.repository.split("/")[-1]
-    cased = ("-cased", "Bio_ClinicalBERT", "roberta", "ModernBERT", "deberta", "xlm-v", "camembert")
+    cased = ("-cased", "Bio_ClinicalBERT", "roberta", "ModernBERT", "deberta", "xlm-v", "camembert", "gte-multilingual")
     assert release.do_lower_case != any(word in name for word in cased)
     assert releases.find_release(name) is releases.find_release(release.repository) is release
 

@@ -56,6 +56,14 @@ OTHERS = {
         lambda config: ClassificationTask(dataclasses.replace(config, **tiny.BIASED), 2, labels=["bad", "good"]),
         ("text",),
     ),
+    "gated": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.NOMIC), 2, labels=["bad", "good"]),
+        ("text",),
+    ),
+    "scaled": (
+        lambda config: ClassificationTask(dataclasses.replace(config, **tiny.GTE), 2, labels=["bad", "good"]),
+        ("text",),
+    ),
 }  # for single tests
 
 

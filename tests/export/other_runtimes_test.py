@@ -34,7 +34,7 @@ from tests.export.models import LENGTH, OTHERS, TASKS
 ROBERTA = {"model_type": "roberta", "first_position": 2, "type_vocab_size": 1, "has_pooler": False,
            "classifier_act": "tanh", "hidden_act": "gelu"}  # fmt: skip
 FAMILIES = {"bert": {"hidden_act": "gelu"}, "roberta": ROBERTA, "modernbert": tiny.MODERNBERT,
-            "deberta": tiny.DEBERTA, "mpnet": tiny.BIASED}  # fmt: skip
+            "deberta": tiny.DEBERTA, "mpnet": tiny.BIASED, "nomic": tiny.NOMIC, "gte": tiny.GTE}  # fmt: skip
 SHAPES = ((1, 1), (1, 9), (3, 13), (2, 30))  # rows and tokens, also more than `max_seq_length`
 LOADERS = {"onnx": other_runtimes._load_onnx, "openvino": other_runtimes._load_openvino}
 

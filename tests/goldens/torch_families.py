@@ -122,6 +122,7 @@ CASES = {
     "mpnet-questions": ("MPNetForQuestionAnswering", _SMALL),
     "mpnet-untied": ("MPNetForMaskedLM", {**_SMALL, "tie_word_embeddings": False}),
     "camembert-classifier": ("CamembertForSequenceClassification", {**_SMALL, **_ROBERTA}),
+    "modernbert-unbiased": ("ModernBertForMaskedLM", {**_BIASED, "decoder_bias": False}),
 }
 WHOLE = ("prelayernorm", "modernbert", "modernbert-biased", "deberta", "deberta-half", "deberta-convolution",
          "modernbert-mean", "deberta-classifier", "mpnet", "mpnet-classifier")  # fmt: skip

@@ -41,7 +41,7 @@ def test_what_is_computed_otherwise_is_refused_by_name(said, message):
 MODERNBERT = {"model_type": "modernbert", "vocab_size": 9}
 
 
-@pytest.mark.parametrize("name", ["absolute", "sans_pos"])
+@pytest.mark.parametrize("name", ["absolute", "rope", "sans_pos"])
 def test_published_names_of_rotary_positions_change_nothing(name):
     config, plain = (EncoderConfig.from_dict(MODERNBERT | said) for said in ({"position_embedding_type": name}, {}))
     assert dataclasses.replace(config, extra=plain.extra) == plain
@@ -50,7 +50,7 @@ def test_published_names_of_rotary_positions_change_nothing(name):
 
 def test_other_names_of_rotary_positions_are_refused():
     message = (
-        'position_embedding_type must be "absolute", "sans_pos" or absent, because positions are rotary here. '
+        'position_embedding_type must be "absolute", "rope", "sans_pos" or absent, because positions are rotary here. '
         "Received: 'relative_key'; use another model."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

@@ -111,7 +111,7 @@ def test_it_is_frozen():
         ),
         (
             {"hidden_act": "swish"},
-            "hidden_act must be one of gelu, gelu_tanh, relu, tanh, linear. Received: 'swish'.",
+            "hidden_act must be one of gelu, gelu_tanh, relu, silu, tanh, linear. Received: 'swish'.",
         ),
         ({"hidden_act": None}, "hidden_act must be the name of an activation. Received: None."),
         (

@@ -160,7 +160,7 @@ def test_the_fast_encoder_has_no_mask_decoder(options):
 
 def test_the_lens_refuses_a_mask_decoder(model):
     class Loaded:
-        config, others, path = model.config, {"cls/predictions/output_bias": None}, "models/tiny"
+        config, others, path = model.config, {"cls/predictions/transform/dense/kernel": None}, "models/tiny"
 
     with pytest.raises(ValueError, match="must have a masked-LM head that reads the output of a layer"):
         masked_lm_head(Loaded())

@@ -1,6 +1,7 @@
 """BERT's children against torch Transformers: committed goldens of seeded random models, read by name."""
 
 import dataclasses
+import types
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.joined_weights import JoinedWeights
 from bert_tf.checkpoints.names import family_mappings
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.products import Floats
@@ -21,7 +23,7 @@ from bert_tf.models.pretraining_heads import ReplacedTokenHead
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
-from tests import parity
+from tests import other_envs, parity
 from tests.harness import relative_error
 
 GOLDENS = parity.GOLDENS
@@ -75,6 +77,16 @@ def test_the_encoder(case):
             _assert_equal(outputs["pooled_output"], expected["pooled_output"])
 
 
+_WITH_THREE = ("Wqkv.weight", "Wqkv.bias", "qkv_proj.weight", "qkv_proj.bias")
+
+
+def _gradients(expected, weight_mapping):
+    """Returns the gradients under the names of weights, the parts of one weight of ours joined."""
+    found = {name.removeprefix("gradient/"): array for name, array in expected.items() if name.startswith("gradient/")}
+    shapes = {name: array.shape for name, array in found.items()}
+    return JoinedWeights(types.SimpleNamespace(shapes=shapes, read=found.get), weight_mapping.joined)
+
+
 @pytest.mark.parametrize("case, count", [("prelayernorm", 5 + 16 * 2 + 2 + 5),
                                          ("modernbert", 2 + 8 * 5 - 1 + 1 + 3),
                                          ("modernbert-biased", 3 + 16 * 3 - 2 + 2 + 5),
@@ -83,6 +95,10 @@ def test_the_encoder(case):
                                          ("deberta-convolution", 3 + 3 + 16 * 3 + 4 + 5),
                                          ("mpnet", 2 + 2 + 1 + 16 * 3 + 5),
                                          ("mpnet-classifier", 2 + 2 + 1 + 16 * 1 + 4),
+                                         ("nomic", 4 + 10 * 2 + 3),
+                                         ("gte", 3 + 15 * 2 + 5),
+                                         pytest.param("nomic-biased", 4 + 10 * 3 + 5, marks=SLOW),
+                                         pytest.param("gte-parts", 4 + 15 * 3 + 5, marks=SLOW),
                                          pytest.param("modernbert-mean", 3 + 16 * 3 - 2 + 2 + 6, marks=SLOW),
                                          pytest.param("deberta-classifier", 3 + 3 + 16 * 3 + 4, marks=SLOW),
                                          ])  # fmt: skip
@@ -109,14 +125,17 @@ def test_all_layers_and_gradients(case, count):
         loss = tf.reduce_sum(weights * tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
     assert float(loss) == pytest.approx(float(expected["loss"]), rel=TOLERANCE)
     weight_mapping, checked = family_mappings.hugging_face(config.model_type, classes=[_kind(case)]), 0
-    found_twice = sum(name.endswith(("Wqkv.weight", "Wqkv.bias")) for name in expected if "gradient/" in name) * 2
+    gradients = _gradients(expected, weight_mapping)
+    found_twice = sum(name.endswith(_WITH_THREE) for name in gradients.shapes) * 2
     for variable, found in zip(model.variables, tape.gradient(loss, [v.value for v in model.variables]), strict=True):
         if not weight_mapping.knows(variable.path):
             continue
-        name = f"gradient/{weight_mapping.from_ours(variable.path)}"
-        if name not in expected:
+        name = weight_mapping.from_ours(variable.path)
+        if name not in gradients.shapes:
+            name = name.replace("bert.", "nomic_bert.")  # as Transformers 5 calls it
+        if name not in gradients.shapes:
             continue
-        true = weight_mapping.transform(variable.path).to_ours(expected[name])
+        true = weight_mapping.transform(variable.path).to_ours(gradients.read(name))
         # Softmax does not see what all keys have in common, which p2c multiplies by different vectors of positions:
         # gradients that are zero but for rounding.
         common = variable.path.endswith(("key/bias", "relative_positions/LayerNorm/beta"))
@@ -124,7 +143,7 @@ def test_all_layers_and_gradients(case, count):
         scale = 1.0 if unseen else np.abs(true).max()
         assert np.abs(tf.convert_to_tensor(found).numpy() - true).max() < TOLERANCE * scale, variable.path
         checked += 1
-    assert checked == sum(name.startswith("gradient/") for name in expected) + found_twice == count
+    assert checked == len(gradients.shapes) + found_twice == count
 
 
 @pytest.mark.parametrize("case", _of("ForMaskedLM", "ForPreTraining"))
@@ -199,6 +218,7 @@ def test_layers_that_share_a_block_do_not_share_its_masks():
 @pytest.mark.slow
 def test_torch_makes_the_same_goldens_again(tmp_path):
     parity.run_torch("torch_families.py", tmp_path)
+    parity.run_torch("torch_rotary_families.py", tmp_path, python=other_envs.transformers_5_python())
     for case in CASES:
         files = (f"families/{case}/{file}" for file in ("model.safetensors", "expected.safetensors"))
         parity.check_same(tmp_path, files, 1e-5)

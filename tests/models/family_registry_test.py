@@ -51,6 +51,8 @@ BUILT = {
     "modernbert": {"global_rope_theta": 50.0, "local_attention": 2, "global_attn_every_n_layers": 2},
     "deberta-v2": {"pos_att_type": ("c2p",), "position_buckets": 6, "position_biased_input": False,
                    "enhanced_mask_decoder": True, "classifier_act": None, "conv_kernel_size": 3},
+    "nomic_bert": {"global_rope_theta": 50.0, "decoder_bias": False},
+    "new": {"global_rope_theta": 50.0, "rope_ntk_factor": 3.0},
 }  # fmt: skip
 
 
@@ -60,7 +62,8 @@ def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path)
     fields = {name: value for name, value in row.fixed.items() if name in known}
     shape = {"vocab_size": 77, "hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 5,
              "intermediate_size": 44, "max_position_embeddings": 37, "hidden_act": "relu"}  # fmt: skip
-    plain = {"pos_att_type": ("p2c",)} if model_type == "deberta-v2" else {}  # without which it is not one
+    rotary = dict.fromkeys(("nomic_bert", "new"), {"global_rope_theta": 9.0})
+    plain = (rotary | {"deberta-v2": {"pos_att_type": ("p2c",)}}).get(model_type, {})  # without which it is not one
     for more in (plain, BUILT.get(model_type, {})):
         config = EncoderConfig(model_type=model_type, **{**shape, **fields, **more})
         config.save(tmp_path / "config.json")

@@ -147,9 +147,8 @@ def _modernbert(**changes):
     [
         ({"local_attention": 127}, "local_attention requires an even width"),
         ({"classifier_pooling": "max"}, "classifier_pooling must be cls or mean. Received: 'max'"),
-        ({"decoder_bias": False}, "decoder_bias must be True or absent for this model_type. Received: False"),
         ({"classifier_activation": "relu"}, "classifier_activation must be 'gelu' or absent for this model_type."),
-        ({"hidden_activation": "silu"}, r"hidden_activation must be one of .*\. Received: 'silu'"),
+        ({"hidden_activation": "mish"}, r"hidden_activation must be one of .*\. Received: 'mish'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling must be null or absent, because"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
          "rope_parameters must have the rope_type default, because positions are not scaled here. Received: {'rope_"),

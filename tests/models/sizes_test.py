@@ -44,6 +44,10 @@ PUBLISHED = {
     "mpnet-base": (12, 768, 12, 3072, 30527),
     "modernbert-base": (22, 768, 12, 1152, 50368),
     "modernbert-large": (28, 1024, 16, 2624, 50368),
+    "nomic-bert-2048": (12, 768, 12, 3072, 30528),
+    "nomic-embed-text": (12, 768, 12, 3072, 30528),
+    "gte-base-en-v1.5": (12, 768, 12, 3072, 30528),
+    "gte-multilingual-base": (12, 768, 12, 3072, 250048),
     "deberta-v3-xsmall": (12, 384, 6, 1536, 128100),
     "deberta-v3-small": (6, 768, 12, 3072, 128100),
     "deberta-v3-base": (12, 768, 12, 3072, 128100),
@@ -70,6 +74,10 @@ BESIDE = {
     "deberta-v3-": {"pos_att_type": ("p2c", "c2p"), "position_buckets": 256, "has_position_table": False},
     "mdeberta-v3-": {"pos_att_type": ("p2c", "c2p"), "position_buckets": 256, "has_position_table": False},
     "deberta-v2-": {"pos_att_type": ("p2c", "c2p"), "conv_kernel_size": 3, "conv_act": "gelu"},
+    "nomic-bert-": {"max_length": 2048, "global_rope_theta": 1000, "type_vocab_size": 2, "hidden_act": "silu"},
+    "nomic-embed-": {"max_length": 8192, "global_rope_theta": 1000, "type_vocab_size": 2, "hidden_dropout_prob": 0.0},
+    "gte-base-": {"max_length": 8192, "global_rope_theta": 500000, "rope_ntk_factor": 2, "type_vocab_size": 0},
+    "gte-multilingual-": {"max_length": 8192, "global_rope_theta": 20000, "rope_ntk_factor": 8, "type_vocab_size": 1},
     "modernbert-": {"max_length": 8192, "local_attention": 128, "global_attn_every_n_layers": 3, "norm_bias": False},
 }
 

@@ -69,7 +69,10 @@ def test_after_a_step_that_did_not_fit_the_parts_are_packed_anew(padded):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [tiny.MODERNBERT, tiny.DEBERTA, tiny.BIASED], ids=["modern", "deberta", "biased"])
+@pytest.mark.parametrize(
+    "changes", [tiny.MODERNBERT, tiny.DEBERTA, tiny.BIASED, tiny.NOMIC, tiny.GTE],
+    ids=["modern", "deberta", "biased", "nomic", "gte"],
+)  # fmt: skip
 def test_families_with_relative_positions(changes):
     task = ClassificationTask(tiny.config(**changes), 2)
     _assert_equal(_run(_make(PACKED, task)), _run(_make(StepConfig(), task)))

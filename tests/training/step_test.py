@@ -116,7 +116,10 @@ def test_packed_examples_give_the_losses_of_padded_ones(plain, accumulation):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [tiny.MODERNBERT, tiny.DEBERTA, tiny.BIASED], ids=["modern", "deberta", "biased"])
+@pytest.mark.parametrize(
+    "changes", [tiny.MODERNBERT, tiny.DEBERTA, tiny.BIASED, tiny.NOMIC, tiny.GTE],
+    ids=["modern", "deberta", "biased", "nomic", "gte"],
+)  # fmt: skip
 def test_packed_examples_of_families_with_relative_positions_give_the_losses_of_padded_ones(changes):
     task = ClassificationTask(tiny.config(**changes), 2)
     plain, packed = (_make(StepConfig(pack_examples=packs), task) for packs in (False, True))

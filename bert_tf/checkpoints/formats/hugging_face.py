@@ -8,6 +8,7 @@ from safetensors.numpy import save_file
 
 from bert_tf.checkpoints.architectures import POOLER, Architecture, architecture_of
 from bert_tf.checkpoints.description_files import HEAD_CLASS, check_label_names, write_json
+from bert_tf.checkpoints.joined_weights import split_joined
 from bert_tf.checkpoints.model_arrays import ModelArrays, Written
 from bert_tf.checkpoints.names import family_mappings
 from bert_tf.models import family_registry
@@ -40,11 +41,16 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     for path in sorted(held, key=lambda path: weight_mapping.transform(path).part):
         theirs = weight_mapping.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
         name = architecture.name(weight_mapping.from_ours(path, model.arrays))
+        name = weight_mapping.written(name, bool(architecture.heads))
         parts.setdefault(name, []).append(theirs)
     arrays = {name: np.ascontiguousarray(np.concatenate(some) if some[1:] else some[0]) for name, some in parts.items()}
+    arrays = split_joined(arrays, weight_mapping.joined)
     weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
     save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
-    write_json(config, hugging_face_config(model, architecture))
+    values = hugging_face_config(model, architecture)
+    if weight_mapping.written_prefixes and architecture.heads:
+        values.pop("auto_map", None)  # its classes have other names for the weights of a model with a head
+    write_json(config, values)
     shutil.copymode(config, weights)  # safetensors lets nobody else read it
     write_tokenizer(directory, model)
     has_pooler = any(path.startswith(POOLER) for path in held)
@@ -96,8 +102,9 @@ def _pools_as_here(config):
 
 # The settings of layers and heads that only some families have in Transformers.
 _OF_LAYERS = ("norm_first", "global_rope_theta", "local_rope_theta", "local_attention", "global_attn_every_n_layers",
-              "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias", "classifier_bias",
-              "head_norm", "pos_att_type", "position_biased_input", "relative_attention_num_buckets")  # fmt: skip
+              "rope_ntk_factor", "gated_mlp", "first_attention_norm", "norm_bias", "attention_bias", "mlp_bias",
+              "mlp_input_bias", "classifier_bias", "decoder_bias", "head_norm", "pos_att_type",
+              "position_biased_input", "relative_attention_num_buckets")  # fmt: skip
 
 
 def _check_layers(config):
@@ -106,7 +113,8 @@ def _check_layers(config):
     fixed = row.fixed
     for name in _OF_LAYERS:
         value, expected = getattr(config, name), fixed.get(name, row.defaults.get(name, getattr(usual, name)))
-        good = (value is not None) == (expected is not None) if name in row.defaults else value == expected
+        # A default that is not None is a setting that the layers always have; None, one that they may have.
+        good = expected is None or value is not None if name in row.defaults else value == expected
         if not good:
             raise ValueError(
                 f"Transformers only supports {name}={expected} for this model_type. This model has {name}={value} with "

@@ -44,6 +44,20 @@ def transposed_part(part: int, parts: int) -> Transform:
     return Transform(cut, TRANSPOSE.to_theirs, shape, part, parts)
 
 
+def _turned_halves(array):
+    import numpy as np  # here, as the names alone are read without it
+
+    first, second = np.split(array, 2, -1)
+    return np.concatenate([second, first], -1)
+
+
+# Two gated maps in one kernel: in Hugging Face's, the activation may apply to the second half, in ours to the first.
+TRANSPOSED_HALVES = Transform(
+    lambda array: _turned_halves(array.T),
+    lambda array, heads: _turned_halves(array).T,
+    lambda shape: shape[::-1],
+)
+
 # KerasHub's kernels of attention know the heads: query, key and value [H, A, H / A], their biases [A, H / A] ...
 HEADS_LAST = Transform(
     lambda array: array.reshape(*array.shape[:-2], -1),

@@ -10,6 +10,8 @@ from bert_tf.checkpoints.names.electra import ELECTRA_NAMES
 from bert_tf.checkpoints.names.ernie import ERNIE_NAMES
 from bert_tf.checkpoints.names.modernbert import MODERNBERT_NAMES
 from bert_tf.checkpoints.names.mpnet import MPNET_NAMES
+from bert_tf.checkpoints.names.new import NEW_NAMES
+from bert_tf.checkpoints.names.nomic_bert import NOMIC_BERT_NAMES
 from bert_tf.checkpoints.names.roberta import ROBERTA_NAMES
 from bert_tf.checkpoints.names.roberta_prelayernorm import ROBERTA_PRELAYERNORM_NAMES
 from bert_tf.checkpoints.names.rows import WORDS
@@ -26,6 +28,8 @@ WEIGHT_MAPPINGS: dict[str, WeightMapping] = {
     "ernie": ERNIE_NAMES,
     "modernbert": MODERNBERT_NAMES,
     "mpnet": MPNET_NAMES,
+    "new": NEW_NAMES,
+    "nomic_bert": NOMIC_BERT_NAMES,
     "roberta": ROBERTA_NAMES,
     "roberta-prelayernorm": ROBERTA_PRELAYERNORM_NAMES,
 }

@@ -6,6 +6,7 @@ from bert_tf.checkpoints.names.array_layouts import KEEP, TRANSPOSE, Transform
 
 WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
 LAYER = "bert/encoder/layer_{n}"  # prefix of the paths of a layer's weights
+MASKED_LM_HEAD = "cls/predictions/transform/dense/kernel"  # a weight that every masked-LM head has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +100,21 @@ def block_rows(theirs: str, norms: tuple[str, ...] = ("attention/output", "outpu
 
 
 @dataclasses.dataclass(frozen=True)
+class JoinedName:
+    """The names of a weight that files hold in several arrays, which follow each other along the first axis.
+
+    Attributes:
+        whole: end of the name that a row of the mapping has for all of them together.
+        parts: ends of their names in files, in order.
+        is_written: whether written files have the parts; if not, they have the whole, and only some others the parts.
+    """
+
+    whole: str
+    parts: tuple[str, ...]
+    is_written: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class Twin:
     """A second name of a tied weight. It replaces `of` if that is not in the file; otherwise it must be equal.
 
@@ -114,7 +130,7 @@ class Twin:
 
 def output_layer(theirs: str) -> Twin:
     """Returns the twin of a masked-LM head's output layer: the word embeddings, or a weight of its own."""
-    return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
+    return Twin(theirs, WORDS, MASKED_LM_HEAD, untied="cls/predictions/output_weights")
 
 
 def decoder(theirs: str) -> tuple[Twin, Twin]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 
 from bert_tf.checkpoints.names.array_layouts import KEEP, TRANSPOSE, Transform
-from bert_tf.checkpoints.names.rows import WORDS, Twin, WeightName
+from bert_tf.checkpoints.names.rows import WORDS, JoinedName, Twin, WeightName
 
 _HOLES = {
     r"\{n\}": r"(?P<n>0|[1-9][0-9]*)",
@@ -43,6 +43,9 @@ class WeightMapping:
         old_spellings: (old, new): name components in old files or some classes.
         of_class: suffix of a class -> more rows, if classes have the same names for different weights; see `for_class`.
         separator: separator of name components; "" if no file has the encoder inside another model.
+        joined: the weights that files hold in several arrays; see `JoinedWeights`.
+        written_prefixes: what stands for `prefix` in written files: of a model without a head, and of one with a head.
+            If None, `prefix`.
     """
 
     rows: tuple[WeightName, ...]
@@ -53,6 +56,8 @@ class WeightMapping:
     old_spellings: tuple[tuple[str, str], ...] = ()
     of_class: Mapping[str, tuple[WeightName, ...]] = dataclasses.field(default_factory=dict)
     separator: str = "."
+    joined: tuple[JoinedName, ...] = ()
+    written_prefixes: tuple[str, str] | None = None
 
     def renamed(self, old: str, new: str) -> "WeightMapping":
         """Returns the map of a family that only differs in the encoder's prefix, `new` instead of `old`."""
@@ -113,6 +118,12 @@ class WeightMapping:
                 f"custom task. Received: {path!r}."
             )
         return _filled(row.theirs, parts)
+
+    def written(self, name: str, has_head: bool) -> str:
+        """Returns the name in a written file for a `name` of `from_ours`."""
+        if self.written_prefixes is None or not name.startswith(self.prefix):
+            return name
+        return self.written_prefixes[has_head] + name.removeprefix(self.prefix)
 
     def knows(self, path: str) -> bool:
         """Returns whether our `path` has a name in this format."""

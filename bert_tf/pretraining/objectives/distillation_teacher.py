@@ -2,13 +2,13 @@
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.loading import ModelDescription
+from bert_tf.checkpoints.names.rows import MASKED_LM_HEAD
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.distillation_model import DistillationModel
 from bert_tf.pretraining.objectives.distillation_losses import COMPARISONS, DistillationOptions, required_outputs
 from bert_tf.tasks.teacher import Teacher, open_teacher
 
 _HEAD = "cls/predictions/.*"
-_PART_OF_HEAD = "cls/predictions/output_bias"
 
 
 def load_encoder_teacher(options: DistillationOptions, student: ModelDescription, longest: int) -> Teacher:
@@ -31,7 +31,7 @@ def load_encoder_teacher(options: DistillationOptions, student: ModelDescription
             "`teacher` must be bidirectional, like its student. "
             f"{options.teacher} is a causal (left-to-right) model; use another."
         )
-    if "mlm_logits" in shown and _PART_OF_HEAD not in checkpoint.names:
+    if "mlm_logits" in shown and MASKED_LM_HEAD not in checkpoint.names:
         others = [name for name in COMPARISONS if "mlm_logits" not in COMPARISONS[name].shown]
         raise ValueError(
             f"The loss soft_targets requires a `teacher` with a masked-LM head, but {options.teacher} has none. "

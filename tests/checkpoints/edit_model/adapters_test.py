@@ -116,7 +116,8 @@ def test_labels_that_the_adapters_do_not_have_are_the_models_where_they_fit(kept
 
 @pytest.mark.parametrize(
     "family", [{"model_type": "distilbert", "has_pooler": False, "type_vocab_size": 0, "classifier_act": "relu"},
-               {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}, tiny.MODERNBERT],
+               {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}, tiny.MODERNBERT,
+               tiny.NOMIC, tiny.GTE],
     ids=lambda family: family["model_type"],
 )  # fmt: skip
 def test_names_of_other_families(tmp_path, family):

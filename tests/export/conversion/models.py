@@ -49,6 +49,11 @@ CASES = {
     "deberta-odd": {**_DEBERTA, "pos_att_type": ["c2p"], "max_relative_positions": 5, "type_vocab_size": 2,
                     **_ONE_LAYER},
     "mpnet": {"model_type": "mpnet", "hidden_act": "gelu"},
+    "nomic": {"model_type": "nomic_bert", "classifier_bias": False, "decoder_bias": False},
+    "nomic-odd": {"model_type": "nomic_bert", "type_vocab_size": 4, **_ONE_LAYER, "hidden_size": 20},
+    "gte": {"model_type": "new", "type_vocab_size": 0, "rope_scaling": {"type": "ntk", "factor": 2.0}},
+    "gte-odd": {"model_type": "new", "type_vocab_size": 2, "hidden_act": "gelu_new", "rope_theta": 9.0, **_ONE_LAYER,
+                "hidden_size": 20},
 }
 # Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
 HEADS = {
@@ -106,7 +111,7 @@ def _head(config, kind, name, size):
 
     if size == "lm":
         first = dense(f"{name}/transform/dense", narrow) | norm(f"{name}/transform/LayerNorm", narrow)
-        return first | {f"{name}/output_bias": (config.vocab_size,)}
+        return first | ({f"{name}/output_bias": (config.vocab_size,)} if config.decoder_bias else {})
     last = {f"{name}/output_weights": (size, wide), f"{name}/output_bias": (size,)}
     two = kind == "discriminator" or name == "classifier" and kind != "tokens" and config.classifier_act
     context = kind == "discriminator" and config.replaced_token_context

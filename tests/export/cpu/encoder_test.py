@@ -31,6 +31,13 @@ DISENTANGLED = {
 }  # fmt: skip
 BIASED = {"relative_attention_num_buckets": 6, "first_position": 2, "max_position_embeddings": 12,
           "type_vocab_size": 0}  # fmt: skip
+SWIGLU = {
+    "global_rope_theta": 50.0, "gated_mlp": True, "attention_bias": False, "mlp_bias": False, "hidden_act": "silu",
+}  # fmt: skip
+SCALED = {
+    "global_rope_theta": 50.0, "rope_ntk_factor": 4.0, "gated_mlp": True, "mlp_input_bias": False,
+    "type_vocab_size": 0, "hidden_act": "gelu",
+}  # fmt: skip
 MASKS = {
     "packed": (np.arange(10) < np.array([10, 1, 3, 2, 4, 1])[:, np.newaxis]).astype(np.int32),
     "padded": (np.arange(10) < np.array([10, 9])[:, np.newaxis]).astype(np.int32),
@@ -73,6 +80,7 @@ MORE = (
     {"lora": Lora(2, 4.0, ("query", "value", "output"))},
     {"global_rope_theta": 50.0, "local_attention": 4, "global_attn_every_n_layers": 2, "type_vocab_size": 0},
     {**BIASED, "num_attention_heads": 4, "pruned_heads": {1: [0, 2]}},
+    SWIGLU,
     {"pos_att_type": ("p2c",), "pruned_heads": {1: [0]}, "lora": Lora(2, 4.0, ("query", "key"))},
 )
 
@@ -87,6 +95,7 @@ MORE = (
         MODERN,
         DISENTANGLED,
         BIASED,
+        SCALED,
         {"conv_kernel_size": 3, "conv_act": "gelu"},
         *(pytest.param(changes, marks=pytest.mark.slow) for changes in MORE),
     ],
@@ -142,8 +151,10 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
         pytest.param(DISENTANGLED, marks=pytest.mark.slow),
         pytest.param(BIASED, marks=pytest.mark.slow),
         pytest.param({"conv_kernel_size": 3}, marks=pytest.mark.slow),
+        pytest.param(SWIGLU, marks=pytest.mark.slow),
+        pytest.param(SCALED, marks=pytest.mark.slow),
     ],
-    ids=["bert", "modern", "deberta", "mpnet", "convolution"],
+    ids=["bert", "modern", "deberta", "mpnet", "convolution", "swiglu", "scaled"],
 )
 def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts, changes):
     encoder, features = _encoder(**changes), _features(MASKS["packed"])
