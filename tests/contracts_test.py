@@ -226,10 +226,11 @@ NAMING = (
 
 def test_no_other_file_names_the_families_that_came_last():
     """Not in comments and messages either; the names of older families are those of objectives and papers, too."""
+    names = r"modernbert|deberta|mpnet|camembert|nomic|\bgte\b"
     naming = {
         path.relative_to(BERT_TF).as_posix()
         for path in _modules()
-        if re.search("modernbert|deberta|mpnet|camembert|nomic|\\bgte\\b", path.read_text(encoding="utf-8"), re.IGNORECASE)
+        if re.search(names, path.read_text(encoding="utf-8"), re.IGNORECASE)
     }
     assert {"models/family_registry.py", "checkpoints/names/family_mappings.py"} <= naming
     assert not [name for name in naming if not name.startswith(NAMING)]
