@@ -7,6 +7,7 @@ from absl import logging
 
 from bert_tf.checkpoints import heads, loading
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.hub.encoder import HubEncoder
 from bert_tf.export.hub.preprocessor import Preprocessor
@@ -35,6 +36,7 @@ def export_hub(
             is not empty, or it cannot be written.
     """
     check_free(export_dir, parameter="export_dir")
+    path = resolve_model(path)
     bert = loading.load(path)
     length = _checked_length(default_seq_length, bert.config.max_length, bert.tokenizer.template)
     models = {
