@@ -8,7 +8,6 @@ Cache, tokens, offline mode and the server's address are huggingface_hub's: HF_H
 HF_ENDPOINT. Neither this module nor huggingface_hub imports TensorFlow.
 """
 
-import glob
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -95,6 +94,8 @@ def _download(repository, revision, weights):
     from huggingface_hub import constants, errors
 
     shown, server = f"{repository}@{revision}" if revision else repository, constants.ENDPOINT
+    if constants.HF_HUB_OFFLINE:
+        return _cached(repository, revision, weights, None)
     try:
         return _fetch(repository, revision, weights)
     except errors.GatedRepoError as error:
@@ -121,26 +122,34 @@ def _download(repository, revision, weights):
 
 def _fetch(repository, revision, weights):
     """Downloads what is missing of a model, its description first: that of an unsupported one needs no weights."""
-    from huggingface_hub import HfApi, hf_hub_download, snapshot_download
+    from huggingface_hub import HfApi, hf_hub_download
 
-    info = HfApi().model_info(repository, revision=revision)
-    files = {each.rfilename for each in info.siblings}
-    modules = hf_hub_download(repository, MODULES, revision=info.sha) if MODULES in files else None
+    files = {each.rfilename for each in HfApi().model_info(repository, revision=revision).siblings}
+    first = next((name for name in _DESCRIPTION if name in files), None)
+    if first is None:
+        raise _no_model(repository, files)
+    path = hf_hub_download(repository, first, revision=revision)  # which keeps what commit the revision is
+    target = path.removesuffix(os.path.join(os.sep, *first.split("/")))
+    commit = os.path.basename(target)  # of which files in the cache are not asked for again
+    modules = hf_hub_download(repository, MODULES, revision=commit) if MODULES in files else None
     folders = _module_folders(modules)
-    described = [name for folder in folders for name in _inside(folder, _DESCRIPTION) if name in files]
-    target = snapshot_download(repository, revision=revision, allow_patterns=[*map(glob.escape, described)])
+    for name in (name for folder in folders for name in _inside(folder, _DESCRIPTION) if name in files):
+        hf_hub_download(repository, name, revision=commit)
     if not weights:
         return target
     _check_model(repository, target, folders, files)
     for name in _weights(files, folders):
-        path = hf_hub_download(repository, name, revision=os.path.basename(target))
+        path = hf_hub_download(repository, name, revision=commit)
         for shard in _shards(path, name):
-            hf_hub_download(repository, shard, revision=os.path.basename(target))
+            hf_hub_download(repository, shard, revision=commit)
     return target
 
 
 def _cached(repository, revision, weights, error):
-    """Returns the directory of a model that was downloaded before; raises ValueError if it was not, or in part."""
+    """Returns the directory of a model that was downloaded before; raises ValueError if it was not, or in part.
+
+    `error` says why it was not downloaded now; None: HF_HUB_OFFLINE is set.
+    """
     from huggingface_hub import constants, errors, snapshot_download
 
     try:
@@ -150,16 +159,15 @@ def _cached(repository, revision, weights, error):
         is_complete = not weights or _has_weights(folder)
     except errors.LocalEntryNotFoundError:
         is_complete = False
-    is_offline = isinstance(error, errors.OfflineModeIsEnabled)
     shown = f"{repository}@{revision}" if revision else repository
     if not is_complete:
-        why = "HF_HUB_OFFLINE is set" if is_offline else f"{constants.ENDPOINT} did not provide it ({str(error):.300})"
-        remedy = "Unset HF_HUB_OFFLINE" if is_offline else "Run the same command again to continue the download"
+        why = f"{constants.ENDPOINT} did not provide it ({str(error):.300})" if error else "HF_HUB_OFFLINE is set"
+        remedy = "Run the same command again to continue the download" if error else "Unset HF_HUB_OFFLINE"
         raise ValueError(
             f"Model not found: {shown} is not a local path, its files are not all in the cache "
             f"{constants.HF_HUB_CACHE}, and {why}. {remedy}, or pass a directory that contains {MODEL_FILES}."
         ) from error
-    if not is_offline:
+    if error:
         logging.warning(
             "Using the cached files of %s, because %s cannot be reached: %.300s", shown, constants.ENDPOINT, error
         )
@@ -200,11 +208,15 @@ def _check_model(repository, target, folders, files):
     home = next(_weights(files, folders), None)
     if home is None:
         check_not_adapters(target)
-        raise ValueError(
-            f"{repository} has no weights that can be read: expected one of {[*WEIGHT_FILES]}. It contains "
-            f"{list_files(files)}; use another model, or convert its weights."
-        )
+        raise _no_model(repository, files)
     EncoderConfig.load(os.path.join(target, os.path.dirname(home)))
+
+
+def _no_model(repository, files):
+    return ValueError(
+        f"{repository} has no configuration and weights that can be read: expected config.json and one of "
+        f"{[*WEIGHT_FILES]}. It contains {list_files(files)}; use another model, or convert its weights."
+    )
 
 
 def _has_weights(folder):

@@ -31,10 +31,14 @@ class HubServer:
     """
 
     def __init__(self):
-        self.models: dict[str, dict[str, Mapping[str, bytes]]] = {}
-        self.asked, self.restricted, self.broken, self.down = [], set(), {}, False
+        self.reset()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def reset(self):
+        """Forgets all models, and what was asked for."""
+        self.models: dict[str, dict[str, Mapping[str, bytes]]] = {}
+        self.asked, self.restricted, self.broken, self.down = [], set(), {}, False
 
     def __enter__(self):
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -62,9 +66,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self):
-        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        path = urllib.parse.urlsplit(self.path).path
         match = _TREE.fullmatch(path) or _FILE.fullmatch(path) or _INFO.fullmatch(path)
-        values = match.groupdict() if match else {}
+        given = match.groupdict() if match else {}
+        values = {key: value and urllib.parse.unquote(value) for key, value in given.items()}
         name = values.get("name")
         if self.hub.down:
             return self._answer(503)
