@@ -21,7 +21,7 @@ SCRIPT = pathlib.Path(__file__).parents[1] / "goldens" / "published_checkpoints.
 CASES = list(checkpoints.cases().values())
 REFUSED = [row for row in CASES if checkpoints.refusal(row)]
 LOADED = [row for row in CASES if not checkpoints.refusal(row)]
-WRITTEN = [row for row in LOADED if row.is_in_transformers]
+WRITTEN = [row for row in LOADED if row.is_written]
 
 
 def test_the_page_is_the_tools():
@@ -45,8 +45,7 @@ def _write_files(row, folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n", encoding="utf-8")
     if row.tokenizer_json:
-        whole = {"model": {"vocab": {}, "merges": [], **row.tokenizer_json["model"]}}
-        (folder / "tokenizer.json").write_text(json.dumps(whole), encoding="utf-8")
+        (folder / "tokenizer.json").write_text(row.tokenizer_file(), encoding="utf-8")
     save_file({"embeddings.word_embeddings.weight": np.zeros((64, 12), np.float32)}, folder / "model.safetensors")
 
 

@@ -16,19 +16,6 @@ import transformers
 import transformers_folders as folders
 
 _POSITIONS = 514
-_SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "[UNK]", "mask_token": "<mask>"}
-
-
-def _makers(sources):
-    """Returns class -> a function that makes its tokenizer, of those of transformers_folders.py and of two more."""
-    makers = folders._tokenizers(sources)
-    words = (sources / "vocab.txt").read_text(encoding="utf-8").splitlines()[5:]
-    mpnet = sources / "mpnet.txt"
-    mpnet.write_text("\n".join(["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *words]) + "\n", encoding="utf-8")
-    return makers | {
-        "MPNetTokenizer": lambda: transformers.MPNetTokenizer(str(mpnet), **_SPECIAL),
-        "CamembertTokenizer": lambda: transformers.CamembertTokenizer(str(sources / "xlm.model")),
-    }
 
 
 def _model(case, tokenizer, seed):
@@ -50,7 +37,7 @@ def write(cases: list[dict], folder: pathlib.Path):
     """Writes the folders and what Transformers computes."""
     sources = folder / "sources"
     sources.mkdir(parents=True)
-    makers = _makers(sources)
+    makers = folders._tokenizers(sources)
     for n, case in enumerate(cases):
         tokenizer = makers[case["tokenizer"]]()
         if case["keys"].get("type_vocab_size") == 1:  # a BertTokenizer has segments, but RoBERTa's classes have one

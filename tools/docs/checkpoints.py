@@ -64,7 +64,8 @@ _CASES = """
 ## Tested combinations
 
 *Model* is a small model that Transformers 4.57 wrote, and *configuration* a directory with such configuration files.
-Architectures that only exist in the code of a repository are tested with their configuration.
+Architectures that only exist in the code of a repository, and tokenizers that only exist as a `tokenizer.json`, are
+tested with their configuration.
 
 | Case | `model_type` | Class | Tokenizer | Settings | Tested with |
 |---|---|---|---|---|---|
@@ -99,9 +100,14 @@ class Published:
         return json.dumps(parts, sort_keys=True)
 
     @property
-    def is_in_transformers(self) -> bool:
-        """Whether Transformers 4.57 has the class, which otherwise is in the code of the repository."""
-        return self.model_type not in _OF_REPOSITORIES
+    def is_written(self) -> bool:
+        """Whether a test writes a model: Transformers 4.57 has its class, and a class for its tokenizer."""
+        return self.model_type not in _OF_REPOSITORIES and not self.tokenizer_json
+
+    def tokenizer_file(self) -> str:
+        """Returns a tokenizer.json with these settings and one token."""
+        model = {"vocab": {"<unk>": 0}, "merges": [], **self.tokenizer_json["model"]}
+        return json.dumps({"version": "1.0", "added_tokens": [], **self.tokenizer_json, "model": model})
 
 
 @functools.cache
@@ -148,11 +154,12 @@ def _check_tokenizer(row):
     if row.tokenizer_json:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, WHOLE_FILE)
-            path.write_text(json.dumps({"model": {"vocab": {}, "merges": [], **row.tokenizer_json["model"]}}), "utf-8")
+            path.write_text(row.tokenizer_file(), encoding="utf-8")
             read_whole(path, tokenizer_kind(path))
-    own = family_registry.family(row.model_type).tokenizer
-    kind = next((kind for kind, classes in CLASSES.items() if row.tokenizer in classes), own)
-    check_tokenizer_config("", {"tokenizer_class": row.tokenizer, **row.tokenizer_keys}, kind)
+    family = family_registry.family(row.model_type)
+    kind = next((kind for kind, classes in CLASSES.items() if row.tokenizer in classes), family.tokenizer)
+    own = row.tokenizer if row.tokenizer == family.tokenizing.get("tokenizer_class") else None
+    check_tokenizer_config("", {"tokenizer_class": row.tokenizer, **row.tokenizer_keys}, kind, own)
 
 
 def _loads(row):
@@ -186,7 +193,7 @@ def page() -> str:
     for case, row in cases().items():
         settings = {**row.keys, **row.tokenizer_keys, **row.tokenizer_json.get("model", {})}
         shown = ", ".join(f"`{key}` {_shown(value)}" for key, value in settings.items())
-        how = "model" if row.is_in_transformers and refusal(row) is None else "configuration"
+        how = "model" if row.is_written and refusal(row) is None else "configuration"
         lines.append(f"| {numbers[case]} | {row.model_type} | {row.kind} | {row.tokenizer} | {shown} | {how} |")
     return "\n".join([*lines, ""])
 
