@@ -33,7 +33,7 @@ from bert_tf.utils.files import files_below, path_text
 from bert_tf.utils.json_files import read_list
 from bert_tf.utils.settings import Flag, Settings
 
-_NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w./-]+))?")
+_NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>(?!.*\.\.)\w[\w./-]*))?")
 _FILE_NAME = re.compile(r".*\.(safetensors|bin|ckpt(-\d+)?|pth?|h5|index|json|txt)")
 # Everything that is read besides weights, in the directory of the model and in those of its modules.
 _VOCABULARIES = [name for tables in TABLES.values() for name in tables.FILES]
@@ -141,7 +141,8 @@ def _fetch(repository, revision, weights):
     for name in _weights(files, folders):
         path = hf_hub_download(repository, name, revision=commit)
         for shard in _shards(path, name):
-            hf_hub_download(repository, shard, revision=commit)
+            if shard in files:  # what is missing is said by the reader of the weights
+                hf_hub_download(repository, shard, revision=commit)
     return target
 
 

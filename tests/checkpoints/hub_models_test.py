@@ -106,6 +106,11 @@ def test_shards_are_those_of_the_index(server):
     shards = {name: b"s" for name in index["weight_map"].values()}
     server.models["org/name"] = {"main": {**UNREAD, **files, **shards, "model-00001-of-00009.safetensors": b"old"}}
     assert _files(resolve_model("org/name")) == {*files, *shards}
+    files["model.safetensors.index.json"] = json.dumps({"weight_map": {"a": "../../../model.py", "b": "none"}}).encode()
+    server.models["org/other"] = {"main": {**files, "model.py": b"raise"}}
+    with pytest.raises(ValueError, match="A file listed in .* is missing next to it: '../../../model.py'"):
+        bert_tf.load("org/other")
+    assert "model.py" not in _asked(server)
 
 
 def test_modules_of_sentence_transformers(server):
@@ -136,7 +141,8 @@ def test_a_revision_is_a_branch_or_a_commit(server):
 
 def test_local_paths_win(server, monkeypatch):
     server.models["org/name"] = {"main": PLAIN}
-    for path in ("a/b/c", "/org/name", "./org/name", "bert-base-uncased", "org/name.bin", "uncased/bert_model.ckpt"):
+    for path in ("a/b/c", "/org/name", "./org/name", "bert-base-uncased", "org/name.bin", "uncased/bert_model.ckpt",
+                 "org/name@../../etc", "org/..", "../org@main"):  # fmt: skip
         assert resolve_model(path) == path
     os.makedirs("org/name")
     assert resolve_model("org/name") == "org/name"
