@@ -7,7 +7,6 @@ from absl import logging
 
 from bert_tf.checkpoints import heads, loading
 from bert_tf.checkpoints.assign_weights import assign_weights
-from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.hub.encoder import HubEncoder
 from bert_tf.export.hub.preprocessor import Preprocessor
@@ -36,12 +35,11 @@ def export_hub(
             is not empty, or it cannot be written.
     """
     check_free(export_dir, parameter="export_dir")
-    path = resolve_model(path)
     bert = loading.load(path)
     length = _checked_length(default_seq_length, bert.config.max_length, bert.tokenizer.template)
     models = {
         PREPROCESSOR: Preprocessor(bert.tokenizer, length),
-        ENCODER: HubEncoder(bert.encoder, bert.tokenizer, _masked_lm_head(path, bert)),
+        ENCODER: HubEncoder(bert.encoder, bert.tokenizer, _masked_lm_head(bert.path or path, bert)),
     }
     try:
         with whole_directory(export_dir) as folder, quiet():
