@@ -8,6 +8,7 @@ import pathlib
 import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before anything imports TensorFlow
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a path that is misspelled is not asked for on the Hugging Face Hub
 
 import pytest
 

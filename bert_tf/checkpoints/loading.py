@@ -17,6 +17,7 @@ from bert_tf.checkpoints.config_shapes import check_shapes
 from bert_tf.checkpoints.description_files import HEAD_CLASS, LABELS_FILE, write_labels
 from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeatures
 from bert_tf.checkpoints.formats import keras_hub_models
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models import family_registry
@@ -154,17 +155,19 @@ def load(
     """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint, or a live KerasHub model.
 
     Args:
-        path: its directory, or a file or TF1 prefix in it; or a `keras_hub.models.Backbone` or `Task`, whose weights
-            are copied.
+        path: its directory, or a file or TF1 prefix in it; or its name on the Hugging Face Hub, such as
+            "intfloat/e5-small-v2" or, at a branch, tag or commit, "intfloat/e5-small-v2@main"; or a
+            `keras_hub.models.Backbone` or `Task`, whose weights are copied.
         do_lower_case: whether to lowercase text. If None, as stated by the checkpoint.
         config_file, vocab_file: other files to use. If None, `bert_config.json` or `config.json` and the vocabulary
             next to the checkpoint.
 
     Raises:
-        ValueError: something is missing, left over, damaged, or does not match.
+        ValueError: something is missing, left over, damaged, or does not match; or the model cannot be downloaded.
     """
     is_path = isinstance(path, (str, os.PathLike))
     if is_path:
+        path = resolve_model(path)
         checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
         description = load_description([directory_of(path)], config_file, vocab_file, do_lower_case)
     else:

@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bert_tf.checkpoints import releases
 from bert_tf.models.config_files import check_not_adapters
 from bert_tf.utils.files import path_text
 
 # In order of preference if a directory holds several; safetensors first, because it cannot contain code.
-_FILES = {
+WEIGHT_FILES = {
     "model.safetensors": "safetensors",
     "model.safetensors.index.json": "sharded safetensors",
     "pytorch_model.bin": "torch_bin",
@@ -68,7 +68,7 @@ def _by_ending(path):
 
 
 def _in_directory(path):
-    for name, form in _FILES.items():
+    for name, form in WEIGHT_FILES.items():
         if os.path.isfile(os.path.join(path, name)):
             return form, os.path.join(path, name)
     prefix = _latest_named(path) or _by_convention(path)
@@ -77,7 +77,7 @@ def _in_directory(path):
     if lightning := _lightning_file(path):
         return "torch_bin", lightning
     check_not_adapters(path)
-    looked_for = [*_FILES, "*.ckpt", f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
+    looked_for = [*WEIGHT_FILES, "*.ckpt", f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
     unread = "; .onnx is not supported" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
     raise ValueError(
         f"No weights in {path}: expected one of {looked_for}. It contains {list_directory(path)}{unread}."
@@ -148,5 +148,10 @@ def tf1_files(path: str) -> Iterator[tuple[str, set[str]]]:
 
 def list_directory(path: str) -> str:
     """Returns the names in a directory, for an error message."""
-    names = sorted(os.listdir(path))
+    return list_files(os.listdir(path))
+
+
+def list_files(names: Iterable[str]) -> str:
+    """Returns the first of some names of files, for an error message."""
+    names = sorted(names)
     return f"{names[:20]}{' and more' if len(names) > 20 else ''}"

@@ -1,6 +1,6 @@
 """Published checkpoints by name: size, vocabulary, letter case, published metrics, and download locations.
 
-Names are not paths: nothing is downloaded here. If a name is passed as a path, the message explains what to download.
+Nothing is downloaded here (`hub_models` does). If a name is passed as a path, the message explains what to pass.
 Vocabulary and sizes are those of the published configurations; `source` is the source of the metrics.
 """
 
@@ -14,7 +14,7 @@ _SCIBERT = "https://s3-us-west-2.amazonaws.com/ai2-s2-research/scibert/tensorflo
 _BERT_README, _MULTILINGUAL = "google-research/bert README.md", "google-research/bert multilingual.md"
 _CARDS = "huggingface/transformers model_cards"
 _XNLI = "XNLI, translated training set: en 81.9 zh 76.6 es 77.8 de 75.9 ar 70.7 ur 61.6"
-_FILES = "its configuration, weights and tokenizer files"
+MODEL_FILES = "its configuration, weights and tokenizer files"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,14 +188,16 @@ def advice(path: str) -> str:
     if release is None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""
-        return f" If {path!r} is a model on huggingface.co, download {_FILES} into a directory, and pass the directory."
+        name = f"{path}@main" if "/" in path else f"its whole name, organization/{path}"
+        return f" If {path!r} is a model on huggingface.co, pass {name}, to download it."
     row = family_registry.family(family_registry.size(release.size)["model_type"])
     is_said = release.do_lower_case or row.tokenizer != family_registry.family(family_registry.DEFAULT).tokenizer
     case = "" if is_said else " with `do_lower_case=false`"
     tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
-        f" {path!r} is the name of a published checkpoint, {_describe(release)}: download {_FILES} from "
-        f"https://huggingface.co/{release.repository}{tf1} into a directory, and pass the directory{case}."
+        f" {path!r} is the name of a published checkpoint, {_describe(release)}: pass {release.repository}@main{case}; "
+        f"or download {MODEL_FILES} from https://huggingface.co/{release.repository}{tf1} into a directory, and pass "
+        "the directory."
     )
 
 

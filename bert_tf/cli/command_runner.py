@@ -235,6 +235,7 @@ def run_program(program, argv: Sequence[str]):
         check_actions(settings, program.FLAGS)
         check_files(settings)
         check_output_paths(settings)
+        settings = _with_local_models(settings, program.FLAGS)
         with orderly_end():  # unfinished files are removed after a signal, too
             kind = getattr(program, "SETTINGS", None)
             typed = options_of(kind, settings) if kind else settings
@@ -282,6 +283,14 @@ def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
     names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
     if given := [name for name in names if name in settings.given]:
         logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
+
+
+def _with_local_models(settings, table):
+    if not any(flag.reads_model and settings.get(flag.name) for flag in table):
+        return settings
+    from bert_tf.checkpoints.hub_models import with_local_models  # which reads models: other programs do without
+
+    return with_local_models(table, settings)
 
 
 def check_actions(settings: Settings, table: Iterable[Flag]):

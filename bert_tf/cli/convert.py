@@ -25,7 +25,7 @@ class ConvertSettings(UserSettings):
         None,
         "Model to convert: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or the "
         "prefix of a TF1 checkpoint.",
-        name="from", required=True, group="Model",
+        name="from", required=True, group="Model", reads_model=True,
     )
     to: str | None = option(
         None,

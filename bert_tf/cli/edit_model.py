@@ -31,14 +31,16 @@ class EditModelSettings(UserSettings):
         None,
         "Model to edit: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True, essential=True,
+        required=True, essential=True, reads_model=True,
     )
     output_dir: str | None = option(
         None,
         "Directory of the new model; it must not exist yet, or be empty.",
         required=True, group="Output", essential=True,
     )
-    average: Sequence[str] = option([], "Models to average with --model; they must have its shape and vocabulary.")
+    average: Sequence[str] = option(
+        [], "Models to average with --model; they must have its shape and vocabulary.", reads_model=True
+    )
     adapter: str | None = option(
         None,
         "Directory of LoRA adapters to merge: adapter/ in the --output_dir of a run with --lora_rank, or one of "

@@ -27,7 +27,7 @@ class ExportCommandSettings(ExportSettings, UserSettings):
         None,
         "Trained model: the --output_dir of a fine-tuning command, a Hugging Face directory with a task head, or a "
         "sentence-transformers directory, to serve its embeddings.",
-        required=True, group="Model", essential=True,
+        required=True, group="Model", essential=True, reads_model=True,
     )
     export_dir: str | None = option(
         None,

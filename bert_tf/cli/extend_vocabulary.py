@@ -31,7 +31,7 @@ class ExtendVocabularySettings(CorpusSettings, UserSettings):
         None,
         "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True, essential=True,
+        required=True, essential=True, reads_model=True,
     )
     output_dir: str | None = option_as(EditModelSettings, "output_dir")
     words_file: str | None = option(

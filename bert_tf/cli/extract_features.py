@@ -28,9 +28,11 @@ class ExtractFeaturesSettings(BatchPredictionSettings, UserSettings):
     model: str | None = option(
         None,
         "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 checkpoint.",
-        essential=True,
+        essential=True, reads_model=True,
     )
-    init_checkpoint: str | None = option(None, "Alias of --model, as in google-research/bert.", essential=True)
+    init_checkpoint: str | None = option(
+        None, "Alias of --model, as in google-research/bert.", essential=True, reads_model=True
+    )
     bert_config_file: str | None = option(None, "Model configuration (JSON). Default: the one next to the checkpoint.")
     vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to the checkpoint.")
     do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")

@@ -29,7 +29,7 @@ class FillMaskSettings(TokenizerSettings, ExportFormSettings, UserSettings):
         None,
         "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
         "prefix of a TF1 checkpoint.",
-        required=True, essential=True,
+        required=True, essential=True, reads_model=True,
     )
     input_file: str | None = option(
         None,

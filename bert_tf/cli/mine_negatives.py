@@ -39,7 +39,7 @@ class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings, 
     model: str | None = option(
         None,
         "Model that the index was created with. Default: the path stored in the index.",
-        group="Model", essential=True,
+        group="Model", essential=True, reads_model=True,
     )
     input_file: str | None = option(
         None,
@@ -73,7 +73,7 @@ class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings, 
         None,
         "Exported or trained reranker, or CrossEncoder directory, that scores the positives and the texts found. Its "
         "logits are written to the file as scores, for run_embedder --loss=margin_mse.",
-        group="Prediction",
+        group="Prediction", reads_model=True,
     )
     header: bool = option_as(EmbeddingOptions, "header")
     separator: str | None = option_as(EmbeddingOptions, "separator")

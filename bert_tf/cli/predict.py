@@ -32,7 +32,7 @@ class PredictSettings(BatchPredictionSettings, UserSettings):
         "Exported or trained model. Exported: a directory of numbered versions, the newest of which is used, or the "
         "directory of one version. Trained: the --output_dir of a fine-tuning command, or a Hugging Face or "
         "sentence-transformers directory.",
-        required=True, group="Model", essential=True,
+        required=True, group="Model", essential=True, reads_model=True,
     )
     id_column: str | None = option(
         None,

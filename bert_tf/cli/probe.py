@@ -36,7 +36,7 @@ class ProbeSettings(Dialect, UserSettings):
         None,
         "Encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True, group="Model", essential=True,
+        required=True, group="Model", essential=True, reads_model=True,
     )
     train_file: str | None = option(
         None,

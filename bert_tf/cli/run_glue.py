@@ -52,7 +52,9 @@ class RunGlueSettings(UserSettings):
         "GLUE tasks to run. Default: all whose training examples are in --glue_dir.",
         group="Data",
     )
-    init_checkpoint: str | None = option(None, "Model that every run starts from.", group="Model", essential=True)
+    init_checkpoint: str | None = option(
+        None, "Model that every run starts from.", group="Model", essential=True, reads_model=True
+    )
     seeds: Sequence[str] = option(["1"], "Random seeds; every setting is run with each of them.")
     grid: str = option(
         "single",

@@ -31,7 +31,7 @@ class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings, UserSettings
         None,
         "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
         "prefix of a TF1 checkpoint.",
-        required=True, essential=True,
+        required=True, essential=True, reads_model=True,
     )
     pieces: bool = option(False, "Also report the log-probability of each token.", group="Prediction")
     json: bool = option(

@@ -33,7 +33,7 @@ class SearchSettings(ApproximateSettings, PromptSettings, UserSettings):
     model: str | None = option(
         None,
         "Model that the index was created with. Default: the path stored in the index.",
-        group="Model", essential=True,
+        group="Model", essential=True, reads_model=True,
     )
     top_k: int = option(
         10,
@@ -55,6 +55,7 @@ class SearchSettings(ApproximateSettings, PromptSettings, UserSettings):
     rerank: str | None = option(
         None,
         "Exported or trained reranker, or CrossEncoder directory, that orders the texts found.",
+        reads_model=True,
     )
     rerank_top_k: int = option(
         50,
@@ -71,6 +72,7 @@ class SearchSettings(ApproximateSettings, PromptSettings, UserSettings):
     reader: str | None = option(
         None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
+        reads_model=True,
     )
     export_file: str | None = option(
         None,

@@ -68,6 +68,8 @@ def _notes(flag):
 def describe_combinations(flag: Flag, names: Collection[str]) -> str:
     """Returns what a flag requires and excludes, as sentences: "Requires --a and --b=c. Cannot be combined with --d."
 
+    Before them, says that a model may be named.
+
     Args:
         flag: of a command.
         names: of all flags of the command; flags that it does not have are left out.
@@ -76,7 +78,8 @@ def describe_combinations(flag: Flag, names: Collection[str]) -> str:
         [f"--{setting}" for setting in settings if setting.partition("=")[0] in names]
         for settings in (flag.requires, flag.excludes)
     )
-    sentences = [f"Requires {' and '.join(required)}."] if required else []
+    sentences = ["May be a name on the Hugging Face Hub: organization/model."] if flag.reads_model else []
+    sentences += [f"Requires {' and '.join(required)}."] if required else []
     if excluded:
         *first, last = excluded
         sentences.append(f"Cannot be combined with {' or '.join([*filter(None, [', '.join(first)]), last])}.")

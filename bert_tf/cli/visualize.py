@@ -28,7 +28,7 @@ class VisualizeSettings(UserSettings):
         None,
         "Model to show: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
         "checkpoint.",
-        required=True, group="Model", essential=True,
+        required=True, group="Model", essential=True, reads_model=True,
     )
     output: str | None = option(None, "Output file of the HTML page.", required=True, group="Output")
     views: Sequence[str] = option(

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.loading import directory_of
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
@@ -47,6 +48,7 @@ class Filler:
     """
 
     def __init__(self, path, top_k=5, vocab_file=None, do_lower_case=None, max_seq_length=None, dtype="float32"):
+        path = resolve_model(path)
         checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
         if description.config.is_decoder:
             raise ValueError(

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
@@ -12,7 +13,6 @@ from bert_tf.serving.client.items import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
 from bert_tf.utils.answers import split_answer
-from bert_tf.utils.files import path_text
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.names import ENGINES
 from bert_tf.utils.text_inputs import present_list, text_list
@@ -33,8 +33,8 @@ class Predictor:
     Args:
         path: directory of an exported SavedModel, or of its numbered versions, of which the newest is used; or of a
             trained model: the `output_dir` of a fine-tuning command, or a Hugging Face or sentence-transformers
-            directory, which is computed as after an export in float32. A model with only a masked-LM head predicts
-            the first masked token of a text.
+            directory, or its name on the Hugging Face Hub, which is computed as after an export in float32. A model
+            with only a masked-LM head predicts the first masked token of a text.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
         signature: of an export, one that takes texts.
         engine: what answers where an export has both a SavedModel and LiteRT's model (`export_for=cpu`,
@@ -52,7 +52,7 @@ class Predictor:
     def __init__(
         self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT, engine: str = "auto"
     ) -> None:
-        path = path_text(path)
+        path = resolve_model(path)
         exported = is_export(path)
         if engine not in ENGINES:
             raise ValueError(f"`engine` must be one of {', '.join(ENGINES)}; got {engine!r}.")
@@ -184,7 +184,7 @@ def load_predictor(
     Raises:
         ValueError: there is no such model, or it has other inputs.
     """
-    path = path_text(path, parameter)
+    path = resolve_model(path, parameter)
     predictor = Predictor(path)
     if predictor.inputs != inputs:
         raise ValueError(

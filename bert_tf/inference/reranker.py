@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from absl import logging
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.inference.predictor import is_export, load_predictor
 from bert_tf.inference.search import Hit
 from bert_tf.models.config_files import task_in
 from bert_tf.models.cross_encoder_files import CROSS_ENCODER, SCORE_ACTIVATIONS
 from bert_tf.serving.client.requests import DOCUMENTS
 from bert_tf.serving.exports import find_export
-from bert_tf.utils.files import path_text
 
 _LEAST = 2**-24  # of a probability: 1 - 2**-24 is the highest float32 below 1
 _CHUNK = 16  # documents scored together: their scores do not depend on each other
@@ -39,8 +39,8 @@ class Reranker:
     def __init__(self, path: str | os.PathLike, weight: float = 1.0) -> None:
         if not 0 <= weight <= 1:
             raise ValueError(f"`weight` must be a number from 0 to 1. Received: {weight!r}.")
-        self._path, self._weight = path_text(path), weight
-        self._predict = load_predictor(path, DOCUMENTS, "rerank", "a reranker", _advise)
+        self._path, self._weight = resolve_model(path), weight
+        self._predict = load_predictor(self._path, DOCUMENTS, "rerank", "a reranker", _advise)
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
         """Returns the hits of each query with their new scores, the highest first; of equal ones, as they came.

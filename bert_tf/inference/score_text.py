@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.export.precision import build_with_weights
 from bert_tf.inference.masked_lm import longest_sequence, open_masked_lm, warn_of_unknown
@@ -76,7 +77,7 @@ class TextScorer:
         do_lower_case: bool | None = None,
         max_seq_length: int | None = None,
     ) -> None:
-        checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
+        checkpoint, description = open_masked_lm(resolve_model(path), vocab_file, do_lower_case)
         self.tokenizer, config = description.tokenizer, description.config
         self.measure = measure_of(description)
         self.max_seq_length = longest_sequence(description, max_seq_length)

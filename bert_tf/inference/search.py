@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.evaluation.cosine_similarity import unit
 from bert_tf.inference.document_index import DocumentIndex, make_index
 from bert_tf.inference.embedders import Indexer
@@ -65,7 +66,7 @@ class SearchIndex(DocumentIndex):
     def __init__(
         self, directory: str | os.PathLike, model: str | os.PathLike | None = None, approximate: bool = False
     ) -> None:
-        self._path, self._approximate, self._graphs = model and path_text(model, "model"), approximate, {}
+        self._path, self._approximate, self._graphs = model and resolve_model(model, "model"), approximate, {}
         if approximate:
             check_usearch()
         super().__init__(directory)
@@ -86,7 +87,7 @@ class SearchIndex(DocumentIndex):
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
         """
-        indexer = Indexer(path_text(model, "model"), EncodeOptions(**options), vector_dtype)
+        indexer = Indexer(resolve_model(model, "model"), EncodeOptions(**options), vector_dtype)
         make_index(path_text(directory, "directory"), indexer)
         return cls(directory, model)
 

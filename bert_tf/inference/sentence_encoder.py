@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.feature_extractor import Extractor
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.readers import hash_weights
@@ -27,7 +28,6 @@ from bert_tf.models.sentence_transformers_files import (
     warn_of_similarity,
 )
 from bert_tf.tasks.registry import read_task
-from bert_tf.utils.files import path_text
 from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -60,7 +60,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, path: str | os.PathLike, **options: Any) -> None:
-        options, path = EncodeOptions(**options), path_text(path)
+        options, path = EncodeOptions(**options), resolve_model(path)
         self.recipe = recipe_of(path, options)
         self.prompt = prompt_of(self.recipe, options)
         bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)

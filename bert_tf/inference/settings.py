@@ -129,7 +129,9 @@ class SearchRouteSettings:
         "index take effect with the next request.",
         essential=True,
     )
-    search_model: str | None = option(None, "Model that the index was made with. Default: its path at that time.")
+    search_model: str | None = option(
+        None, "Model that the index was made with. Default: its path at that time.", reads_model=True
+    )
     search_approximate: bool = option(
         False,
         "Search large indexes by a graph, as with --approximate of `bert-tf search`.",
@@ -137,6 +139,7 @@ class SearchRouteSettings:
     search_reranker: str | None = option(
         None,
         "Exported or trained reranker, or CrossEncoder directory, that orders texts found.",
+        reads_model=True,
     )
     search_rerank_weight: float = option(
         1.0,
@@ -146,4 +149,5 @@ class SearchRouteSettings:
     search_reader: str | None = option(
         None,
         "Exported or trained question-answering model that answers the queries from the texts found.",
+        reads_model=True,
     )

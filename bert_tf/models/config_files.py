@@ -19,7 +19,7 @@ INPUT_POSITIONS, DECODER_POSITIONS = "bert/embeddings/position_embeddings", "cls
 CONFIG_FILES = ("bert_config.json", "config.json")
 # Of PEFT: settings and weights of LoRA adapters, and the older form of the weights.
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
-_GLINER_FILE = "gliner_config.json"
+GLINER_FILE = "gliner_config.json"
 # Keys that Transformers writes and bert_tf copies, except in causal models of families for which Transformers has none.
 OF_TRANSFORMERS = ("architectures", "transformers_version")
 
@@ -43,10 +43,10 @@ def find_config_file(path: str) -> str:
 
 def check_not_gliner(directory: str):
     """Raises ValueError if a directory contains a GLiNER model, whose layers after the encoder are not supported."""
-    if os.path.exists(os.path.join(directory, _GLINER_FILE)):
+    if os.path.exists(os.path.join(directory, GLINER_FILE)):
         raise ValueError(
             f"GLiNER models, which find entities of any named type, are not supported. Received {directory}, which "
-            f"contains {_GLINER_FILE}; use a model for token classification, or train one with `bert-tf run_tagger`."
+            f"contains {GLINER_FILE}; use a model for token classification, or train one with `bert-tf run_tagger`."
         )
 
 

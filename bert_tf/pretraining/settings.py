@@ -126,6 +126,7 @@ class QuickOptions(UserSettings):
         "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
         "it.",
         group="Distillation", decides_result=True, excludes=("vocab_file",),  # the student has the teacher's vocabulary
+        reads_model=True,
     )
     vocab_file: str | None = option(
         None,

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.export.settings import ExportSettings
 from bert_tf.export.trained_model import export_trained
 from bert_tf.runs.export_step import make_export_options
@@ -20,7 +21,7 @@ def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **sett
 
     Args:
         model: directory of a trained model: the `output_dir` of fine-tuning, a Hugging Face directory with a task head,
-            or a sentence-transformers directory.
+            or a sentence-transformers directory; or a name on the Hugging Face Hub.
         export_dir: model directory as a server expects it; the export becomes its next version.
         settings: `export_dtype`, `export_for`, `export_threads`, `calibration_file` and `export_explanations`, as in
             docs/reference/cli/export.md.
@@ -36,4 +37,5 @@ def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **sett
     given = read_keywords("export_model", flags, settings, ("model", "export_dir"))
     check_combinations(flags, given)
     form = make_export_options(options_of(ExportSettings, given))
-    return export_trained(os.fspath(model), os.fspath(export_dir), form, calibration=given.calibration_file)
+    path = resolve_model(model, "model")
+    return export_trained(path, os.fspath(export_dir), form, calibration=given.calibration_file)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.runs.callbacks import check_callbacks
 from bert_tf.runs.custom_objectives import Loss, Metric, with_objectives
@@ -132,7 +133,7 @@ def evaluate(
     Raises:
         TypeError, ValueError: as in `finetune`; or the files of the model do not say what it predicts.
     """
-    path = model.output_dir if isinstance(model, Run) else os.fspath(model)
+    path = model.output_dir if isinstance(model, Run) else resolve_model(model, "model")
     task = task or type(task_of(path, load_description([path])).task)
     with tempfile.TemporaryDirectory(prefix="bert_tf_run_") as folder:
         run = finetune(

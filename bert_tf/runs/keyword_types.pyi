@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 class FineTuningKeywords(TypedDict, total=False):
     init_checkpoint: str | os.PathLike[str] | None
     """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
-    checkpoint (.../bert_model.ckpt)."""
+    checkpoint (.../bert_model.ckpt). May be a name on the Hugging Face Hub: organization/model."""
     max_seq_length: int
     """Maximum sequence length in tokens, including special tokens. Without `train`, a trained model keeps its own
     by default, and so do published embedders and rerankers."""
@@ -29,7 +29,7 @@ class FineTuningKeywords(TypedDict, total=False):
     """Relevance judgments for the documents of runs, in TREC or BEIR format."""
     teacher: str | os.PathLike[str] | None
     """Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge
-    distillation). Requires `train`."""
+    distillation). May be a name on the Hugging Face Hub: organization/model. Requires `train`."""
     distillation_temperature: float
     """Temperature that divides the teacher's and the student's logits before they are compared. Requires
     `teacher`."""
@@ -378,8 +378,8 @@ class PretrainingKeywords(TypedDict, total=False):
     """Lowercase the text. Default: as the checkpoint says, otherwise true."""
     init_checkpoint: str | os.PathLike[str] | None
     """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
-    checkpoint (.../bert_model.ckpt). Cannot be combined with `start_embeddings=neighbours` or
-    `start_positions=sinusoidal`."""
+    checkpoint (.../bert_model.ckpt). May be a name on the Hugging Face Hub: organization/model. Cannot be combined
+    with `start_embeddings=neighbours` or `start_positions=sinusoidal`."""
     max_seq_length: int
     """Maximum sequence length in tokens, including special tokens. Without `input_file`, a trained model keeps its
     own by default, and so do published embedders and rerankers."""
@@ -389,7 +389,8 @@ class PretrainingKeywords(TypedDict, total=False):
     """Temperature that divides the teacher's and the student's logits before they are compared. Requires
     `objective=distillation`."""
     teacher: str | os.PathLike[str] | None
-    """Teacher model; its vocabulary must be that of the records. Requires `objective=distillation`."""
+    """Teacher model; its vocabulary must be that of the records. May be a name on the Hugging Face Hub:
+    organization/model. Requires `objective=distillation`."""
     phases: str | None
     """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of `num_train_steps`,
     and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from bert_tf.checkpoints.hub_models import with_local_models
 from bert_tf.utils.settings import Flag, Settings, allowed_values
 
 # What other libraries call some settings.
@@ -24,7 +25,7 @@ _SYNONYMS = {
 def read_keywords(
     function: str, flags: Iterable[Flag], given: Mapping[str, Any], others: Sequence[str] = ()
 ) -> Settings:
-    """Returns the settings that keyword arguments specify; the others have their defaults.
+    """Returns the settings that keyword arguments specify, with local paths of models; the others have their defaults.
 
     Args:
         function: its name, for messages.
@@ -34,7 +35,7 @@ def read_keywords(
 
     Raises:
         TypeError: a name is unknown, or a value has the wrong type.
-        ValueError: a value is out of range, or a required one is missing.
+        ValueError: a value is out of range, or a required one is missing; or a model cannot be downloaded.
     """
     table = {flag.name: flag for flag in flags}
     given = _without_aliases(function, table.values(), given)
@@ -45,7 +46,7 @@ def read_keywords(
     for flag in table.values():
         if flag.required and values.get(flag.name) is None:
             raise ValueError(f"{function}() requires `{flag.name}`: {flag.help}")
-    return Settings({name: flag.default for name, flag in table.items()} | values, given)
+    return with_local_models(flags, Settings({name: flag.default for name, flag in table.items()} | values, given))
 
 
 def _without_aliases(function, flags, given):

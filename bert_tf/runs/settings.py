@@ -169,7 +169,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     teacher: str | None = option(
         None,
         "Teacher model; its vocabulary must be that of the records.",
-        group="Distillation", requires=("objective=distillation",), decides_result="teacher",
+        group="Distillation", requires=("objective=distillation",), decides_result="teacher", reads_model=True,
     )
     input_file: Sequence[str] | None = option(
         None,

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.checkpoints.feature_extractor import Extractor
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.loading import load
 from bert_tf.export.precision import dtype_policy
 from bert_tf.inference.sentence_encoder import count_unpooled, prompt_of, recipe_of
@@ -18,7 +19,6 @@ from bert_tf.inference.settings import EncodeOptions
 from bert_tf.models.pooling import Layers, Pooling
 from bert_tf.sklearn.texts import as_texts, with_string_input
 from bert_tf.training.devices import fastest_precision
-from bert_tf.utils.files import path_text
 from bert_tf.utils.names import AUTO, PRECISIONS
 
 
@@ -101,7 +101,9 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         as_texts(X)
         options = {name: getattr(self, name) for name in ("layers", "pooling", "normalize", "max_seq_length")}
         prompts = EncodeOptions(prompt=self.prompt, prompt_name=self.prompt_name)
-        self.encoder_ = FrozenEncoder(path_text(self.model, "model"), options, _find_precision(self.precision), prompts)
+        self.encoder_ = FrozenEncoder(
+            resolve_model(self.model, "model"), options, _find_precision(self.precision), prompts
+        )
         self._n_features_out = self.encoder_.extract.width
         return self
 

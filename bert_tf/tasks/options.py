@@ -49,7 +49,7 @@ class RunOptions(UserSettings):
         None,
         "Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
         "checkpoint (.../bert_model.ckpt).",
-        group="Model", essential=True, decides_result="init_checkpoint",
+        group="Model", essential=True, decides_result="init_checkpoint", reads_model=True,
     )
     do_train: bool = option(False, "Train the model.", group="What to do", essential=True)
     do_eval: bool = option(False, "Evaluate on held-out examples.", group="What to do", essential=True)
@@ -211,7 +211,7 @@ class TeacherOptions(RunOptions):
         None,
         "Model that was fine-tuned for the same task and labels; training also matches its predictions (knowledge "
         "distillation).",
-        requires=("do_train",), decides_result="teacher",
+        requires=("do_train",), decides_result="teacher", reads_model=True,
     )
     distillation_temperature: float = option(
         2.0,

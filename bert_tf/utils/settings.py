@@ -37,6 +37,8 @@ class Flag:
             resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
             the number of steps, which follows from the number of epochs. `SCORES`: only scores depend on it, and a
             resumed run may have another value. False: nothing does, so trying several values is useless.
+        reads_model: whether it names a model to read, or a "list" several: a path, or a name on the Hugging Face Hub,
+            in whose place the program has the path of the downloaded files.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Flag:
     excludes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     decides_result: bool | str = False
+    reads_model: bool = False
 
     @property
     def has_effect(self) -> bool:

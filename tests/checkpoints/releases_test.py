@@ -37,11 +37,13 @@ def test_the_embedding_tables_are_as_large_as_published():
         ("allenai/scibert_scivocab_uncased", ["https://huggingface.co/allenai/", "31090", "BC5CDR 90.01"]),
         ("uncased_L-24_H-1024_A-16", ["bert-large-uncased", "uncased_L-24_H-1024_A-16.zip (TF1)", "24 layers of 1024"]),
         ("emilyalsentzer/Bio_ClinicalBERT", ["cased", "with `do_lower_case=false`"]),
-        ("somebody/some-model", ["If 'somebody/some-model' is a model on huggingface.co", "pass the directory"]),
+        ("somebody/some-model", ["If 'somebody/some-model' is a model on", "pass somebody/some-model@main,"]),
+        ("some-model", ["If 'some-model' is a model on huggingface.co, pass its whole name, organization/some-model"]),
     ],
 )
 def test_a_name_in_place_of_a_path(name, parts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)  # of a local model, of which the name is wrong
     for refuse in (bert_tf.load, lambda path: loading.load_description([path])):
         with pytest.raises(ValueError) as error:
             refuse(name)

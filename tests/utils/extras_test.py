@@ -20,7 +20,7 @@ def test_the_extras_have_the_packages_of_the_table():
     extras = PROJECT["optional-dependencies"]
     for extra in {extra for _, extra in PACKAGES.values()}:
         assert {package for package, there in PACKAGES.values() if there == extra} == _names(extras[extra])
-    assert extras["all"] == ["bert-tf[lite,report,search,serve]"]
+    assert extras["all"] == ["bert-tf[hub,lite,report,search,serve]"]
     assert not _names(PROJECT["dependencies"]) & {package for package, _ in PACKAGES.values()}
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.loading import Bert, ModelDescription, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.model_arrays import ModelArrays
@@ -103,7 +104,7 @@ def save(
     """
     check_free(path, parameter="path")
     if isinstance(bert, str | os.PathLike):
-        return convert_model(bert, path, format, leave_out)
+        return convert_model(resolve_model(bert, "bert"), path, format, leave_out)
     if not isinstance(bert, Bert):
         raise ValueError(
             "`bert` must be a model from `bert_tf.load`, or the path of one. Received an object of class "

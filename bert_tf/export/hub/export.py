@@ -39,7 +39,7 @@ def export_hub(
     length = _checked_length(default_seq_length, bert.config.max_length, bert.tokenizer.template)
     models = {
         PREPROCESSOR: Preprocessor(bert.tokenizer, length),
-        ENCODER: HubEncoder(bert.encoder, bert.tokenizer, _masked_lm_head(path, bert)),
+        ENCODER: HubEncoder(bert.encoder, bert.tokenizer, _masked_lm_head(bert.path or path, bert)),
     }
     try:
         with whole_directory(export_dir) as folder, quiet():

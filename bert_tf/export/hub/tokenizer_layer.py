@@ -8,13 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.export.hub.layer_files import Files, find_remembered, remember
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.tokenization.table_registry import describe_tables, restore_tables
-from bert_tf.utils.files import path_text
 from bert_tf.utils.text_inputs import text_list
 
 
@@ -33,7 +33,8 @@ class TokenizerLayer(keras.layers.Layer):
         batch.
 
     Args:
-        tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.
+        tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or a model's directory, or its name on the
+            Hugging Face Hub.
         max_seq_length: maximum sequence length, including special tokens; longer texts are truncated.
         fixed_length: whether S is max_seq_length.
 
@@ -51,7 +52,7 @@ class TokenizerLayer(keras.layers.Layer):
     ) -> None:
         self._begin(max_seq_length, fixed_length, **kwargs)
         if not isinstance(tokenizer, BaseTokenizer):
-            tokenizer = load_description([path_text(tokenizer, "tokenizer")]).tokenizer
+            tokenizer = load_description([resolve_model(tokenizer, "tokenizer", weights=False)]).tokenizer
         self.tokenizer = tokenizer
         with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
             tokenizer.save(folder)
