@@ -1,11 +1,11 @@
-"""Checks that records are consistent and match the model: vocabulary, letter case and sentence objective."""
+"""Checks that records are consistent and match the model: tokenizer, letter case and sentence objective."""
 
 import numpy as np
 from absl import logging
 
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_files import find_vocabulary
-from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # to check in files that do not state how they were created
@@ -13,7 +13,7 @@ _CASE = ("do_lower_case", "strip_accents")
 
 
 def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
-    """Raises ValueError for records of another vocabulary, letter case or sentence objective.
+    """Raises ValueError for records of another tokenizer, letter case or sentence objective.
 
     Files that do not state how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning states
     what remains unchecked.
@@ -30,6 +30,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
     described = {path: metadata for records in several for path, metadata in records.metadata.items()}
     known = {path: metadata for path, metadata in described.items() if metadata}
     _check_vocabulary(known, tokenizer)
+    _check_rules(known, tokenizer)
     _check_case(known, tokenizer)
     _check_sentences(known, sentence_objectives)
     whose = {path: records for records in several for path in records.paths}
@@ -46,7 +47,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
 
 
 def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
-    """Finds the vocab.txt next to records that created them, and its do_lower_case; returns None if there is none.
+    """Finds the vocabulary next to records that created them, and its do_lower_case; returns None if there is none.
 
     Raises:
         ValueError: the records were created with several vocabularies.
@@ -70,6 +71,19 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
                 f"The records must be made with the model's vocabulary, {tokenizer.vocab_file}, of "
                 f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. {path} was made with another one, "
                 f"with the SHA-256 {metadata.vocabulary[:16]}; create the records again, or {remedy}."
+            )
+
+
+def _check_rules(known, tokenizer):
+    """Raises ValueError if records were made with other merges, scores or special tokens."""
+    _check_same(known, "tokenizer", "init_checkpoint")
+    ours, special = tokenizer_fingerprint(tokenizer), " ".join(dict.fromkeys(tokenizer.template.pieces(2)))
+    for path, metadata in known.items():
+        if metadata.tokenizer != ours:
+            raise ValueError(
+                f"The records must be made with the model's tokenizer, that of {tokenizer.vocab_file} with the special "
+                f"tokens {special}. {path} was made with one of the same vocabulary, but with other rules for dividing "
+                "text, or other special tokens; create the records again with `init_checkpoint`."
             )
 
 

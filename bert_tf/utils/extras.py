@@ -9,6 +9,7 @@ PACKAGES = {
     "apache_beam": ("apache-beam", "beam"),
     "grpc_health": ("grpcio-health-checking", "serve"),
     "grpc_reflection": ("grpcio-reflection", "serve"),
+    "jieba": ("jieba", "chinese"),
     "matplotlib.figure": ("matplotlib", "report"),
     "onnxruntime": ("onnxruntime", "onnx"),
     "openvino": ("openvino", "openvino"),

@@ -10,7 +10,7 @@ from bert_tf.data import example_bytes, record_features, tfrecords
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from tests.record_files import read_records
 
-METADATA = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), True, False, "sop", None)
+METADATA = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), "f" * 64, True, False, "sop", None)
 ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
 
 

@@ -43,7 +43,7 @@ def test_rows_are_laid_out_as_bert_reads_them():
     assert rows["next_sentence_labels"].tolist() == [[1]]
     single = ex.lay_out_examples(documents, pair._replace(b_length=zero[1]), 5, PIECES)
     assert single["input_ids"].tolist() == [[2, 11, 12, 3, 0]] and not single["segment_ids"].any()
-    assert all(array.dtype == np.int32 for array in rows.values())
+    assert not rows.pop("continues").any() and all(array.dtype == np.int32 for array in rows.values())
 
 
 def test_next_sentence_of_two_documents_by_hand():
