@@ -140,14 +140,20 @@ class QuickOptions(UserSettings):
         "Vocabulary file. Default: a vocabulary is trained.",
         group="Model", decides_result=True,
     )
+    tokenizer: str | None = option(
+        None,
+        "Directory of a model of any family, whose tokenizer is used; the encoder is a small one of this family.",
+        group="Model", decides_result=True, excludes=("vocab_file", "teacher"),
+    )
     vocab_size: int = option(
         SMALL_VOCABULARY,
         "Number of tokens of the vocabulary that is trained.",
-        low=1, group="Vocabulary", excludes=("vocab_file", "teacher"), decides_result=True,
+        low=1, group="Vocabulary", excludes=("vocab_file", "teacher", "tokenizer"), decides_result=True,
     )
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
+        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher or --tokenizer, "
+        "says; "
         "otherwise true.",
         group="Model", decides_result=True,
     )

@@ -31,8 +31,8 @@ FAMILIES = {
 _WORDS = (*tiny.FILL, *tiny.GOOD, *tiny.BAD)
 
 
-def model_directory(folder, model_type) -> pathlib.Path:
-    """Writes a directory as Hugging Face does, with random weights of a masked LM."""
+def model_directory(folder, model_type, **settings) -> pathlib.Path:
+    """Writes FOLDER/model as Hugging Face does, with random weights of a masked LM; `settings` are of config.json."""
     import keras
 
     from bert_tf.checkpoints.model_arrays import ModelArrays
@@ -42,10 +42,10 @@ def model_directory(folder, model_type) -> pathlib.Path:
     folder, tokenizer = pathlib.Path(folder), tokenizer_of(pathlib.Path(folder) / "tokenizer", model_type)
     _, changes = FAMILIES[model_type]
     ids = {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.pad_id}
-    config = EncoderConfig.from_dict({"model_type": model_type, **_SHAPE, **ids, **changes})
+    config = EncoderConfig.from_dict({"model_type": model_type, **_SHAPE, **ids, **changes, **settings})
     keras.utils.set_random_seed(1)
     model = Pretrainer(config, next_sentence=False)
-    arrays = {variable.path: np.array(variable) for variable in model.variables}
+    arrays = {variable.path: np.asarray(variable) for variable in model.variables}
     (folder / "model").mkdir()
     write_model(str(folder / "model"), "huggingface", ModelArrays(config, arrays, tokenizer))
     return folder / "model"
