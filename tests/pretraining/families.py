@@ -7,11 +7,11 @@ import numpy as np
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.family_registry import family
-from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.table_registry import read_tables
 from tests import tiny
 from tests.conftest import ROOT
 
-TOKENIZERS = ROOT / "tests" / "goldens" / "tokenizers"
+_FOLDER = ROOT / "tests" / "goldens" / "tokenizers"
 _SHAPE = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24, "num_hidden_layers": 1,
           "max_position_embeddings": 40, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
           "initializer_range": 0.1}  # fmt: skip
@@ -51,18 +51,21 @@ def model_directory(folder, model_type, **settings) -> pathlib.Path:
     return folder / "model"
 
 
-def tokenizer_of(folder, model_type):
-    """Returns the family's tokenizer, of files that are copied to a folder."""
+def tokenizer_of(folder, model_type, kinds=None):
+    """Returns the family's tokenizer, of files that are copied to a folder; `kinds` are the classes, by default those
+    that run in the graph."""
+    from bert_tf.tokenization.registry import TOKENIZERS
+
     name, _ = FAMILIES[model_type]
     if name:
-        shutil.copytree(TOKENIZERS / name, folder)
+        shutil.copytree(_FOLDER / name, folder)
     else:
         pathlib.Path(folder).mkdir()
         (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in tiny.VOCAB), encoding="utf-8")
     if model_type == "xlm-roberta":
         (folder / "spiece.model").rename(folder / "sentencepiece.bpe.model")
     row = family(model_type)
-    return read_tokenizer(str(folder), row, row.template)
+    return read_tables(str(folder), row, row.template, kinds=kinds or TOKENIZERS)
 
 
 def text(number: int = 30, seed: int = 0) -> str:
