@@ -83,8 +83,14 @@ def test_the_loss_of_a_step_is_that_of_torch(tmp_path):
         np.savez(model / "batch.npz", **{name: value.numpy() for name, value in batch.items()})
         folders[model_type] = model
     expected = json.loads(parity.run_torch("torch_masked_lm_loss.py", *folders.values()).splitlines()[-1])
+    without = []
     for model_type, pair in zip(folders, expected, strict=True):
-        assert found[model_type] == pytest.approx(pair, rel=1e-4), model_type
+        assert found[model_type][0] == pytest.approx(pair[0], rel=1e-5), model_type
+        if np.isnan(pair[1]):
+            without.append(model_type)
+        else:
+            assert found[model_type][1] == pytest.approx(pair[1], rel=1e-4), model_type
+    assert set(without) <= {"modernbert"}, "whose windows of padding alone give no gradient in torch"
 
 
 @pytest.mark.slow
