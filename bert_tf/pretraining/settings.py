@@ -142,7 +142,7 @@ class QuickOptions(UserSettings):
     )
     tokenizer: str | None = option(
         None,
-        "Directory of a model of any family, whose tokenizer is used; the encoder is a small one of this family.",
+        "Directory of a model of any family, whose tokenizer is used, and its configuration in a smaller size.",
         group="Model", decides_result=True, excludes=("vocab_file", "teacher"),
     )
     vocab_size: int = option(

@@ -11,7 +11,6 @@ from typing import Any
 
 from bert_tf.checkpoints.model_tokenizer import read_model_tokenizer
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.config_files import model_type_in
 from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS
 from bert_tf.pretraining.quick.recipe import SizeRecipe, spread_layers
 from bert_tf.pretraining.record_files import number_of_rows
@@ -82,16 +81,19 @@ class Commands:
 
     @functools.cached_property
     def config(self) -> EncoderConfig:
-        """Configuration of a randomly initialized encoder, of the tokenizer's family; the vocabulary must exist."""
+        """Configuration of a randomly initialized encoder: BERT's, or that of the tokenizer's model in another size.
+
+        The vocabulary must exist.
+        """
         sizes = self.recipe.config
         if not self.tokenizer_directory:
             return EncoderConfig(vocab_size=len(Vocabulary.read(self.vocab_file).tokens), **sizes)
         directory = self.tokenizer_directory
         tables = read_model_tokenizer(directory, self.options.do_lower_case)
-        ids = {"vocab_size": tables.vocab_size, "pad_token_id": tables.pad_id}
-        config = EncoderConfig.from_dict({"model_type": model_type_in(directory), **sizes, **ids})
-        positions = config.max_position_embeddings + config.first_position  # those before the first are never used
-        return dataclasses.replace(config, max_position_embeddings=positions)
+        config = EncoderConfig.load(directory)
+        positions = sizes["max_position_embeddings"] + config.first_position  # those before the first are never used
+        changes = {"max_position_embeddings": positions, "vocab_size": tables.vocab_size}
+        return dataclasses.replace(config, **{**sizes, **changes}, lora=None, pruned_heads=None, extra={})
 
     def before_training(self) -> dict[str, Command]:
         """Returns the steps that create the records and the initial weights, by name and in order."""
