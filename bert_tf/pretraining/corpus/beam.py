@@ -77,7 +77,10 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
 def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: str):
     """Adds the steps to a pipeline; writes records to `output_files`, counts and `Statistics` as JSON to `report`."""
     files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
-    job = job.without_paths()  # each step has a copy of the job, and a runner limits the size of all steps together
+    stamp = metadata_of_job(job).stamp()
+    # Each step has a copy of the job, without the tables of its tokenizer, and a runner limits the size of all steps
+    # together.
+    job = job.without_paths()
     blocks = (
         pipeline
         | "Files" >> beam.Create(files)
@@ -93,7 +96,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, metadata_of_job(job).stamp())
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, stamp)
     statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_add).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
