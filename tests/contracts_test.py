@@ -404,6 +404,7 @@ OUR_DATA_FLAGS = {
     "masking": "token", "sentence_objective": "nsp", "packing": False,
     "max_sentences_per_seq": 8, "dynamic_masking": False, "num_shards": None, "num_workers": None, "work_dir": None,
     "runner": None, "beam_options": "", "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
+    "init_checkpoint": None, "word_segmenter": None,
 }  # fmt: skip
 
 

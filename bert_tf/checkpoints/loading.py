@@ -19,18 +19,16 @@ from bert_tf.checkpoints.feature_extractor import Extractor, Texts, TokenFeature
 from bert_tf.checkpoints.formats import keras_hub_models
 from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.checkpoints.model_arrays import ModelArrays
+from bert_tf.checkpoints.model_tokenizer import read_model_tokenizer
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.models import family_registry
-from bert_tf.models.config import EncoderConfig, template_for
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import Layers
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
-from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.tokenization.table_registry import tokenizer_in
-from bert_tf.tokenization.tokenizer_json import is_tokenizer_json
-from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import brief, files_below, read_text
 
 _HEAD = "classifier/output_weights"
@@ -290,28 +288,9 @@ def load_description(
     config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
     if config_file and directories and not config.is_decoder:
         config = _left_to_right_as_trained(config, config_file, here)
-    tokenizer = _read_tokenizer(here, config, do_lower_case, vocab_file)
+    tokenizer = read_model_tokenizer(here, do_lower_case, vocab_file, config, TOKENIZERS)
     check_vocabulary(tokenizer, config)
     return ModelDescription(config, tokenizer, read_labels(here, config))
-
-
-def _read_tokenizer(directory, config, do_lower_case, vocab_file):
-    """Returns the tokenizer of a directory; that of a KerasHub preset has the accents that the preset states."""
-    template, preset = template_for(config), keras_hub.tokenizer_of(directory)
-    if preset:
-        lower = preset.do_lower_case if do_lower_case is None else do_lower_case
-        if vocab_file is None and lower is not None and lower == preset.do_lower_case:
-            return Tokenizer(preset.vocab_file, lower, template, preset.strip_accents)
-        vocab_file, do_lower_case = vocab_file or preset.vocab_file, lower
-    family = family_registry.family(config.model_type)
-    tokenizer = read_tokenizer(directory, family, template, do_lower_case, vocab_file)
-    if not preset or not isinstance(tokenizer, Tokenizer) or is_tokenizer_json(vocab_file):  # which states its accents
-        return tokenizer
-    if lower != preset.do_lower_case or preset.strip_accents in (None, tokenizer.strip_accents):
-        return tokenizer
-    return Tokenizer(
-        tokenizer.vocab_file, lower, tokenizer.template, preset.strip_accents, added_tokens=tokenizer.listed_tokens
-    )
 
 
 def _left_to_right_as_trained(config, config_file, directory):

@@ -4,6 +4,9 @@
         --input_file=corpus/ --vocab_file=vocab.txt \\
         --output_file=records/train.tfrecord.gz --num_shards=8
 
+With --init_checkpoint=MODEL instead of --vocab_file, the records are made with
+the tokenizer of a model of any family, for continued pretraining.
+
 Also writes a report next to the records, as text and as an HTML page with
 plots. Run the same command again to resume an interrupted run.
 """
@@ -19,7 +22,7 @@ from bert_tf.pretraining.settings import CorpusSettings, ExampleSettings
 from bert_tf.utils.beam_settings import BeamSettings
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.names import MASK, MASKINGS, SPECIAL_TOKENS
+from bert_tf.utils.names import MASKINGS, SPECIAL_TOKENS
 from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
 
 # Google's flags come first.
@@ -39,12 +42,19 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
     )
     vocab_file: str | None = option(
         None,
-        "Vocabulary file: one token per line, or a tokenizer.json.",
-        required=True, group="Model",
+        "WordPiece vocabulary: one token per line, or a tokenizer.json. Required without --init_checkpoint.",
+        group="Model", essential=True,
+    )
+    init_checkpoint: str | None = option(
+        None,
+        "Directory of a model of any family, whose tokenizer makes the records. --sentence_objective then defaults to "
+        "that of the family.",
+        group="Model", essential=True, excludes=("vocab_file",),
     )
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary says, otherwise true.",
+        "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary, or the files of the model, say; "
+        "otherwise true.",
         group="Model",
     )
     do_whole_word_mask: bool = option(
@@ -85,8 +95,8 @@ def main(settings: CreatePretrainingDataSettings):
     from bert_tf.utils.files import write_text
     from bert_tf.utils.shards import report_name, warn_of_others
 
-    job, vocabulary = _job(settings)
-    masking = _masking_vocabulary(job, vocabulary)
+    job = _job(settings)
+    masking = _masking_vocabulary(job)
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
     warn_of_others(settings.output_file, job.output_files)
     _warn_of_phrases(statistics, job.options)
@@ -108,10 +118,8 @@ def _run_on_beam(job, settings):
 
 
 def _job(settings):
-    """Returns what the flags ask for: a `CorpusJob`, and its vocabulary."""
+    """Returns the `CorpusJob` that the flags ask for."""
     from bert_tf.pretraining.corpus.job import CorpusJob
-    from bert_tf.tokenization.added_token_files import read_added_tokens
-    from bert_tf.tokenization.file_precedence import case_of_vocabulary
     from bert_tf.utils import text_files
     from bert_tf.utils.resources import cores
     from bert_tf.utils.shards import output_files
@@ -119,38 +127,78 @@ def _job(settings):
     paths = text_files.find_text_files(settings.input_file)
     formats = text_files.formats_of(paths, settings.input_format, settings.language)
     _warn_of_ignored(formats, settings)
-    vocabulary = _read_vocabulary(settings.vocab_file)
     if settings.work_dir and not os.path.isdir(settings.work_dir):
         raise ValueError(f"--work_dir must be an existing directory; got {settings.work_dir}. Create it first.")
+    output = output_files(settings.output_file, settings.num_shards)
+    job = CorpusJob(paths, formats, output, num_workers=settings.num_workers or cores(), work_dir=settings.work_dir)
+    job = (_with_model if settings.init_checkpoint else _with_vocabulary)(job, settings)
+    if job.tables.mask_id is None:
+        source = settings.init_checkpoint or settings.vocab_file
+        raise ValueError(
+            f"The vocabulary of {source} lacks {job.tables.mask}. Append it as a line of its own, or train a "
+            "vocabulary with `bert-tf train_vocabulary`."
+        )
+    job.make_segmenter()  # raises its errors here rather than in another process
+    logging.info(
+        "Tokenizer: %s, %d tokens, %d of them added, --do_lower_case=%s.",
+        *(job.tables.KIND, job.tables.vocab_size, len(job.tables.added_tokens), str(job.tables.do_lower_case).lower()),
+    )
+    return job
+
+
+def _with_vocabulary(job, settings):
+    """Returns the job with the WordPiece tokenizer of --vocab_file."""
+    from bert_tf.tokenization.added_token_files import read_added_tokens
+    from bert_tf.tokenization.file_precedence import case_of_vocabulary
+    from bert_tf.tokenization.vocabulary import Vocabulary
+
+    if not settings.vocab_file:
+        raise ValueError(
+            "Pass --init_checkpoint, a model directory whose tokenizer makes the records, or --vocab_file, a WordPiece "
+            "vocabulary."
+        )
+    vocabulary = Vocabulary.read(settings.vocab_file)
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
     added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
-    job = CorpusJob(
-        paths,
-        formats,
-        output_files(settings.output_file, settings.num_shards),
-        settings.vocab_file,
-        do_lower_case,
-        _options(settings),
-        settings.num_workers or cores(),
-        settings.work_dir,
-        strip_accents,
-        added_tokens,
+    return dataclasses.replace(
+        job,
+        vocab_file=settings.vocab_file,
+        do_lower_case=do_lower_case,
+        strip_accents=strip_accents,
+        added_tokens=added_tokens,
+        options=_options(settings, settings.sentence_objective),
     )
-    logging.info(
-        "Vocabulary: %d tokens and %d added tokens, --do_lower_case=%s.",
-        *(len(vocabulary.tokens), len(added_tokens), str(job.do_lower_case).lower()),
-    )
-    return job, vocabulary
 
 
-def _masking_vocabulary(job, vocabulary):
+def _with_model(job, settings):
+    """Returns the job with the tokenizer of --init_checkpoint, and the sentence objective of its family."""
+    from bert_tf.models import family_registry
+    from bert_tf.models.config_files import model_type_in
+
+    path = settings.init_checkpoint
+    if not os.path.isdir(path):
+        raise ValueError(f"--init_checkpoint must be the directory of a model; got {path}. Correct it.")
+    job = dataclasses.replace(job, model_directory=path, do_lower_case=settings.do_lower_case)
+    objective, model_type = settings.sentence_objective, model_type_in(path)
+    if "sentence_objective" not in settings.given:
+        row = family_registry.family(model_type) if model_type else family_registry.with_tokenizer(job.tables.KIND)
+        objective = row.sentence_objective
+        logging.info("--sentence_objective=%s, as in the pretraining of %s.", objective, model_type or "its family")
+    if objective != "none" and not job.tables.template.tells_texts_apart:
+        raise ValueError(
+            f"--sentence_objective must be none for the model in {path}, because it has no segment for a second text; "
+            f"got {objective}. Omit --sentence_objective."
+        )
+    return dataclasses.replace(job, options=_options(settings, objective))
+
+
+def _masking_vocabulary(job):
     """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
     from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-    from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:
-        return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
+        return MaskingVocabulary.of_tokenizer(job.tables)
     masking = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = masking.phrases.number, masking.phrases.unknown
     logging.info("Phrases: %d; skipped %d more that contain tokens not in the vocabulary.", known, unknown)
@@ -184,20 +232,7 @@ def _warn_of_ignored(formats, settings):
             logging.warning("--%s has no effect %s.", name, why)
 
 
-def _read_vocabulary(vocab_file):
-    """Returns the `Vocabulary` of --vocab_file, which must have a [MASK]."""
-    from bert_tf.tokenization.vocabulary import Vocabulary
-
-    vocabulary = Vocabulary.read(vocab_file)
-    if vocabulary.id_of(MASK) is None:
-        raise ValueError(
-            f"The vocabulary {vocab_file} lacks {MASK}. Append it as a line of its own, or train a vocabulary with "
-            "`bert-tf train_vocabulary`."
-        )
-    return vocabulary
-
-
-def _options(settings):
+def _options(settings, sentence_objective):
     """Returns the `CorpusOptions` that the flags describe."""
     from bert_tf.pretraining.corpus.options import CorpusOptions
     from bert_tf.utils.text_options import TextOptions
@@ -205,6 +240,7 @@ def _options(settings):
     return options_of(
         CorpusOptions,
         settings,
+        sentence_objective=sentence_objective,
         masking="whole_word" if settings.do_whole_word_mask else settings.masking,
         phrase_file=None if settings.dynamic_masking else settings.phrase_file,
         text=options_of(TextOptions, settings),

@@ -38,6 +38,7 @@ _ROBERTA = Family(
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "bert": Family(
         weight_mapping="bert",
+        sentence_objective="nsp",
         causal_lm="LMHeadModel",
         keras_hub=KerasHub("Bert", _HUB_TANH, _HUB_LM_ERF),
         sizes=sizes.BERT,
@@ -83,12 +84,17 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
     "ernie": Family(
-        weight_mapping="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE
+        weight_mapping="ernie",
+        classes="Ernie",
+        sentence_objective="nsp",
+        switches={"task_type_vocab_size": "use_task_id"},
+        sizes=sizes.ERNIE,
     ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         weight_mapping="albert",
         classes="Albert",
+        sentence_objective="sop",
         causal_lm=None,
         tokenizer="unigram",
         template=InputTemplate(pad="<pad>", unknown="<unk>"),

@@ -63,6 +63,11 @@ class InputTemplate:
             f"{' '.join(self.pieces(texts))}."
         )
 
+    @property
+    def tells_texts_apart(self) -> bool:
+        """Whether the two texts of a pair have different segments, as far as is known."""
+        return self.second_segment > 0 and (self.segments is None or self.second_segment < self.segments)
+
     def check(self, texts: int):
         """Raises ValueError if the model has no segment for the second text of a pair."""
         if texts > 1 and not self.takes_pairs:
@@ -136,6 +141,7 @@ class Family:
         classes: prefix of its class names in Transformers: BertModel.
         keras_hub: KerasHub's support of it. If None, KerasHub has no class for its weights.
         masked_lm_act: activation of Transformers' masked-LM head. If None, `hidden_act`.
+        sentence_objective: what its pretraining learns from pairs of texts, one of `names.SENTENCE_OBJECTIVES`.
         causal_lm: suffix of Transformers' class name for causal language models. If None, there is none, and its
             encoder is bidirectional whatever `is_decoder` says.
     """
@@ -156,6 +162,7 @@ class Family:
     classes: str = "Bert"
     keras_hub: KerasHub | None = None
     masked_lm_act: str | None = None
+    sentence_objective: str = "none"
     causal_lm: str | None = "ForCausalLM"
 
     def tokenizing_by(self, kind: str) -> Mapping[str, Any]:

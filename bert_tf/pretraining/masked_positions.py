@@ -14,7 +14,7 @@ _WEIGHTS = {"span": 0.8 ** np.arange(1, 11), "ngram": 1 / np.arange(1, 4)}
 _CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items()}
 
 
-def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
+def choose_positions(input_ids, masking, vocabulary, rng, counts=None, continues=None):
     """Selects the groups of positions to mask in each row.
 
     Groups are taken in random order with equal probability, and skipped if they no longer fit into the row's budget of
@@ -22,8 +22,8 @@ def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
     its budget of tokens, or less if no remaining word fits. If all words of a row are longer than its budget, one of
     the shortest is still taken, if M has room for it, so that the row contributes to the loss.
 
-    A word is a token and the "##" tokens after it, but it never extends past a special token. Special tokens, including
-    [UNK], are not selected.
+    A word is a token and those after it that continue it, such as "##" tokens (`MaskingVocabulary.continues`), but it
+    never extends past a special token. Special tokens, including [UNK], are not selected.
 
     Spans differ from those of SpanBERT, which are drawn one by one at any position and may overlap: here, the row is
     divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are selected. Two of them
@@ -42,7 +42,7 @@ def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
         masking: a `Masking`; with the kind "phrase", `vocabulary` must have phrases.
         vocabulary: the vocabulary of the records.
         rng: a np.random.Generator.
-        counts: as in `masking.mask`.
+        counts, continues: as in `masking.mask`.
 
     Returns:
         The starts of the groups in the flat rows, and their lengths, some of them 0: int64 [k] each.
@@ -52,7 +52,8 @@ def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
         return _choose_tokens(free, _budgets(input_ids, masking, vocabulary, np.ones(1, np.int64)), rng)
     after = np.zeros_like(free)  # whether the previous position is free too
     after[:, 1:] = free[:, :-1]
-    words = free & ~(vocabulary.continuation[input_ids] & after)
+    joined = vocabulary.continues(input_ids)
+    words = free & ~(joined if continues is None else joined | (continues & after))
     phrases = None
     if masking.kind == "phrase":
         words, phrases = vocabulary.phrases.join(input_ids, words, free)

@@ -49,7 +49,9 @@ class Masking:
             )
 
 
-def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
+def mask(
+    input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None, continues=None
+) -> dict:
     """Masks rows, and returns them with the original tokens (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
 
         input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two selected, M = 3
@@ -70,23 +72,25 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
         vocabulary: the vocabulary of the records.
         rng: a np.random.Generator.
         counts: with the kind "phrase", adds the numbers of phrases "found" and "masked".
+        continues: bool [n, S], true for a token that continues the word of the previous token, in addition to those
+            that do according to the vocabulary, or None.
 
     Returns:
         "input_ids": int32 [n, S], masked; "masked_lm_positions" (ascending), "masked_lm_ids": int32 [n, M] and
         "masked_lm_weights": float32 [n, M], which is 1.0 for a prediction; all three are 0 for padding.
 
     Raises:
-        ValueError: the vocabulary has no [MASK], or no phrases although the kind is "phrase".
+        ValueError: the vocabulary has no mask token, or no phrases although the kind is "phrase".
     """
     if vocabulary.mask_id is None:
         raise ValueError(
-            "Masking requires a vocabulary with the token [MASK], but it is missing from the "
-            f"{len(vocabulary.special)} tokens. Add a line [MASK] to the vocabulary file."
+            "Masking requires a vocabulary with a mask token such as [MASK], but it is missing from the "
+            f"{len(vocabulary.special)} tokens. Add a line [MASK] to the vocabulary file, or use another model's."
         )
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    starts, lengths = choose_positions(input_ids, masking, vocabulary, rng, counts)
+    starts, lengths = choose_positions(input_ids, masking, vocabulary, rng, counts, continues)
     replacement = _draw_replacements(starts, lengths, masking, input_ids.size, rng)
     place = np.flatnonzero(replacement)
     original, replacement = input_ids.ravel()[place].astype(np.int32), replacement[place]

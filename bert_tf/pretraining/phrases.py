@@ -70,14 +70,15 @@ class Phrases:
 
         Args:
             path: path of the list; see `read_phrases`.
-            tokenizer: a tokenizer with the method `tokenize`.
+            tokenizer: a `BaseTokenizer`.
             special: bool [vocab_size], true for special tokens, including [UNK].
 
         Raises:
             ValueError: the file is not a list of phrases, or all phrases have tokens outside the vocabulary.
         """
         texts = read_phrases(path)
-        parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
+        inside = [tokenizer.joining_space + text for text in texts]  # as they stand inside a text
+        parts = [tokenizer.tokenize(inside[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
         ids = ragged.concatenate_features(
             [Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts]
         )

@@ -1,12 +1,11 @@
-"""Checks that records are consistent and match the model: vocabulary, letter case and sentence objective."""
+"""Checks that records are consistent and match the model: tokenizer, letter case and sentence objective."""
 
 import numpy as np
 from absl import logging
 
-from bert_tf.models.family_spec import InputTemplate
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_files import find_vocabulary
-from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # to check in files that do not state how they were created
@@ -14,7 +13,7 @@ _CASE = ("do_lower_case", "strip_accents")
 
 
 def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
-    """Raises ValueError for records of another vocabulary, letter case or sentence objective.
+    """Raises ValueError for records of another tokenizer, letter case or sentence objective.
 
     Files that do not state how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning states
     what remains unchecked.
@@ -31,7 +30,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
     described = {path: metadata for records in several for path, metadata in records.metadata.items()}
     known = {path: metadata for path, metadata in described.items() if metadata}
     _check_vocabulary(known, tokenizer)
-    _check_template(known, tokenizer.template.pieces(2))
+    _check_rules(known, tokenizer)
     _check_case(known, tokenizer)
     _check_sentences(known, sentence_objectives)
     whose = {path: records for records in several for path in records.paths}
@@ -48,7 +47,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
 
 
 def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
-    """Finds the vocab.txt next to records that created them, and its do_lower_case; returns None if there is none.
+    """Finds the vocabulary next to records that created them, and its do_lower_case; returns None if there is none.
 
     Raises:
         ValueError: the records were created with several vocabularies.
@@ -75,15 +74,17 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
             )
 
 
-def _check_template(known, special):
-    """Raises ValueError if the model has other special tokens than BERT, whose are in all that states how it was
-    made."""
-    if known and special != InputTemplate().pieces(2):
-        raise ValueError(
-            f"The records must have the special tokens of the model, {' '.join(dict.fromkeys(special))}. Received "
-            f"{next(iter(known))}, which has BERT's, like all records of `create_pretraining_data`; create records for "
-            "this model with another program, or use a model with BERT's special tokens."
-        )
+def _check_rules(known, tokenizer):
+    """Raises ValueError if records were made with other merges, scores or special tokens."""
+    _check_same(known, "tokenizer", "init_checkpoint")
+    ours, special = tokenizer_fingerprint(tokenizer), " ".join(dict.fromkeys(tokenizer.template.pieces(2)))
+    for path, metadata in known.items():
+        if metadata.tokenizer != ours:
+            raise ValueError(
+                f"The records must be made with the model's tokenizer, that of {tokenizer.vocab_file} with the special "
+                f"tokens {special}. {path} was made with one of the same vocabulary, but with other rules for dividing "
+                "text, or other special tokens; create the records again with `init_checkpoint`."
+            )
 
 
 def _check_case(known, tokenizer):

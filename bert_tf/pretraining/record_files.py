@@ -2,16 +2,18 @@
 
     train-00000-of-00002.tfrecord.gz  train-00001-of-00002.tfrecord.gz
     train_records.json                inputs, options, results, and the size of each file
-    train_vocabulary/                 vocab.txt and tokenizer_config.json
+    train_vocabulary/                 the tokenizer: for WordPiece, vocab.txt and tokenizer_config.json
 """
 
 import glob
 import os
 from collections.abc import Iterable
 
-from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.tokenization.added_token_files import read_added_tokens
 from bert_tf.tokenization.added_tokens import names_with_added
+from bert_tf.tokenization.table_registry import TABLES_FILE, read_saved_tables
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
@@ -87,15 +89,24 @@ def number_of_rows(path: str | os.PathLike) -> int:
 
 
 def find_vocabulary(path: str, metadata: RecordMetadata) -> str | None:
-    """Returns the vocab.txt next to a record file that created it, or None if it is missing or was changed."""
-    own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
-    there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
-    for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
-        vocabulary = Vocabulary.read(candidate)
-        parts = os.path.dirname(candidate), vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS
-        tokens = names_with_added(vocabulary.tokens, read_added_tokens(*parts))
-        if vocabulary_fingerprint(tokens) == metadata.vocabulary:
-            return candidate
+    """Returns the vocabulary next to a record file that created it, or None if it is missing or was changed.
+
+    For WordPiece, that is a vocab.txt, otherwise a tokenizer.json.
+    """
+    own = set_name(path) + VOCABULARY
+    there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}"))
+    for folder in sorted(there, key=lambda folder: (folder != own, folder)):
+        if os.path.isfile(os.path.join(folder, TABLES_FILE)):
+            tables = read_saved_tables(folder)
+            found = vocabulary_fingerprint(tables.vocab), tokenizer_fingerprint(tables)
+            if found == (metadata.vocabulary, metadata.tokenizer):
+                return os.path.join(folder, WHOLE_FILE)
+        elif os.path.isfile(candidate := os.path.join(folder, VOCAB_FILE)):
+            vocabulary = Vocabulary.read(candidate)
+            parts = folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS
+            tokens = names_with_added(vocabulary.tokens, read_added_tokens(*parts))
+            if vocabulary_fingerprint(tokens) == metadata.vocabulary:
+                return candidate
     return None
 
 

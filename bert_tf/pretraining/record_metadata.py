@@ -6,27 +6,30 @@ import json
 import os
 
 from bert_tf.data import record_features
+from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.utils.files import brief
 
 _LARGEST = 10_000  # bytes
 _TYPES = {
-    "vocabulary": str, "do_lower_case": bool, "strip_accents": bool, "sentence_objective": str,
+    "vocabulary": str, "tokenizer": str, "do_lower_case": bool, "strip_accents": bool, "sentence_objective": str,
     "masking": (str, type(None)),
 }  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordMetadata:
-    """The vocabulary, letter case, objective and masking that records were created with.
+    """The tokenizer, letter case, objective and masking that records were created with.
 
     Attributes:
         vocabulary: `vocabulary_fingerprint` of the vocabulary of the rows' ids.
+        tokenizer: `tokenizer_fingerprint` of the tokenizer.
         do_lower_case, strip_accents: the normalization of the text.
         sentence_objective: "nsp", "sop" or "none": the meaning of label 1 of two texts, if there are two.
         masking: the kind of masking, such as "token", or None if not masked.
     """
 
     vocabulary: str
+    tokenizer: str
     do_lower_case: bool
     strip_accents: bool
     sentence_objective: str
@@ -73,3 +76,12 @@ class RecordMetadata:
 def vocabulary_fingerprint(tokens: list[str]) -> str:
     """Returns the hexadecimal SHA-256 of a vocabulary: of its tokens in order, one per line."""
     return hashlib.sha256("\n".join(tokens).encode()).hexdigest()
+
+
+def tokenizer_fingerprint(tokenizer: TokenizerTables) -> str:
+    """Returns the hexadecimal SHA-256 of what decides ids besides the vocabulary, letter case and accents.
+
+    That is the kind of the tokenizer, its merges or scores, and the special tokens around texts.
+    """
+    values = tokenizer.KIND, tokenizer.template.pieces(2), tokenizer.deciding_values
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

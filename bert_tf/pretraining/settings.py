@@ -89,6 +89,14 @@ class ExampleSettings:
     random_seed: int = option(12345, "Random seed of everything that is sampled.", low=0, group="Training")
     masking: str = option_as(MaskingSettings, "masking")
     phrase_file: str | None = option_as(MaskingSettings, "phrase_file")
+    word_segmenter: str | None = option(
+        None,
+        "How text is divided into the words that --masking masks as a whole, for languages that write no spaces. "
+        "jieba: Chinese words (pip install 'bert-tf[chinese]'); pretokenized: what spaces separate in the text; "
+        "MODULE:FUNCTION: a Python function from a text to its words. Token ids stay the same. Default: none, so each "
+        "ideograph is a word.",
+        excludes=("dynamic_masking",),
+    )
     mask_token_prob: float = option_as(MaskingSettings, "mask_token_prob")
     random_token_prob: float = option_as(MaskingSettings, "random_token_prob")
     sentence_objective: str = option(
@@ -133,14 +141,20 @@ class QuickOptions(UserSettings):
         "Vocabulary file. Default: a vocabulary is trained.",
         group="Model", decides_result=True,
     )
+    tokenizer: str | None = option(
+        None,
+        "Directory of a model of any family, whose tokenizer is used, and its configuration in a smaller size.",
+        group="Model", decides_result=True, excludes=("vocab_file", "teacher"),
+    )
     vocab_size: int = option(
         SMALL_VOCABULARY,
         "Number of tokens of the vocabulary that is trained.",
-        low=1, group="Vocabulary", excludes=("vocab_file", "teacher"), decides_result=True,
+        low=1, group="Vocabulary", excludes=("vocab_file", "teacher", "tokenizer"), decides_result=True,
     )
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
+        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher or --tokenizer, "
+        "says; "
         "otherwise true.",
         group="Model", decides_result=True,
     )

@@ -121,15 +121,36 @@ class ByteBpeTables(TokenizerTables):
 
     @property
     def written_tokens(self) -> list[str]:
+        return self._decoded("replace")
+
+    def _token_texts(self):
+        return self._decoded("surrogateescape")
+
+    def _decoded(self, errors):
+        """Returns the tokens as text; `errors` is how bytes are decoded that are no whole character."""
         byte_of = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
         special = self._special() | {token.content for token in self.added_tokens}
 
         def written(token):
             if token in special or not byte_of.keys() >= set(token):
                 return token
-            return bytes(byte_of[symbol] for symbol in token).decode("utf-8", "replace")
+            return bytes(byte_of[symbol] for symbol in token).decode("utf-8", errors)
 
         return [written(token) for token in self.vocab]
+
+    @property
+    def splits_at_spaces(self) -> bool:
+        """False: a space belongs to the word after it, and several spaces are one word."""
+        return False
+
+    @property
+    def joining_space(self) -> str:
+        """A space, unless it is put before each text anyway."""
+        return "" if self.add_prefix_space else " "
+
+    @property
+    def deciding_values(self) -> dict[str, Any]:
+        return {"merges": self.merges, "add_prefix_space": self.add_prefix_space, "nfc": self.nfc}
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.letter_case import case_setting
 from bert_tf.tokenization.merge_lists import checked_merge, tokens_by_id
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, check_tokenizer_config
-from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, read_whole
+from bert_tf.tokenization.tokenizer_json import METASPACE, WHOLE_FILE, read_whole
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables, TokenList
 
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
@@ -93,6 +93,29 @@ class SentencePieceBpeTables(TokenizerTables):
         merges = whole.model["merges"]
         merges = [checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
         return cls(vocab, merges, template, vocab_file=whole.path, **settings)
+
+    def _token_texts(self):
+        byte_of = {token: byte for byte, token in enumerate(BYTE_TOKENS)}
+
+        def text(token):
+            if token in byte_of:
+                return bytes([byte_of[token]]).decode("utf-8", "surrogateescape")
+            return token.replace(METASPACE, " ")
+
+        return [text(token) for token in self.vocab]
+
+    @property
+    def splits_at_spaces(self) -> bool:
+        """False: a space belongs to the word after it, and several spaces are one token."""
+        return False
+
+    @property
+    def joining_space(self) -> str:
+        return " "
+
+    @property
+    def deciding_values(self) -> dict[str, Any]:
+        return {"merges": self.merges}
 
     @property
     def settings(self) -> dict[str, Any]:

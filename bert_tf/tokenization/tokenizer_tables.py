@@ -13,6 +13,7 @@ from bert_tf.tokenization import file_precedence, tokenizer_json, tokenizer_json
 from bert_tf.tokenization.added_token_files import read_listed_tokens
 from bert_tf.tokenization.added_tokens import AddedToken, names_with_added, order_added_tokens, write_added_tokens
 from bert_tf.tokenization.special_token_files import with_special_tokens
+from bert_tf.tokenization.token_edges import TokenEdges, find_token_edges
 from bert_tf.tokenization.tokenizer_config import read_config, write_config
 from bert_tf.tokenization.tokenizer_json import WholeFile
 
@@ -209,6 +210,36 @@ class TokenizerTables:
     def written_tokens(self) -> list[str]:
         """The tokens in human-readable form; `vocab` has them as in the vocabulary file."""
         return self.vocab
+
+    @property
+    def token_edges(self) -> TokenEdges:
+        """Which tokens continue a word, and which end one; added tokens are words by themselves."""
+        apart = {token.content for token in self.added_tokens} | self.reserved_tokens
+        return find_token_edges(self._token_texts(), [token in apart for token in self.vocab])
+
+    def _token_texts(self) -> list[str]:
+        """Returns the text of each token, as in `find_token_edges`."""
+        return self.written_tokens
+
+    @property
+    def reserved_tokens(self) -> set[str]:
+        """The tokens that represent no text: special tokens, with the added ones among them."""
+        return self._special() | {token.content for token in self.added_tokens if token.special}
+
+    @property
+    def splits_at_spaces(self) -> bool:
+        """Whether what is between two spaces of a text is tokenized independently of the rest of the text."""
+        return not any(" " in token.content or token.lstrip or token.rstrip for token in self.matched_tokens)
+
+    @property
+    def joining_space(self) -> str:
+        """What to put before a sentence that follows another one, so that its tokens are those of the whole text."""
+        return ""
+
+    @property
+    def deciding_values(self) -> dict[str, Any]:
+        """What decides the ids of a text besides the vocabulary, letter case and accents, as JSON values."""
+        return {}
 
     @property
     def special_tokens(self) -> dict[str, str]:

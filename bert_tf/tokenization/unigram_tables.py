@@ -231,6 +231,23 @@ class UnigramTables(TokenizerTables):
         return [token if token in added else token.replace(METASPACE, " ") for token in self.vocab]
 
     @property
+    def reserved_tokens(self) -> set[str]:
+        """The tokens that represent no text, with the control tokens of the model."""
+        kinds = (models.CONTROL, models.UNKNOWN, models.UNUSED)
+        return super().reserved_tokens | {each.piece for each in self.model.message.pieces if each.type in kinds}
+
+    @property
+    def splits_at_spaces(self) -> bool:
+        """False as well where a space at the end of a text, or before a "▁" of the text itself, becomes a token."""
+        return super().splits_at_spaces and self.trailing_space == "dropped"
+
+    @property
+    def deciding_values(self) -> dict[str, Any]:
+        scores = [(each.piece, each.score) for each in self.model.message.pieces if each.type in (0, models.NORMAL)]
+        names = ("straight_quotes", "trailing_space", "keep_accents")
+        return {"scores": scores, **{name: getattr(self, name) for name in names}}
+
+    @property
     def settings(self) -> dict[str, Any]:
         names = ("do_lower_case", "keep_accents", "straight_quotes", "trailing_space")
         named = {name: getattr(self, name) for name in names}

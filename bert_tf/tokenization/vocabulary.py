@@ -166,11 +166,6 @@ def _count_beginnings(tokens):
     return sum(map(len, ordered)) - shared
 
 
-def vocabulary_in(directory: str | os.PathLike) -> str:
-    """Returns the vocabulary path of a WordPiece model: its tokenizer.json, otherwise the expected vocab.txt."""
-    return tokenizer_json.find_tokenizer_json(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
-
-
 def warn_of_capitals(tokens: Iterable[str], path: str):
     """Warns if text is lowercased by default although the vocabulary is that of a cased model."""
     words = [token for token in tokens if not token.startswith("[")]

@@ -5,13 +5,17 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import characters, file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.letter_case import case_settings, resolve_case_and_accents
+from bert_tf.tokenization.token_edges import TokenEdges
 from bert_tf.tokenization.tokenizer_config import read_config
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capitals
+from bert_tf.utils.names import SPECIAL_TOKENS
 
 
 class WordPieceTables(TokenizerTables):
@@ -89,6 +93,15 @@ class WordPieceTables(TokenizerTables):
     @property
     def _mask_lstrip(self):
         return self._tokenizer_class == "MPNetTokenizer"
+    def token_edges(self) -> TokenEdges:
+        """Which tokens continue a word: those that begin with "##"."""
+        continues = np.array([token.startswith("##") for token in self.vocab])
+        return TokenEdges(continues, np.zeros_like(continues))
+
+    @property
+    def reserved_tokens(self) -> set[str]:
+        """The tokens that represent no text; "" is that of an id without a token."""
+        return {*super().reserved_tokens, *SPECIAL_TOKENS, ""}
 
     @property
     def settings(self) -> dict[str, Any]:

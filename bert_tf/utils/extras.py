@@ -10,6 +10,7 @@ PACKAGES = {
     "grpc_health": ("grpcio-health-checking", "serve"),
     "grpc_reflection": ("grpcio-reflection", "serve"),
     "huggingface_hub": ("huggingface-hub", "hub"),
+    "jieba": ("jieba", "chinese"),
     "matplotlib.figure": ("matplotlib", "report"),
     "onnxruntime": ("onnxruntime", "onnx"),
     "openvino": ("openvino", "openvino"),

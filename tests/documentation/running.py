@@ -5,6 +5,7 @@ yet is made by `inputs`. Programs that a program starts run in one process too, 
 others are given what it left.
 """
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -56,6 +57,8 @@ def reason(command: commands.Command) -> str | None:
             return why
     if command.is_cut:
         return "is cut"
+    if "--word_segmenter=jieba" in more and not importlib.util.find_spec("jieba"):
+        return "needs jieba"
     if any(word.startswith("--runner=") and not word.endswith("=DirectRunner") for word in more):
         return "needs a cluster"
     return None

@@ -13,10 +13,11 @@ from bert_tf.pretraining.dynamic_masking import masker, masks_for, masks_identit
 from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from tests.pretraining.corpus import support
 
 B, M = 16, 8
-VOCABULARY = MaskingVocabulary.of(support.VOCAB)
+VOCABULARY = MaskingVocabulary.of_tokenizer(WordPieceTables(support.VOCAB))
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +103,8 @@ def test_records_with_masks_are_refused(tmp_path):
 
 
 def test_a_vocabulary_without_a_mask_is_refused_at_once():
-    pieces = MaskingVocabulary.of([name for name in support.VOCAB if name != "[MASK]"])
-    with pytest.raises(ValueError, match="requires a vocabulary with the token .MASK."):
+    pieces = MaskingVocabulary.of_tokenizer(WordPieceTables([n for n in support.VOCAB if n != "[MASK]"]))
+    with pytest.raises(ValueError, match="requires a vocabulary with a mask token such as .MASK."):
         masker(Masking(), pieces, 1)
 
 

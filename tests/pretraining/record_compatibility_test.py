@@ -10,12 +10,14 @@ from bert_tf.data import example_bytes, tfrecords
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.pretraining import record_compatibility
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from tests.pretraining.corpus.support import VOCAB
 
-METADATA = RecordMetadata(vocabulary_fingerprint(VOCAB), True, True, "nsp", "token")
+TOKENIZER = tokenizer_fingerprint(WordPieceTables(VOCAB))
+METADATA = RecordMetadata(vocabulary_fingerprint(VOCAB), TOKENIZER, True, True, "nsp", "token")
 CLS, SEP, MASK, ROWS, S = 2, 3, 4, 60, 8
 
 
@@ -62,10 +64,12 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
     ({"vocabulary": vocabulary_fingerprint(VOCAB[::-1])},
      r"made with the model's vocabulary, .*vocab\.txt, of 107 tokens with the SHA-256 \w{16}\. \S+/b was "
      r"made with another one, with the SHA-256 \w{16}; create the records again, or use that one\."),
+    ({"tokenizer": "f" * 64},
+     r"the model's tokenizer, .* the special tokens \[CLS\] \[SEP\]\. \S+/b .* create the records again with `init_c"),
     ({"do_lower_case": False, "strip_accents": False},
      r"the model's do_lower_case, true\. \S+/b was made with do_lower_case false; .* set false in `do_low"),
     ({"strip_accents": False}, r"model's strip_accents, true\. \S+/b was made with strip_accents false; .* in t"),
-], ids=["vocabulary", "case", "accents"])  # fmt: skip
+], ids=["vocabulary", "tokenizer", "case", "accents"])  # fmt: skip
 def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message):
     with pytest.raises(ValueError, match=message):
         _check([_records(tmp_path / "b", dataclasses.replace(METADATA, **change))], tokenizer)
@@ -120,7 +124,7 @@ def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, mes
 
 def test_a_model_with_other_special_tokens(tmp_path):
     other = Tokenizer(VOCAB, template=InputTemplate(before=(VOCAB[5],)))
-    message = rf"must have the special tokens of the model, {VOCAB[5]} \[SEP\]\. Received .*a, which has BERT's"
+    message = rf"with the special tokens {VOCAB[5]} \[SEP\]\. \S+a was made with .* other special tokens; create"
     with pytest.raises(ValueError, match=message):
         _check([_records(tmp_path / "a", METADATA)], other)
     with pytest.raises(ValueError, match=f"a must begin with {VOCAB[5]}, 5 in the model's"):

@@ -134,7 +134,7 @@ def test_a_value_beyond_the_model(path, name, value, message):
 
 
 def _metadata(vocabulary, masking="token"):
-    return RecordMetadata(vocabulary * 64, True, True, "nsp", masking)
+    return RecordMetadata(vocabulary * 64, "f" * 64, True, True, "nsp", masking)
 
 
 def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):

@@ -7,10 +7,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import example_bytes, record_features, tfrecords
-from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.models.family_registry import family
+from bert_tf.models.family_spec import InputTemplate
+from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
+from bert_tf.tokenization.table_registry import TABLES, read_saved_tables, read_tables, save_tables
+from tests.pretraining import families
 from tests.record_files import read_records
 
-METADATA = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), True, False, "sop", None)
+METADATA = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), "f" * 64, True, False, "sop", None)
 ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
 
 
@@ -53,3 +57,27 @@ def test_what_cannot_be_understood_is_refused(tmp_path, said):
 def test_vocabularies_are_told_apart_by_their_pieces_and_order():
     assert len({vocabulary_fingerprint(tokens) for tokens in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
     assert dataclasses.replace(METADATA, vocabulary=vocabulary_fingerprint(["[PAD]", "a"])) == METADATA
+
+
+@pytest.mark.parametrize("model_type", families.FAMILIES)
+def test_a_tokenizer_is_recognized_after_it_is_saved(tmp_path, model_type):
+    tables = families.tokenizer_of(tmp_path / "tokenizer", model_type, TABLES)
+    save_tables(tables, tmp_path / "saved")
+    row = family(model_type)
+    for again in (read_saved_tables(tmp_path / "saved"), read_tables(str(tmp_path / "saved"), row, row.template)):
+        assert vocabulary_fingerprint(again.vocab) == vocabulary_fingerprint(tables.vocab)
+        assert tokenizer_fingerprint(again) == tokenizer_fingerprint(tables)
+
+
+def test_other_merges_scores_and_special_tokens_are_another_tokenizer(tmp_path):
+    merges = families.tokenizer_of(tmp_path / "bpe", "roberta", TABLES)
+    before = tokenizer_fingerprint(merges)
+    merges.merges = merges.merges[::-1]
+    scores = families.tokenizer_of(tmp_path / "unigram", "albert", TABLES)
+    known = tokenizer_fingerprint(scores)
+    scores.model.message.pieces[-1].score -= 1
+    words = families.tokenizer_of(tmp_path / "words", "bert", TABLES)
+    usual = tokenizer_fingerprint(words)
+    words.template = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]",))
+    assert before != tokenizer_fingerprint(merges) and known != tokenizer_fingerprint(scores)
+    assert usual != tokenizer_fingerprint(words)

@@ -11,7 +11,6 @@ import pytest
 
 from bert_tf.models import family_registry
 from bert_tf.models.family_spec import InputTemplate
-from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.registry import read_tokenizer
@@ -189,9 +188,3 @@ def test_lowercase_with_accents(tmp_path):
     assert tokenizer.unk_id in Tokenizer(tmp_path / "vocab.txt").tokenize([text]).to_list()[0]
     with pytest.raises(ValueError, match=re.escape("`strip_accents` requires `do_lower_case`")):
         Tokenizer(tmp_path / "vocab.txt", False, strip_accents=True)
-
-
-def test_pretraining_data_need_wordpiece(bpe):
-    tokenizer = ByteBpeTokenizer.from_directory(bpe)
-    with pytest.raises(ValueError, match=r"a WordPiece vocabulary with \[CLS\], but this one of 601 tokens"):
-        MaskingVocabulary.of(tokenizer.vocab)

@@ -62,6 +62,15 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizer(tokenizer):
     _check(tokenizer, FOLDER)
 
 
+def test_words_begin_at_spaces_and_bytes_continue_characters(tokenizer):
+    edges = tokenizer.token_edges
+    tokens = {name: tokenizer.id_of(name) for name in ("\u2581the", "a", "<0xE4>", "<0xB8>", "<eos>", ",")}
+    continues = {name: bool(edges.continues[i]) for name, i in tokens.items()}
+    assert continues == {
+        "\u2581the": False, "a": True, "<0xE4>": False, "<0xB8>": True, "<eos>": False, ",": False,
+    }  # fmt: skip
+
+
 def test_a_saved_tokenizer_is_the_same(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     shutil.copy(FOLDER / "rust.json", tmp_path)

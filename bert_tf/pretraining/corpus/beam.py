@@ -26,9 +26,9 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 from bert_tf.data import ragged, record_features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
-from bert_tf.pretraining.corpus.checks import check_made, check_text, check_written
+from bert_tf.pretraining.corpus.checks import check_made, check_text, check_written, warn_of_unknown_tokens
 from bert_tf.pretraining.corpus.description import describe_corpus, hash_sources, metadata_of_job
-from bert_tf.pretraining.corpus.document_tokenization import tokenize_documents
+from bert_tf.pretraining.corpus.document_tokenization import count_tokens, tokenize_documents
 from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.corpus.units import make_records, number_of_units
@@ -61,11 +61,12 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
         with FileSystems.open(report) as file:
             counts, statistics = _parse_report(file.read())
         check_made(statistics.rows, counts, job.options)
+        warn_of_unknown_tokens(counts)
         statistics.text.update(counts + Counter(files=len(job.paths)))
         sizes = {path: FileSystems.get_filesystem(hidden).size(hidden) for path, hidden in aside.items()}
-        for path, text in describe_corpus(job, sizes, statistics, sources).items():
+        for path, data in describe_corpus(job, sizes, statistics, sources).items():
             aside[path] = _temporary_path(path)
-            _write_text(aside[path], text)
+            _write_bytes(aside[path], data)
         FileSystems.delete([path for path in aside if FileSystems.exists(path)])
         FileSystems.rename(list(aside.values()), list(aside))
     finally:
@@ -76,7 +77,10 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
 def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: str):
     """Adds the steps to a pipeline; writes records to `output_files`, counts and `Statistics` as JSON to `report`."""
     files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
-    job = job.without_paths()  # each step has a copy of the job, and a runner limits the size of all steps together
+    stamp = metadata_of_job(job).stamp()
+    # Each step has a copy of the job, without the tables of its tokenizer, and a runner limits the size of all steps
+    # together.
+    job = job.without_paths()
     blocks = (
         pipeline
         | "Files" >> beam.Create(files)
@@ -92,7 +96,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, metadata_of_job(job).stamp())
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, stamp)
     statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_add).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
@@ -110,12 +114,15 @@ class _WithTokenizer(beam.DoFn):
 class _TokenizeBlocks(_WithTokenizer):
     """Block -> Documents; also outputs the counts of what was read as "counts"."""
 
+    def setup(self):
+        super().setup()
+        self._segmenter = self._job.make_segmenter()
+
     def process(self, block):
         counts, options = Counter(bytes=len(block.data)), self._job.options
-        documents = tokenize_documents(
-            read_documents(block, options.text, counts), self._tokenizer, options.random_seed
-        )
-        counts["tokens"] = len(documents.tokens.flat)
+        texts = read_documents(block, options.text, counts)
+        documents = tokenize_documents(texts, self._tokenizer, options.random_seed, segmenter=self._segmenter)
+        counts.update(count_tokens(documents, self._tokenizer.unk_id))
         yield TaggedOutput("counts", counts)
         yield documents
 
@@ -165,9 +172,9 @@ def _number_of_units(counts, job, number_of_files):
     return number_of_units(counts["tokens"])
 
 
-def _write_text(path, text):
+def _write_bytes(path, data):
     with FileSystems.create(path, compression_type="uncompressed") as file:
-        file.write(text.encode())
+        file.write(data)
 
 
 def _write(grouped, output_files, names, stamp):
@@ -186,7 +193,7 @@ def _write(grouped, output_files, names, stamp):
 
 
 def _write_report(counts, statistics, path):
-    _write_text(path, json.dumps({"counts": counts, "statistics": statistics.to_values()}))
+    _write_bytes(path, json.dumps({"counts": counts, "statistics": statistics.to_values()}).encode())
 
 
 def _parse_report(text):

@@ -2,8 +2,11 @@
 
 from collections import Counter
 
+from absl import logging
+
 from bert_tf.pretraining.corpus.options import CorpusOptions
-from bert_tf.utils.counts import number_of
+from bert_tf.utils.counts import number_of, percent
+from bert_tf.utils.token_counts import LARGE_SHARE
 
 
 def check_text(counts: Counter, options: CorpusOptions):
@@ -36,4 +39,15 @@ def check_written(path: str, number: int, of: int):
         raise ValueError(
             f"Too many output files: the text is so short that {path}, one of {of} files, has no record. "
             "Write fewer files."
+        )
+
+
+def warn_of_unknown_tokens(counts: Counter):
+    """Warns if many tokens of the text are unknown; `counts` has the numbers of "tokens" and "unknown" ones."""
+    share = counts["unknown"] / counts["tokens"]
+    if share > LARGE_SHARE:
+        logging.warning(
+            "%s of the tokens of `input_file` are unknown (%d of %d), so a model learns little from them. Check that "
+            "the vocabulary is for the language and the letter case of the text, and the encoding of the text.",
+            *(percent(share), counts["unknown"], counts["tokens"]),
         )

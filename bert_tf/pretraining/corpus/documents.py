@@ -8,10 +8,12 @@ import numpy as np
 from bert_tf.data import ragged
 from bert_tf.data.ragged import Ragged
 
+CONTINUES = 1 << 30  # the bit of a token's number that says that a word segmenter has it in the word of the last one
+
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """Parts of documents: their concatenated sentences as WordPiece ids. A long document has several parts.
+    """Parts of documents: their concatenated sentences as token ids. A long document has several parts.
 
         keys              81..      02..        two parts, randomly placed
         ids               17        17          of the same document
@@ -21,7 +23,7 @@ class Documents:
     Attributes:
         keys: uint64 [parts], random numbers: their order is the shuffled order of the parts.
         ids: int64 [parts], identifies the document of each part.
-        tokens: Ragged int32, the tokens of each part.
+        tokens: Ragged int32, the ids of each part's tokens; with a word segmenter, some have the bit `CONTINUES`.
         sentences: Ragged int32, the sentence lengths of each part, in tokens, all positive.
     """
 

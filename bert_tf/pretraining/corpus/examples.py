@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.documents import Documents
+from bert_tf.pretraining.corpus.documents import CONTINUES, Documents
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 
 CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text was selected
@@ -56,7 +56,9 @@ class _OtherDocuments:
         return self._order[place + (self._own[part] if place >= self._first[part] else 0)]
 
 
-def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
+def next_sentence(
+    documents: Documents, max_seq_length: int, short_seq_prob: float, rng, special: int = 3
+) -> PretrainingExamples:
     """Creates text pairs whose second text is the actual next one or a random one (BERT, section 3.1).
 
         the document's sentences    s0 s1 s2 s3 s4 ...         s0 to s3 fill a row; s0 s1 were drawn as the first text
@@ -68,7 +70,7 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
     omitted. Such pairs are marked as forced.
     """
     others, starts = _OtherDocuments(documents.ids), documents.sentence_starts.tolist()
-    uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
+    uniform, target = _make_draws(rng, max_seq_length - special, short_seq_prob)
     parts, examples = _parts(documents), []
     for part, (i, end) in enumerate(parts):
         free = others.any(part)
@@ -91,10 +93,12 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
                 length_b = starts[after] - starts[middle]
                 examples.append((starts[i], length, starts[middle], length_b, 0, CHOSEN if free else FORCED_ACTUAL))
             i = after
-    return _truncate(_to_arrays(examples), max_seq_length - 3, rng)
+    return _truncate(_to_arrays(examples), max_seq_length - special, rng)
 
 
-def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
+def sentence_order(
+    documents: Documents, max_seq_length: int, short_seq_prob: float, rng, special: int = 3
+) -> PretrainingExamples:
     """Creates pairs of consecutive texts, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
 
         label 0     s0 s1 | s2 s3          label 1     s2 s3 | s0 s1
@@ -102,7 +106,7 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
     A single sentence is split at a random position; if it has one token only, it is omitted.
     """
     starts = documents.sentence_starts.tolist()
-    uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
+    uniform, target = _make_draws(rng, max_seq_length - special, short_seq_prob)
     examples = []
     for i, end in _parts(documents):
         while i < end:
@@ -118,10 +122,12 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
             first, second = (begin, middle - begin), (middle, stop - middle)
             swapped = uniform() < 0.5
             examples.append((*second, *first, 1, CHOSEN) if swapped else (*first, *second, 0, CHOSEN))
-    return _truncate(_to_arrays(examples), max_seq_length - 3, rng)
+    return _truncate(_to_arrays(examples), max_seq_length - special, rng)
 
 
-def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
+def one_text(
+    documents: Documents, max_seq_length: int, short_seq_prob: float, rng, special: int = 2
+) -> PretrainingExamples:
     """Creates single texts of as many complete sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
 
         s0 s1 s2 | s3 s4 | ...          one example after the other
@@ -129,7 +135,7 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
     A sentence longer than an example is split over several: nothing is truncated.
     """
     starts = documents.sentence_starts.tolist()
-    _, target = _make_draws(rng, max_seq_length - 2, short_seq_prob)
+    _, target = _make_draws(rng, max_seq_length - special, short_seq_prob)
     examples = []
     for i, end in _parts(documents):
         place, stop = starts[i], starts[end]
@@ -142,40 +148,50 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
     return _to_arrays(examples)
 
 
-# The functions for `sentence_objective`. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the
-# maximum tokens per example (including special ones), the probability of a random shorter target length, and a
-# np.random.Generator; each returns examples that fit. The length is drawn for every example. Google draws it once per
-# document, which turns one long document in ten into short examples only.
+# The functions for `sentence_objective`. Each takes (documents, max_seq_length, short_seq_prob, rng, special): the
+# texts, the maximum tokens per example (including special ones), the probability of a random shorter target length, a
+# np.random.Generator, and the number of special tokens of an example; each returns examples that fit. The length is
+# drawn for every example. Google draws it once per document, which turns one long document in ten into short examples
+# only.
 OBJECTIVES = {"nsp": next_sentence, "sop": sentence_order, "none": one_text}
 
 
 def lay_out_examples(
     documents: Documents, examples: PretrainingExamples, max_seq_length: int, vocabulary: MaskingVocabulary
 ) -> dict:
-    """Returns the input features of examples, in BERT's layout: ids, mask and segments.
+    """Returns the input features of examples, in the model's layout: ids, mask and segments. BERT's:
 
         input_ids    [CLS]  a  a  a [SEP]  b  b [SEP] [PAD] [PAD]
         input_mask     1    1  1  1   1    1  1   1     0     0
         segment_ids    0    0  0  0   0    1  1   1     0     0
 
     Returns:
-        "input_ids", "input_mask", "segment_ids": int32 [n, max_seq_length]; "next_sentence_labels": int32 [n, 1].
+        "input_ids", "input_mask", "segment_ids": int32 [n, max_seq_length]; "next_sentence_labels": int32 [n, 1];
+        "continues": bool [n, max_seq_length], where a token continues the word before it, as the segmenter says.
     """
     column = np.arange(max_seq_length, dtype=np.int32)
     a, b = (length.astype(np.int32)[:, None] for length in (examples.a_length, examples.b_length))
-    total = a + b + 2 + (b > 0)
-    second = column >= a + 2
-    start = np.where(second, examples.b_start[:, None] - a - 2, examples.a_start[:, None] - 1)
+    has_b = b > 0
+    before, between, after = vocabulary.before, vocabulary.between, vocabulary.after
+    middle = len(before) + a  # the end of the first text
+    second = (column >= middle + len(between)) & has_b
+    total = middle + b + has_b * len(between) + len(after)
+    start = np.where(second, examples.b_start[:, None] - middle - len(between), examples.a_start[:, None] - len(before))
     mask = column < total
     ids = documents.tokens.flat.take(start + column, mode="clip")
-    ids[(column == a + 1) | (column == total - 1)] = vocabulary.sep_id
-    ids[:, 0] = vocabulary.cls_id
+    for number, token in enumerate(before):
+        ids[:, number] = token
+    for number, token in enumerate(between):
+        ids[(column == middle + number) & has_b] = token
+    for number, token in enumerate(after, -len(after)):
+        ids[column == total + number] = token
     ids[~mask] = vocabulary.pad_id
     return {
-        "input_ids": ids,
+        "input_ids": ids & ~CONTINUES,
         "input_mask": mask.astype(np.int32),
-        "segment_ids": (second & mask).astype(np.int32),
+        "segment_ids": vocabulary.second_segment * (second & mask).astype(np.int32),
         "next_sentence_labels": examples.label[:, None],
+        "continues": ids & CONTINUES != 0,
     }
 
 

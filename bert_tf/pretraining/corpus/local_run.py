@@ -18,13 +18,13 @@ from collections import Counter
 
 from absl import logging
 
-from bert_tf.pretraining.corpus.checks import check_made, check_text, check_written
+from bert_tf.pretraining.corpus.checks import check_made, check_text, check_written, warn_of_unknown_tokens
 from bert_tf.pretraining.corpus.description import PACKAGES, describe_corpus, hash_sources, metadata_of_job
 from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.stages import BUCKET_BYTES, CorpusStages, run_directory
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.corpus.units import number_of_units
-from bert_tf.utils.files import content_of, is_temporary, temporary_path, write_text
+from bert_tf.utils.files import atomic_open, content_of, is_temporary, temporary_path
 from bert_tf.utils.package_versions import package_versions
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.task_total import TaskTotal
@@ -79,7 +79,7 @@ def _manifest(job, sources):
         "input_format": {**Counter(job.formats), "sha256": hashlib.sha256("\n".join(job.formats).encode()).hexdigest()},
         "output_file": list(map(os.path.abspath, job.output_files)),
         **dataclasses.asdict(metadata_of_job(job)),
-        "added_tokens": list(map(str, job.added_tokens)),
+        "added_tokens": list(map(str, job.tables.added_tokens)),
         **options.pop("text"),
         **options,
         "phrase_file": phrases and content_of(phrases),
@@ -112,6 +112,7 @@ def _tokenize(job, directory, workers) -> tuple[Counter, int]:
             progress.advance(block_counts["bytes"] / 1e6)
     counts = Counter(files=len(job.paths)) + (stage.total or Counter())
     check_text(counts, job.options)
+    warn_of_unknown_tokens(counts)
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
             "`document_start=%r` matched no line except possibly the first ones: there are %d documents in %d files. "
@@ -192,7 +193,7 @@ def _write_parts(job, directory, workers, size, level) -> list[list[str]]:
 def _publish(paths, parts, describe):
     """Joins the parts next to the output files, and renames them when all are complete.
 
-    Also writes the text files that `describe` returns for {path: bytes}: {path: text}.
+    Also writes the files that `describe` returns for {path: size in bytes}: {path: contents}.
     """
     aside, folders = {}, []
     try:
@@ -200,11 +201,12 @@ def _publish(paths, parts, describe):
             for path, its_parts in zip(paths, parts, strict=True):
                 aside[path] = stack.enter_context(temporary_path(path))
                 _concatenate(aside[path], its_parts)
-            for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
+            for path, data in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
                 folders.append(os.path.dirname(os.path.abspath(path)))
                 os.makedirs(folders[-1], exist_ok=True)
                 aside[path] = stack.enter_context(temporary_path(path))
-                write_text(aside[path], text)
+                with atomic_open(aside[path], "wb") as file:
+                    file.write(data)
             for path, its_aside in aside.items():
                 os.replace(its_aside, os.path.realpath(path))
     finally:

@@ -25,6 +25,11 @@ class CorpusOptions(ExampleSettings):
             )
         if not self.dynamic_masking:
             check_phrases(self.masks.kind, self.phrase_file)
+        if self.word_segmenter and self.masking == "token":
+            raise ValueError(
+                "`word_segmenter` requires a masking of words; got `masking=token`. Use `masking=whole_word`, or "
+                "remove `word_segmenter`."
+            )
 
     @property
     def masks(self) -> Masking:

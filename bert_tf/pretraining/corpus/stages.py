@@ -12,7 +12,7 @@ from bert_tf.data import tfrecords
 from bert_tf.data.record_features import compression_of
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.description import metadata_of_job
-from bert_tf.pretraining.corpus.document_tokenization import tokenize_documents
+from bert_tf.pretraining.corpus.document_tokenization import count_tokens, tokenize_documents
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.statistics import Statistics
@@ -53,8 +53,9 @@ class CorpusStages:
         """
         counts = Counter(bytes=sum(len(block.data) for block in blocks))
         texts = [text for block in blocks for text in read_documents(block, self._options.text, counts)]
-        documents = tokenize_documents(texts, self._tokenizer, self._options.random_seed)
-        counts["tokens"] = len(documents.tokens.flat)
+        seed, segmenter = self._options.random_seed, self._segmenter
+        documents = tokenize_documents(texts, self._tokenizer, seed, segmenter=segmenter)
+        counts.update(count_tokens(documents, self._tokenizer.unk_id))
         columns = {name: getattr(documents, name) for name in _COLUMNS["documents"]}
         external_sort.write_sorted(self._run("documents", 0, number), documents.keys, columns)
         return counts
@@ -97,6 +98,10 @@ class CorpusStages:
     @functools.cached_property
     def _tokenizer(self):
         return self._job.make_tokenizer()
+
+    @functools.cached_property
+    def _segmenter(self):
+        return self._job.make_segmenter()
 
     def _run(self, kind, level, number):
         return run_directory(self._directory, kind, level, number)

@@ -76,6 +76,7 @@ def _text(text, options):
     return [
         *((name, _number(text[name])) for name in ("files", "bytes", "documents", "sentences")),
         ("tokens", _number(text["tokens"])),
+        ("  unknown", _percent(text["unknown"], text["tokens"])),
         ("dropped bytes that are not UTF-8", _number(text["invalid_bytes"])),
         ("dropped junk sentences", _number(text["junk_lines"]), junk),
     ]

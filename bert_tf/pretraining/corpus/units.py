@@ -47,7 +47,9 @@ def make_batches(
     """
     rng = np.random.default_rng([options.random_seed, pass_number, unit])
     objective = OBJECTIVES[options.sentence_objective]
-    examples = objective(documents, options.max_seq_length, options.short_seq_prob, rng)
+    around = len(vocabulary.before) + len(vocabulary.after)
+    special = around + (len(vocabulary.between) if options.sentence_objective != "none" else 0)
+    examples = objective(documents, options.max_seq_length, options.short_seq_prob, rng, special)
     examples = examples.take(rng.permutation(len(examples.label)))
     size = _EXAMPLES_TO_PACK if options.packing else _EXAMPLES
     for start in range(0, len(examples.label), size):
@@ -84,10 +86,12 @@ def _masked_rows(documents, examples, options, vocabulary, rng, counts):
         rows = lay_out_examples(
             documents, examples.take(slice(start, start + _EXAMPLES)), options.max_seq_length, vocabulary
         )
+        continues = rows.pop("continues")
         if options.sentence_objective == "none":
             del rows["next_sentence_labels"]
         if not options.dynamic_masking:
-            rows |= mask(rows["input_ids"], options.masks, vocabulary, rng, counts)
+            continues = continues if options.word_segmenter else None
+            rows |= mask(rows["input_ids"], options.masks, vocabulary, rng, counts, continues)
         parts.append(rows)
     if len(parts) == 1:
         return parts[0]

@@ -17,6 +17,9 @@ def to_electra_config(config: EncoderConfig) -> EncoderConfig:
     here, there = family_registry.family(config.model_type), family_registry.family(_FAMILY)
     alike = (here.tokenizer, here.template) == (there.tokenizer, there.template)
     config = dataclasses.replace(config, has_pooler=False)
+    if "embedding_size" in here.restated and config.embedding_width != config.hidden_size:
+        # A generator, narrower than its embeddings, which the family has no key for: BERT's has one for all of it.
+        return dataclasses.replace(config, model_type=family_registry.DEFAULT, extra={})
     if not alike or config.task_type_vocab_size or config.num_hidden_groups:
         return config
     return dataclasses.replace(config, model_type=_FAMILY, embedding_size=config.embedding_width, **there.fixed)

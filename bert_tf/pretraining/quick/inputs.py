@@ -1,19 +1,24 @@
 """Inputs of quick pretraining, checked before it starts rather than after minutes."""
 
 import os
-import pathlib
 from collections.abc import Mapping
 
+from bert_tf.checkpoints import keras_hub
+from bert_tf.checkpoints.model_tokenizer import read_model_tokenizer
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import model_type_in
 from bert_tf.pretraining.quick.recipe import SizeRecipe
+from bert_tf.pretraining.record_metadata import tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.pretraining.settings import QuickOptions
-from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
+from bert_tf.tokenization.table_registry import tokenizer_in
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils import text_files
 from bert_tf.utils.counts import number_of
 from bert_tf.utils.files import content_of
 from bert_tf.utils.names import MASK
 
-_PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
+_PATHS = ("input_file", "eval_file", "teacher", "vocab_file", "tokenizer")
 
 
 def check_inputs(options: QuickOptions, recipe: SizeRecipe):
@@ -21,8 +26,10 @@ def check_inputs(options: QuickOptions, recipe: SizeRecipe):
     _check_texts(options)
     if options.vocab_file:
         _check_vocabulary(options.vocab_file)
+    if options.tokenizer:
+        _check_tokenizer(options, "tokenizer")
     if options.teacher:
-        _check_teacher(options.teacher, recipe)
+        _check_teacher(options, recipe)
 
 
 def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
@@ -62,6 +69,10 @@ def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
     paths = [path for texts in _texts(options) for path in texts]
     paths += [options.vocab_file] if options.vocab_file else []
     contents = {os.path.abspath(path): content_of(path) for path in paths}
+    if options.tokenizer:
+        tables = read_model_tokenizer(options.tokenizer, options.do_lower_case)
+        digests = vocabulary_fingerprint(tables.vocab), tokenizer_fingerprint(tables)
+        contents[os.path.abspath(options.tokenizer)] = " ".join(digests)
     return {**values, "contents": contents, "recipe": recipe.to_dict()}
 
 
@@ -85,19 +96,30 @@ def _check_texts(options):
         )
 
 
-def _check_teacher(teacher, recipe):
-    path = pathlib.Path(vocabulary_in(teacher))
-    if not path.is_file():
+def _check_tokenizer(options, name):
+    """Raises ValueError if the directory in the option `name` has no tokenizer with a mask token."""
+    directory = getattr(options, name)
+    is_model = os.path.isdir(directory) and model_type_in(directory)
+    if not is_model or not (keras_hub.tokenizer_of(directory) or tokenizer_in(directory)):
         raise ValueError(
-            f"`teacher` must be a model directory with {VOCAB_FILE} or tokenizer.json, which the records are made "
-            f"with. {teacher} has none; use another teacher, or train without one."
+            f"`{name}` must be a model directory with a configuration and a tokenizer, such as {VOCAB_FILE} or "
+            f"{WHOLE_FILE}, which the records are made with. {directory} is none; use another one, or train without "
+            f"`{name}`."
         )
-    _check_vocabulary(path)
-    depth = EncoderConfig.load(teacher).num_hidden_layers
+    tables = read_model_tokenizer(directory, options.do_lower_case)
+    if tables.mask_id is None:
+        raise ValueError(
+            f"The vocabulary must contain {tables.mask}, but that of {directory} lacks it. Use another `{name}`."
+        )
+
+
+def _check_teacher(options, recipe):
+    _check_tokenizer(options, "teacher")
+    depth = EncoderConfig.load(options.teacher).num_hidden_layers
     if depth <= recipe.layers:
         raise ValueError(
-            f"`teacher` must have more than the {recipe.layers} layers of its student. {teacher} has {depth}; use a "
-            "larger one, or fine-tune this one directly."
+            f"`teacher` must have more than the {recipe.layers} layers of its student. {options.teacher} has {depth}; "
+            "use a larger one, or fine-tune this one directly."
         )
 
 

@@ -18,7 +18,6 @@ from bert_tf.pretraining.quick.journal import Journal
 from bert_tf.pretraining.quick.plan import TrainingPlan, measure_throughput
 from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
-from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.resources import best_precision
 from bert_tf.utils.subprocesses import execute_command
@@ -102,9 +101,9 @@ class _Run:
         for name, command in steps.before_training().items():
             self._do(name, command)
         if steps.recipe.config is not None:
-            size = len(Vocabulary.read(steps.vocab_file).tokens)
-            inputs.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
-            EncoderConfig(vocab_size=size, **steps.recipe.config).save(steps.config_file)
+            config, source = steps.config, steps.tokenizer_directory or steps.vocab_file
+            inputs.check_vocabulary_size(config.vocab_size, source, config.embedding_width)
+            config.save(steps.config_file)
         inputs.check_rows(steps.rows(), steps.recipe)
         self._do("calibration", steps.calibration())
 

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import time
 
 import pytest
 
+from bert_tf.tokenization.table_registry import TABLES
 from tests.conftest import ROOT
+from tests.pretraining import families
 from tests.pretraining.corpus import support
 from tests.processes import LIMIT_S
 from tests.scripts import at
@@ -20,6 +23,7 @@ def _run(program, folder, *flags, limit=None):
     (folder / "out").mkdir()
     (folder / "out" / "a.tfrecord").write_bytes(b"old")
     given = {flag.split("=")[0] for flag in flags}
+    given |= {"--vocab_file"} if "--init_checkpoint" in given else set()
     default = [
         f"--input_file={folder}/corpus", f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord",
         "--num_workers=1", "--dupe_factor=1",
@@ -99,6 +103,28 @@ def test_a_vocabulary_without_mask_is_refused(program, folder):
     _write(folder, a=GOOD)
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
     assert "lacks [MASK]. Append it" in _run(program, folder)
+
+
+def test_a_tokenizer_or_a_model_is_needed(program, folder):
+    _write(folder, a=GOOD)
+    assert "Pass --init_checkpoint, a model directory whose tok" in _run(program, folder, "--vocab_file=")
+
+
+def test_what_a_model_does_not_take(program, folder, tmp_path_factory):
+    """Pairs of texts without a segment for the second, words between spaces without WordPiece."""
+    _write(folder, a=GOOD)
+    model = tmp_path_factory.mktemp("roberta") / "model"
+    families.tokenizer_of(model, "roberta", TABLES)
+    (model / "config.json").write_text('{"model_type": "roberta", "vocab_size": 601, "type_vocab_size": 1}')
+    for given, said in {
+        ("--sentence_objective=nsp",): f"--sentence_objective must be none for the model in {model}, because it has no",
+        ("--word_segmenter=pretokenized", "--masking=whole_word"): "requires a WordPiece tokenizer",
+        ("--word_segmenter=jieba", "--masking=whole_word", "--dynamic_masking"): "cannot be combined",
+    }.items():
+        assert said in _run(program, folder, f"--init_checkpoint={model}", *given), given
+        shutil.rmtree(folder / "out")
+    nowhere = _run(program, folder, f"--init_checkpoint={folder}/nowhere")
+    assert "--init_checkpoint must be the directory of a model; got" in nowhere
 
 
 def test_an_unreadable_file_among_a_thousand_is_named(program, folder):

@@ -12,9 +12,10 @@ from bert_tf.pretraining import record_compatibility, record_files
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import description
 from bert_tf.pretraining.corpus.local_run import create_pretraining_data
-from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from tests.pretraining.corpus import support
 
 
@@ -53,7 +54,10 @@ def test_the_tokenizer_beside_is_the_one_that_made_them(described, corpus):
 def test_each_file_says_the_same_of_itself(described):
     held = Records.of([str(described[0])])
     assert set(held.metadata.values()) == {
-        RecordMetadata(vocabulary_fingerprint(support.VOCAB), False, False, "sop", "whole_word")
+        RecordMetadata(
+            *(vocabulary_fingerprint(support.VOCAB), tokenizer_fingerprint(WordPieceTables(support.VOCAB))),
+            *(False, False, "sop", "whole_word"),
+        )
     }
     assert held.sentence_objective == "sop"
 

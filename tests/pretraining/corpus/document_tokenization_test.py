@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining.corpus.document_tokenization import random_keys, tokenize_documents
+from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import Document
+from tests.pretraining import families
 from tests.pretraining.corpus import support
 
 
@@ -37,6 +39,28 @@ def test_pieces_are_those_of_whole_sentences(minilm):
     made = tokenize_documents([Document(0, n + 1, n + 1, [text]) for n, text in enumerate(texts)], tokenizer, 0)
     found = {int(made.ids[part]): support.sentences(made, part)[0] for part in range(len(made))}
     assert found == {n + 1: ids for n, ids in enumerate(expected) if ids}
+
+
+@pytest.mark.parametrize("model_type", [
+    "roberta", "albert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("modernbert", "deberta-v2")),
+])  # fmt: skip
+def test_tokens_of_other_kinds_are_those_of_the_whole_document(tmp_path, model_type):
+    """The first token of a sentence as well, where a word has another token behind a space than at the beginning."""
+    tokenizer = families.tokenizer_of(tmp_path / "tokenizer", model_type)
+    sentences = ["the old ships, and", "gulls   are\there .", "caf\u00e9 \u5317\u4eac the the"]
+    late = Document(0, 1, 9, ["the waves"])  # another portion of the document
+    made = tokenize_documents([Document(0, 1, 1, sentences), late], tokenizer, 0)
+    parts = {len(made.sentences.rows()[part]): np.concatenate(support.sentences(made, part)) for part in (0, 1)}
+    whole, behind = tokenizer.tokenize([" ".join(sentences), "the the waves"]).to_list()
+    assert parts[3].tolist() == whole
+    assert parts[1].tolist() == behind[-len(parts[1]) :] and len(parts[1]) < len(behind)
+
+
+def test_an_added_token_with_a_space_inside():
+    added = [AddedToken("new york", 9)]
+    tokenizer = Tokenizer([*support.SPECIAL, "the", "new", "york", "."], added_tokens=added)
+    made = tokenize_documents([Document(0, 1, 1, ["the new york ."])], tokenizer, 0)
+    assert made.tokens.flat.tolist() == [5, 9, 8]
 
 
 def test_no_text_at_all(tokenizer):

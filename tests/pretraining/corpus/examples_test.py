@@ -1,5 +1,7 @@
 """Which texts make an example: by hand where there is one way only, by law where there are many."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -43,7 +45,19 @@ def test_rows_are_laid_out_as_bert_reads_them():
     assert rows["next_sentence_labels"].tolist() == [[1]]
     single = ex.lay_out_examples(documents, pair._replace(b_length=zero[1]), 5, PIECES)
     assert single["input_ids"].tolist() == [[2, 11, 12, 3, 0]] and not single["segment_ids"].any()
-    assert all(array.dtype == np.int32 for array in rows.values())
+    assert not rows.pop("continues").any() and all(array.dtype == np.int32 for array in rows.values())
+
+
+def test_rows_are_laid_out_as_roberta_reads_them():
+    documents = support.documents([[11, 12], [13, 14, 15]])
+    one, two, zero = ([np.array([x], np.int64) for x in v] for v in ([0, 2], [2, 3], [0, 0]))
+    pair = ex.PretrainingExamples(one[0], two[0], one[1], two[1], np.array([1], np.int32), np.array([0], np.int8))
+    roberta = dataclasses.replace(PIECES, before=(2,), between=(3, 3), after=(3,), second_segment=0, pad_id=1)
+    rows = ex.lay_out_examples(documents, pair, 11, roberta)
+    assert rows["input_ids"].tolist() == [[2, 11, 12, 3, 3, 13, 14, 15, 3, 1, 1]]
+    assert rows["input_mask"].tolist() == [[1] * 9 + [0] * 2] and not rows["segment_ids"].any()
+    single = ex.lay_out_examples(documents, pair._replace(b_length=zero[1]), 6, roberta)
+    assert single["input_ids"].tolist() == [[2, 11, 12, 3, 1, 1]]
 
 
 def test_next_sentence_of_two_documents_by_hand():

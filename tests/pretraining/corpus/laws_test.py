@@ -80,7 +80,7 @@ def _check_words(original, rows, chosen, pieces, whole):
     taken = np.zeros(original.shape, bool)
     taken[np.nonzero(chosen)[0], rows["masked_lm_positions"][chosen]] = True
     assert taken.sum() == chosen.sum() and not taken[rows["input_mask"] == 0].any()
-    goes_on = pieces.continuation[original[:, 1:]] & ~pieces.special[original[:, :-1]]
+    goes_on = pieces.edges.continues[original[:, 1:]] & ~pieces.special[original[:, :-1]]
     together = (taken[:, 1:] == taken[:, :-1])[goes_on]
     assert together.all() if whole else not together.all()
 
@@ -106,7 +106,7 @@ def test_the_laws_of_next_sentences(documents, tokenizer):
 
 
 def test_the_report_counts_what_is_written(documents, tokenizer):
-    pieces = MaskingVocabulary.of(tokenizer.vocab)
+    pieces = MaskingVocabulary.of_tokenizer(tokenizer)
     rows, statistics = _rows(documents, CorpusOptions(), pieces)
     chosen = rows["masked_lm_weights"] > 0
     assert statistics.rows == statistics.examples == len(chosen) and statistics.chosen == chosen.sum()

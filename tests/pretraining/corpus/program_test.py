@@ -1,5 +1,10 @@
 """The program's own part: flags that have no effect beside others."""
 
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import tokenizer_fingerprint
+from bert_tf.tokenization.table_registry import TABLES, read_saved_tables
+from tests.pretraining import families
+
 
 def test_flags_without_effect_are_told(program, corpus, tmp_path):
     flags = [
@@ -36,3 +41,20 @@ def test_phrases_that_never_occur_are_told(program, corpus, tmp_path):
     assert done["status"] == 0, done["log"]
     assert "Phrases: 1; skipped 1 more that contain tokens not in the vocabulary." in done["log"]
     assert f"No phrase of {tmp_path}/phrases occurs in any of the 2 examples, so whole words were" in done["log"]
+
+
+def test_a_model_decides_its_special_tokens_and_its_objective(program, tmp_path):
+    """And a text of another language is warned of, once."""
+    tables = families.tokenizer_of(tmp_path / "model", "albert", TABLES)
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "albert", "vocab_size": 400}', encoding="utf-8")
+    (tmp_path / "a.txt").write_text("\U00012000\U00012001 the \U00012002 .\n\U00012003 to .\n" * 5, encoding="utf-8")
+    done = program.run([
+        f"--input_file={tmp_path}/a.txt", f"--init_checkpoint={tmp_path}/model", f"--output_file={tmp_path}/a.tfrecord",
+        "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--masking=whole_word", "--max_seq_length=32",
+    ])  # fmt: skip
+    assert done["status"] == 0, done["log"]
+    assert "--sentence_objective=sop, as in the pretraining of albert." in done["log"]
+    assert done["log"].count("of the tokens of --input_file are unknown") == 1
+    (metadata,) = Records.of([f"{tmp_path}/a.tfrecord"]).metadata.values()
+    assert metadata.sentence_objective == "sop" and metadata.tokenizer == tokenizer_fingerprint(tables)
+    assert read_saved_tables(tmp_path / "a_vocabulary").vocab == tables.vocab

@@ -12,6 +12,7 @@ from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.pretraining.phrases import Phrases
+from bert_tf.tokenization.token_edges import TokenEdges
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -25,7 +26,8 @@ def pieces(words=100, continuations=0, phrases=()) -> MaskingVocabulary:
     special = np.arange(len(names)) < 5
     continuation = np.array([name.startswith("##") for name in names])
     tree = Phrases.of(list(phrases), len(names)) if phrases else None
-    return MaskingVocabulary(2, 3, 0, 4, special, continuation, names, tree)
+    edges = TokenEdges(continuation, np.zeros_like(continuation))
+    return MaskingVocabulary((2,), (3,), (3,), 1, 0, 1, 4, special, edges, names, tree)
 
 
 def documents(*texts, ids=None) -> Documents:

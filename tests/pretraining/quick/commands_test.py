@@ -94,7 +94,7 @@ def test_a_student_begins_as_layers_of_its_teacher():
     commands = _commands(taught=True, depth=6, teacher="large")
     steps = commands.before_training()
     assert list(steps) == ["records of 16", "first weights"]
-    assert "--vocab_file=large/vocab.txt" in steps["records of 16"].words()
+    assert "--init_checkpoint=large" in steps["records of 16"].words()
     assert steps["first weights"].words()[3:] == [
         "edit_model", "--model=large", "--layers=0,5", "--output_dir=small/work/first_weights",
     ]  # fmt: skip

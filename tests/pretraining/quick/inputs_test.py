@@ -34,8 +34,9 @@ def folder(tmp_path):
         ({"eval_file": "text.txt"}, r"`eval_file` must not contain training text, but .*text\.txt"),
         ({"vocab_file": "nowhere"}, "Vocabulary file not found"),
         ({"vocab_file": "maskless.txt"}, r"must contain \[MASK\]"),
-        ({"teacher": "mute"}, r"`teacher` must be a model directory with vocab\.txt"),
-        ({"teacher": "nowhere"}, r"`teacher` must be a model directory with vocab\.txt"),
+        ({"teacher": "mute"}, r"`teacher` must be a model directory with a configuration and a tok"),
+        ({"teacher": "nowhere"}, r"`teacher` must be a model directory with a configuration and a tok"),
+        ({"tokenizer": "mute"}, r"`tokenizer` must be a model directory with a configuration and a tokenizer"),
         ({"teacher": "shallow"}, "`teacher` must have more than the 2 layers of its student. .* has 2"),
     ],
     ids=str,
@@ -56,8 +57,9 @@ def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
     (folder / "teacher" / "vocab.txt").unlink()
     options = support.options(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
     inputs.check_inputs(options, support.recipe(True))
-    steps = Commands(options, support.recipe(True), 6)
-    assert steps.vocab_file == folder / "teacher" / "tokenizer.json"
+    assert f"--init_checkpoint={folder}/teacher" in Commands(options, support.recipe(True), 6).before_training()[
+        "records of 16"
+    ].words()
 
 
 def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):

@@ -14,6 +14,7 @@ import bert_tf
 from bert_tf.checkpoints.tf1 import read_tensors
 from tests import processes, tiny
 from tests.conftest import ROOT
+from tests.pretraining import families
 from tests.pretraining.quick.tiny_program import MINUTES, STEPS
 
 _STARTS, _ENDS = ("ba", "de", "fi", "go", "lu", "mo"), ("ka", "ne", "pi", "ri", "so", "tu", "va", "xe")
@@ -121,3 +122,32 @@ def test_a_student_learns_from_its_teacher(home):
     student = bert_tf.load(home / "student")
     assert student.config.num_hidden_layers == 2 and student.tokenizer.vocab == list(tiny.VOCAB)
     assert _last_step(home / "student") == STEPS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model_type", [name for name in families.FAMILIES if name != "bert"])
+def test_a_small_encoder_has_the_family_and_the_tokenizer_of_another_model(home, model_type):
+    """A minute or two on two cores."""
+    (home / model_type).mkdir()
+    model = families.model_directory(home / model_type, model_type)
+    # More distinct tokens than the network is wide.
+    letters = np.random.default_rng(0).choice([*"abcdefghijklmnopqrstuvwxyz0123456789"], (400, 9))
+    text = "".join(f"{' '.join([*row, *words])}.\n\n" for row, words in zip(letters, [WORDS[:5]] * 400, strict=True))
+    (home / model_type / "text.txt").write_text(text, encoding="utf-8")
+    more = [f"--input_file={home / model_type}/text.txt", f"--tokenizer={model}", "--precision=float32"]
+    _run(home, f"{model_type}/small", *more)
+    small, other = bert_tf.load(home / model_type / "small"), bert_tf.load(model)
+    assert small.config.model_type == model_type and small.config.norm_first and small.config.hidden_size == 32
+    assert small.tokenizer.vocab == other.tokenizer.vocab
+    assert small.tokenizer.tokenize(WORDS).to_list() == other.tokenizer.tokenize(WORDS).to_list()
+    assert _last_step(home / model_type / "small") == STEPS
+
+
+@pytest.mark.slow
+def test_a_student_of_another_family(home):
+    """A minute or two on two cores."""
+    (home / "taught").mkdir()
+    model = families.model_directory(home / "taught", "roberta", num_hidden_layers=3)
+    _run(home, "taught/small", f"--teacher={model}", "--precision=float32")
+    student = bert_tf.load(home / "taught" / "small")
+    assert student.config.model_type == "roberta" and student.config.num_hidden_layers == 2
