@@ -21,6 +21,7 @@ from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
 from bert_tf.models.sentence_transformers_files import (
     MODULES,
+    PROMPT_NAMES,
     Dense,
     PoolingConfig,
     PromptConfig,
@@ -29,7 +30,7 @@ from bert_tf.models.sentence_transformers_files import (
     warn_of_other_prompts,
     warn_of_similarity,
 )
-from bert_tf.models.sparse_encoder_files import SpladeConfig, read_splade_config
+from bert_tf.models.sparse_encoder_files import SpladeConfig, StaticEmbeddingConfig, read_sparse_config
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.files import path_text
 from bert_tf.utils.text_inputs import text_list
@@ -37,6 +38,8 @@ from bert_tf.utils.token_counts import TokenCountLog
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+    from bert_tf.inference.sparse_extractor import SparseExtractor
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
@@ -55,13 +58,16 @@ class SentenceEncoder:
 
     Args:
         path: a model, as in `bert_tf.load`.
+        kind: "query" or "document", to embed texts as such: with the model's prompt for them, and as its Router does,
+            if it has one. If None, the default prompt and route.
         sparse: compute sparse embeddings with the masked-LM head of a model that is not a sentence encoder, by max
             pooling. A SparseEncoder's are sparse in any case.
         max_active_dims: of sparse embeddings, the number of the largest weights to keep of each text. If None, all.
         options: fields of `EncodeOptions`, to override settings.
 
     Attributes:
-        recipe: how embeddings are computed, a `PoolingConfig`, or a `SpladeConfig` for sparse embeddings.
+        recipe: how embeddings are computed, a `PoolingConfig`, or for sparse ones a `SpladeConfig` or a
+            `StaticEmbeddingConfig`.
         prompt: the prompt put before every text.
         token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.
 
@@ -70,43 +76,51 @@ class SentenceEncoder:
     """
 
     def __init__(
-        self, path: str | os.PathLike, *, sparse: bool = False, max_active_dims: int | None = None, **options: Any
+        self,
+        path: str | os.PathLike,
+        *,
+        kind: str | None = None,
+        sparse: bool = False,
+        max_active_dims: int | None = None,
+        **options: Any,
     ) -> None:
         options, path = EncodeOptions(**options), path_text(path)
-        self.recipe: PoolingConfig | SpladeConfig = _sparse_recipe_of(path, sparse, options) or recipe_of(path, options)
-        self.prompt = prompt_of(self.recipe, options)
-        folder = os.path.join(path, self.recipe.folder) if self.recipe.folder else path
-        if isinstance(self.recipe, SpladeConfig):
-            from bert_tf.inference.sparse_extractor import SparseExtractor  # dense embeddings need no SciPy
-
-            last = options.max_seq_length, options.do_lower_case, max_active_dims
-            self._extractor: Extractor | SparseExtractor = SparseExtractor(folder, self.recipe, *last)
-            self._lower = self.recipe.lower and not self._extractor.tokenizer.do_lower_case
+        if kind not in (None, *PROMPT_NAMES):
+            raise ValueError(f"`kind` must be one of {', '.join(PROMPT_NAMES)}, or None. Received: {kind!r}.")
+        sparse_recipe = _sparse_recipe_of(path, kind, sparse, options)
+        self._extractor: Extractor | SparseExtractor
+        if sparse_recipe:
+            self.recipe: PoolingConfig | SpladeConfig | StaticEmbeddingConfig = sparse_recipe
+            self.prompt = prompt_of(sparse_recipe, options, kind)
+            self._extractor = _open_sparse(path, sparse_recipe, options, max_active_dims)
+            self._lower = sparse_recipe.lower and not self._extractor.tokenizer.do_lower_case
             return
         if max_active_dims is not None:
             raise ValueError(
                 f"`max_active_dims` requires sparse embeddings, and {path} has dense ones. Remove it, or use `dim`."
             )
-        bert = load(folder, options.do_lower_case)
+        self.recipe = recipe = recipe_of(path, options)
+        self.prompt = prompt_of(recipe, options, kind)
+        bert = load(os.path.join(path, recipe.folder) if recipe.folder else path, options.do_lower_case)
         tokenizer = bert.tokenizer
-        self._lower = self.recipe.lower and not tokenizer.do_lower_case
-        longest = self.recipe.max_seq_length
+        self._lower = recipe.lower and not tokenizer.do_lower_case
+        longest = recipe.max_seq_length
         if longest is not None and options.max_seq_length is None:
             longest = min(longest, bert.config.max_length)
         self._extractor = Extractor(
             bert.encoder,
             tokenizer,
-            self.recipe.layers,
-            self.recipe.poolings,
-            self.recipe.normalize,
+            recipe.layers,
+            recipe.poolings,
+            recipe.normalize,
             longest,
-            unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
-            finish=make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
+            unpooled=count_unpooled(tokenizer, *self._prepared([""]), recipe),
+            finish=make_finish(directory_of(path), recipe.steps, recipe.dim),
             name=os.fspath(path),
         )
         if options.dim is not None:
-            pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)
-            width = next((step.width for step in reversed(self.recipe.steps) if step), pooled)
+            pooled = pooled_width(recipe.layers, recipe.poolings, bert.config.hidden_size)
+            width = next((step.width for step in reversed(recipe.steps) if step), pooled)
             _check_dim(directory_of(path), options.dim, width)
 
     def __call__(self, texts: Sequence[str]) -> "np.ndarray | csr_matrix":
@@ -150,10 +164,10 @@ class SentenceEncoder:
         return [text.lower() for text in texts] if self._lower else texts
 
 
-def _sparse_recipe_of(path, sparse, options):
+def _sparse_recipe_of(path, kind, sparse, options):
     """Returns how a model computes sparse embeddings; None if they are dense."""
     directory = directory_of(path)
-    recipe = read_splade_config(directory)
+    recipe = read_sparse_config(directory, kind)
     if not (recipe or sparse):
         return None
     if recipe is None and (os.path.exists(os.path.join(directory, MODULES)) or task_in(directory) is not None):
@@ -165,6 +179,15 @@ def _sparse_recipe_of(path, sparse, options):
         if getattr(options, name) is not None:
             raise ValueError(f"`{name}` requires dense embeddings, and those of {path} are sparse. Remove it.")
     return recipe or SpladeConfig(max_seq_length=tokenizer_length(directory))
+
+
+def _open_sparse(path, recipe, options, max_active_dims):
+    from bert_tf.inference.sparse_extractor import SpladeExtractor, StaticExtractor  # dense embeddings need no SciPy
+
+    given = options.max_seq_length, options.do_lower_case, max_active_dims
+    if isinstance(recipe, StaticEmbeddingConfig):
+        return StaticExtractor(path, recipe, *given)
+    return SpladeExtractor(os.path.join(path, recipe.folder) if recipe.folder else path, recipe, *given)
 
 
 def recipe_of(path: str, options: EncodeOptions = DEFAULT_ENCODING) -> PoolingConfig:

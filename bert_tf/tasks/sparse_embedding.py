@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.sparse_encoder_files import read_splade_config
+from bert_tf.models.sparse_encoder_files import SpladeConfig, read_sparse_config
 from bert_tf.models.splade import SpladeModel
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.foreign_models import limit_length
@@ -37,10 +37,19 @@ class SparseEmbeddingTask(ServableTask):
 
     @classmethod
     def from_pretrained(cls, directory: str, model: Any) -> TrainedTask | None:
-        """Returns the task of a SparseEncoder's directory, whose `ModelDescription` is `model`; None for any other."""
-        found = read_splade_config(directory)
+        """Returns the task of a SparseEncoder's directory, whose `ModelDescription` is `model`; None for any other.
+
+        Raises:
+            ValueError: the directory has unsupported settings.
+        """
+        found = read_sparse_config(directory, "document")
         if found is None:
             return None
+        if not isinstance(found, SpladeConfig):
+            raise ValueError(
+                f"The documents of a SparseEncoder must be embedded by an encoder to be exported. Those of {directory} "
+                "are embedded by the weights of their tokens; use another model, or `bert_tf.SentenceEncoder`."
+            )
         if found.lower and not model.tokenizer.do_lower_case:
             raise ValueError(
                 "The tokenizer of a SparseEncoder must lowercase by itself to be exported. do_lower_case is set in the "

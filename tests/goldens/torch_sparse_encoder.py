@@ -1,11 +1,12 @@
 """SparseEncoders of sentence-transformers: makes small seeded models, or asks those in folders.
 
     PYTHON_WITH_TORCH tests/goldens/torch_sparse_encoder.py make FOLDER VOCABULARY
-    PYTHON_WITH_TORCH tests/goldens/torch_sparse_encoder.py ask TEXTS DIRECTORY ...
+    PYTHON_WITH_TORCH tests/goldens/torch_sparse_encoder.py encode TEXTS DIRECTORY ...
+    PYTHON_WITH_TORCH tests/goldens/torch_sparse_encoder.py encode_query TEXTS DIRECTORY ...
 
 `make` writes FOLDER/CASE, of each of CASES, as sentence-transformers saves it, and FOLDER/expected.json, {"texts":
-TEXTS, case: their embeddings, [n, V]}. `ask` prints the embeddings that models have of the texts in a JSON file, as
-JSON.
+TEXTS, case: their embeddings, [n, V]}. `encode` and `encode_query`, methods of SparseEncoder, print the embeddings that
+models have of the texts in a JSON file, as JSON.
 """
 
 import json
@@ -42,17 +43,17 @@ def make(folder, vocabulary):
     (folder / "expected.json").write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
-def _embeddings(directory, texts):
+def _embeddings(directory, texts, method="encode"):
     encoder = SparseEncoder(str(directory), device="cpu")
-    if encoder.transformers_model.config.model_type == "distilbert":  # which takes none of BERT's segments
+    if "distilbert" in str(directory):  # which takes none of BERT's segments
         encoder.tokenizer.model_input_names = ["input_ids", "attention_mask"]
-    return [[round(value, 7) for value in row] for row in encoder.encode(texts).to_dense().tolist()]
+    return [[round(value, 7) for value in row] for row in getattr(encoder, method)(texts).to_dense().tolist()]
 
 
-def ask(texts, directories):
+def ask(method, texts, directories):
     texts = json.loads(pathlib.Path(texts).read_text(encoding="utf-8"))
-    print(json.dumps([_embeddings(each, texts) for each in directories]))
+    print(json.dumps([_embeddings(each, texts, method) for each in directories]))
 
 
 if __name__ == "__main__":
-    make(pathlib.Path(sys.argv[2]), sys.argv[3]) if sys.argv[1] == "make" else ask(sys.argv[2], sys.argv[3:])
+    make(pathlib.Path(sys.argv[2]), sys.argv[3]) if sys.argv[1] == "make" else ask(*sys.argv[1:3], sys.argv[3:])

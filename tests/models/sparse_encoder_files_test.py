@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.models.sentence_transformers_files import read_recipe
-from bert_tf.models.sparse_encoder_files import SpladeConfig, read_splade_config
+from bert_tf.models.sparse_encoder_files import SpladeConfig, read_sparse_config
 from tests.sentence_folders import NEW, PLAIN, write
 
 OLD = (("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling"))
@@ -19,7 +19,7 @@ def test_the_files_of_version_5_0(tmp_path):
              "config_sentence_transformers": {"model_type": "SparseEncoder", "prompts": {"query": "", "document": ""},
                                               "default_prompt_name": None, "similarity_fn_name": "dot"}}  # fmt: skip
     expected = SpladeConfig(max_seq_length=256, prompts={"query": "", "document": ""})
-    assert read_splade_config(write(tmp_path, OLD, **files)) == expected
+    assert read_sparse_config(write(tmp_path, OLD, **files)) == expected
 
 
 def test_the_files_of_version_5_4(tmp_path):
@@ -27,12 +27,12 @@ def test_the_files_of_version_5_4(tmp_path):
              POOLING: {"pooling_strategy": "sum", "activation_function": "log1p_relu", "embedding_dimension": None},
              "config_sentence_transformers": {"prompts": {"a": "b "}, "default_prompt_name": "a"}}  # fmt: skip
     expected = SpladeConfig("sum", "log1p_relu", max_seq_length=128, prompts={"a": "b "}, default_prompt="a")
-    assert read_splade_config(write(tmp_path, LATER, NEW, **files)) == expected
+    assert read_sparse_config(write(tmp_path, LATER, NEW, **files)) == expected
 
 
 def test_other_directories_have_no_such_settings(tmp_path):
-    assert read_splade_config(str(tmp_path)) is None
-    assert read_splade_config(write(tmp_path)) is None
+    assert read_sparse_config(str(tmp_path)) is None
+    assert read_sparse_config(write(tmp_path)) is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_other_directories_have_no_such_settings(tmp_path):
 )  # fmt: skip
 def test_what_makes_other_vectors_is_refused(kinds, files, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        read_splade_config(write(tmp_path, kinds, **{POOLING: {}, **files}))
+        read_sparse_config(write(tmp_path, kinds, **{POOLING: {}, **files}))
 
 
 def test_there_are_no_dense_embeddings(tmp_path):
