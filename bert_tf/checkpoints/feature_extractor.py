@@ -1,13 +1,14 @@
 """Extracts features of a frozen encoder, per token or pooled per text."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.special_tokens import add_special_tokens
 from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils.model_outputs import check_finite_outputs
@@ -114,11 +115,11 @@ class Extractor:
 
     @functools.cached_property
     def _of_tokens(self):
-        return _traced(self._piece_values)
+        return trace_features(self._piece_values)
 
     @functools.cached_property
     def _of_texts(self):
-        return _traced(self._text_values)
+        return trace_features(self._text_values)
 
     def _piece_values(self, features):
         return tf.cast(join_layers(self._encoder(features, training=False), self._layers), tf.float32)
@@ -135,7 +136,7 @@ class Extractor:
         rows = counter.pack(*map(counter.tokenize, _columns(texts)), max_seq_length=self.max_seq_length)
         self.token_counts.add(counter.counts().numpy())
         vectors = np.empty([0, 0], np.float32)
-        for chosen, features in self._batches(rows):
+        for chosen, features in batches_by_length(self.tokenizer, rows, self.max_seq_length):
             values = self._of_texts(features).numpy()
             if not vectors.size:
                 vectors = np.empty([len(texts), values.shape[-1]], np.float32)
@@ -152,7 +153,7 @@ class Extractor:
         of_text = [each.with_flat_values(tf.fill(tf.shape(each.flat_values), n)) for n, each in enumerate(ids)]
         numbers = [self._pack_numbers(*each) for each in (starts, ends)] + [self._pack_numbers(*of_text, special=-1)]
         splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
-        for chosen, features in self._batches(rows):
+        for chosen, features in batches_by_length(self.tokenizer, rows, self.max_seq_length):
             whole = self._of_tokens(features).numpy()
             check_finite_outputs([np.where(features["input_mask"][:, :, None], whole, 0)], _REMEDY, chosen)
             for text, values in zip(chosen.tolist(), whole, strict=True):
@@ -167,15 +168,24 @@ class Extractor:
         packed = add_special_tokens(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
         return packed["input_ids"].flat_values.numpy()
 
-    def _batches(self, rows):
-        """Yields (sequence indices, features), grouped by similar length, the longest first."""
-        lengths = rows["input_ids"].row_lengths().numpy()
-        order, start = np.argsort(-lengths, kind="stable"), 0
-        while start < len(order):
-            width = min(-(-int(lengths[order[start]]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
-            chosen = order[start : start + max(1, _TOKENS // width)]
-            yield chosen, self.tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
-            start += len(chosen)
+
+def batches_by_length(
+    tokenizer: BaseTokenizer, rows: Mapping[str, tf.RaggedTensor], max_seq_length: int
+) -> Iterator[tuple[np.ndarray, dict[str, tf.Tensor]]]:
+    """Yields (sequence indices, features) of sequences, grouped by similar length, the longest first.
+
+    Args:
+        tokenizer: which pads the features.
+        rows: the features of all sequences, as from `TokenCounter.pack`.
+        max_seq_length: maximum width of the features.
+    """
+    lengths = rows["input_ids"].row_lengths().numpy()
+    order, start = np.argsort(-lengths, kind="stable"), 0
+    while start < len(order):
+        width = min(-(-int(lengths[order[start]]) // _WIDTHS) * _WIDTHS, max_seq_length)
+        chosen = order[start : start + max(1, _TOKENS // width)]
+        yield chosen, tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
+        start += len(chosen)
 
 
 def _columns(texts):
@@ -183,7 +193,7 @@ def _columns(texts):
     return [texts] if isinstance(texts[0], str) else [list(each) for each in zip(*texts, strict=True)]
 
 
-def _traced(function):
+def trace_features(function: Callable[[Mapping[str, tf.Tensor]], Any]) -> tf.types.experimental.ConcreteFunction:
     """Returns a function of a batch's features, traced once for all sequence lengths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")}
     return tf.function(function, autograph=False).get_concrete_function(specs)

@@ -91,9 +91,10 @@ class ExportOptions:
         Args:
             task: a `FineTuningTask`, or a fill-mask task.
         """
-        if self.has_fast_encoder and task.name == "fill_mask" and task.config.enhanced_mask_decoder:
+        reads_masked_lm = task.name in ("fill_mask", "sparse_embedding")
+        if self.has_fast_encoder and reads_masked_lm and task.config.enhanced_mask_decoder:
             raise ValueError(
-                "`export_for=cpu` and `export_dtype=int8` must not be used for a model that fills masks with an "
+                "`export_for=cpu` and `export_dtype=int8` must not be used for a model whose masked-LM head has an "
                 "enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: "
                 f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
             )

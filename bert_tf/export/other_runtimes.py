@@ -97,6 +97,7 @@ def _convert_to_onnx(function, features):
     graph = frozen.graph.as_graph_def()
     weights = _take_weights(graph)
     _replace_erfc(graph)
+    _replace_log1p(graph)
     inputs = dict(zip([each.name for each in frozen.inputs], features, strict=True))
     inputs |= {f"{name}:0": name for name in weights}
     outputs = dict(zip([each.name for each in frozen.outputs], sorted(function.structured_outputs), strict=True))
@@ -132,6 +133,18 @@ def _replace_erfc(graph):
         erf.attr["T"].CopyFrom(node.attr["T"])
         node.op = "Sub"
         node.input[:] = [one.name, erf.name]
+
+
+def _replace_log1p(graph):
+    """Makes Log(1 + x) of each Log1p(x) of a GraphDef, which is in SPLADE, and which ONNX does not have."""
+    for node in [node for node in graph.node if node.op == "Log1p"]:
+        # The ones are in the loop that `x` may be in, unlike a constant.
+        one = graph.node.add(name=f"{node.name}/one", op="OnesLike", input=node.input)
+        more = graph.node.add(name=f"{node.name}/more", op="AddV2", input=[*node.input, one.name])
+        for each in (one, more):
+            each.attr["T"].CopyFrom(node.attr["T"])
+        node.op = "Log"
+        node.input[:] = [more.name]
 
 
 def _load_onnx(path) -> Run:

@@ -1,10 +1,10 @@
-"""Sentence embeddings from a sentence-transformers directory, a trained embedder or any encoder."""
+"""Sentence embeddings, dense or sparse, from a sentence-transformers directory, a trained embedder or any encoder."""
 
 import dataclasses
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,15 +21,25 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.pooling import pooled_width
 from bert_tf.models.sentence_transformers_files import (
+    MODULES,
+    PROMPT_NAMES,
     Dense,
     PoolingConfig,
+    PromptConfig,
     read_recipe,
+    tokenizer_length,
     warn_of_other_prompts,
     warn_of_similarity,
 )
+from bert_tf.models.sparse_encoder_files import SpladeConfig, StaticEmbeddingConfig, read_sparse_config
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from bert_tf.inference.sparse_extractor import SparseExtractor
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
@@ -44,14 +54,20 @@ class SentenceEncoder:
 
     The settings of a sentence-transformers directory are used: modules, pooling, length and prompts. A model trained
     with `bert-tf run_embedder` is used as trained. For any other model, the last layer is mean-pooled without
-    normalization.
+    normalization. A SparseEncoder, such as SPLADE, has sparse embeddings: a weight for each token of the vocabulary.
 
     Args:
         path: a model, as in `bert_tf.load`.
+        kind: "query" or "document", to embed texts as such: with the model's prompt for them, and as its Router does,
+            if it has one. If None, the default prompt and route.
+        sparse: compute sparse embeddings with the masked-LM head of a model that is not a sentence encoder, by max
+            pooling. A SparseEncoder's are sparse in any case.
+        max_active_dims: of sparse embeddings, the number of the largest weights to keep of each text. If None, all.
         options: fields of `EncodeOptions`, to override settings.
 
     Attributes:
-        recipe: how embeddings are computed, a `PoolingConfig`.
+        recipe: how embeddings are computed, a `PoolingConfig`, or for sparse ones a `SpladeConfig` or a
+            `StaticEmbeddingConfig`.
         prompt: the prompt put before every text.
         token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.
 
@@ -59,39 +75,80 @@ class SentenceEncoder:
         ValueError: the directory has an unsupported module, or an option is not available, such as `dim` dimensions.
     """
 
-    def __init__(self, path: str | os.PathLike, **options: Any) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        kind: str | None = None,
+        sparse: bool = False,
+        max_active_dims: int | None = None,
+        **options: Any,
+    ) -> None:
         options, path = EncodeOptions(**options), resolve_model(path)
-        self.recipe = recipe_of(path, options)
-        self.prompt = prompt_of(self.recipe, options)
-        bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)
+        if kind not in (None, *PROMPT_NAMES):
+            raise ValueError(f"`kind` must be one of {', '.join(PROMPT_NAMES)}, or None. Received: {kind!r}.")
+        sparse_recipe = _sparse_recipe_of(path, kind, sparse, options)
+        self._extractor: Extractor | SparseExtractor
+        if sparse_recipe:
+            self.recipe: PoolingConfig | SpladeConfig | StaticEmbeddingConfig = sparse_recipe
+            self.prompt = prompt_of(sparse_recipe, options, kind)
+            self._extractor = _open_sparse(path, sparse_recipe, options, max_active_dims)
+            self._lower = sparse_recipe.lower and not self._extractor.tokenizer.do_lower_case
+            return
+        if max_active_dims is not None:
+            raise ValueError(
+                f"`max_active_dims` requires sparse embeddings, and {path} has dense ones. Remove it, or use `dim`."
+            )
+        self.recipe = recipe = recipe_of(path, options)
+        self.prompt = prompt_of(recipe, options, kind)
+        bert = load(os.path.join(path, recipe.folder) if recipe.folder else path, options.do_lower_case)
         tokenizer = bert.tokenizer
-        self._lower = self.recipe.lower and not tokenizer.do_lower_case
-        longest = self.recipe.max_seq_length
+        self._lower = recipe.lower and not tokenizer.do_lower_case
+        longest = recipe.max_seq_length
         if longest is not None and options.max_seq_length is None:
             longest = min(longest, bert.config.max_length)
         self._extractor = Extractor(
             bert.encoder,
             tokenizer,
-            self.recipe.layers,
-            self.recipe.poolings,
-            self.recipe.normalize,
+            recipe.layers,
+            recipe.poolings,
+            recipe.normalize,
             longest,
-            unpooled=count_unpooled(tokenizer, *self._prepared([""]), self.recipe),
-            finish=make_finish(directory_of(path), self.recipe.steps, self.recipe.dim),
+            unpooled=count_unpooled(tokenizer, *self._prepared([""]), recipe),
+            finish=make_finish(directory_of(path), recipe.steps, recipe.dim),
             name=os.fspath(path),
         )
         if options.dim is not None:
-            pooled = pooled_width(self.recipe.layers, self.recipe.poolings, bert.config.hidden_size)
-            width = next((step.width for step in reversed(self.recipe.steps) if step), pooled)
+            pooled = pooled_width(recipe.layers, recipe.poolings, bert.config.hidden_size)
+            width = next((step.width for step in reversed(recipe.steps) if step), pooled)
             _check_dim(directory_of(path), options.dim, width)
 
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the embeddings of texts, float32 [n, D].
+    def __call__(self, texts: Sequence[str]) -> "np.ndarray | csr_matrix":
+        """Returns the embeddings of texts, float32 [n, D]; sparse ones as a `scipy.sparse.csr_matrix`.
+
+        The similarities of sparse embeddings are their dot products, `a @ b.T`.
 
         Raises:
             ValueError: the input is not texts; see `text_inputs.text_list`.
         """
         return self._extractor(self._prepared(texts))
+
+    def decode(self, vectors: "csr_matrix", top_k: int | None = None) -> list[list[tuple[str, float]]]:
+        """Returns the tokens of sparse embeddings and their weights, the largest weight first.
+
+        Args:
+            vectors: sparse embeddings of this encoder, [n, D].
+            top_k: number of tokens per embedding. If None, all with a weight.
+
+        Raises:
+            ValueError: this encoder's embeddings are dense, `vectors` are not sparse ones of its width, or `top_k` is
+                below 1.
+        """
+        from bert_tf.inference.sparse_extractor import SparseExtractor, largest_tokens
+
+        if not isinstance(self._extractor, SparseExtractor):
+            raise ValueError("`decode` requires a sparse encoder. This one has dense embeddings, which have no tokens.")
+        return largest_tokens(vectors, self._extractor, top_k)
 
     @property
     def token_counts(self) -> TokenCountLog:
@@ -105,6 +162,32 @@ class SentenceEncoder:
     def _prepared(self, texts):
         texts = [self.prompt + text for text in text_list(texts)]
         return [text.lower() for text in texts] if self._lower else texts
+
+
+def _sparse_recipe_of(path, kind, sparse, options):
+    """Returns how a model computes sparse embeddings; None if they are dense."""
+    directory = directory_of(path)
+    recipe = read_sparse_config(directory, kind)
+    if not (recipe or sparse):
+        return None
+    if recipe is None and (os.path.exists(os.path.join(directory, MODULES)) or task_in(directory) is not None):
+        raise ValueError(
+            f"`sparse` requires a SparseEncoder or a masked LM. {path} is a model of another task; remove `sparse`, or "
+            "use another model."
+        )
+    for name in ("layers", "pooling", "normalize", "dim"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"`{name}` requires dense embeddings, and those of {path} are sparse. Remove it.")
+    return recipe or SpladeConfig(max_seq_length=tokenizer_length(directory))
+
+
+def _open_sparse(path, recipe, options, max_active_dims):
+    from bert_tf.inference.sparse_extractor import SpladeExtractor, StaticExtractor  # dense embeddings need no SciPy
+
+    given = options.max_seq_length, options.do_lower_case, max_active_dims
+    if isinstance(recipe, StaticEmbeddingConfig):
+        return StaticExtractor(path, recipe, *given)
+    return SpladeExtractor(os.path.join(path, recipe.folder) if recipe.folder else path, recipe, *given)
 
 
 def recipe_of(path: str, options: EncodeOptions = DEFAULT_ENCODING) -> PoolingConfig:
@@ -135,7 +218,7 @@ def _read_task_recipe(directory):
     return recipe and dataclasses.replace(recipe, max_seq_length=trained.max_seq_length)
 
 
-def prompt_of(recipe: PoolingConfig, options: EncodeOptions, kind: str | None = None) -> str:
+def prompt_of(recipe: PromptConfig, options: EncodeOptions, kind: str | None = None) -> str:
     """Returns the prompt for every text.
 
     Args:

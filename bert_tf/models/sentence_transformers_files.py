@@ -29,6 +29,7 @@ TRANSFORMER_FILES = tuple(
 # Kind of text -> names of its prompt. The first that a model has is used, in the order of `encode_query` and
 # `encode_document` of sentence-transformers. (In its version 5, every model has a "document", which may be empty.)
 PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+SPLADE = "SpladePooling"  # the module of a sparse encoder
 _REMEDY = "copy it again from the sentence encoder"
 _LONGEST = 10**6  # a tokenizer_config.json without a maximum length has 10 ** 30
 # Theirs -> ours, in the order in which older files, which have a switch for each, concatenate the vectors.
@@ -78,37 +79,23 @@ class Dense:
     residual: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class PoolingConfig:
-    """Settings that turn a text into an embedding: layers, poolings and prompts.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PromptConfig:
+    """Settings of what a sentence encoder reads: prompts and length.
 
     Attributes:
-        layers: the layers that are pooled, one of `names.LAYERS`.
-        poolings: some of `names.POOLINGS`; the vectors of several are concatenated.
-        normalize: whether the vector is divided by its length at the end.
         max_seq_length: maximum sequence length in tokens. If None, the model's maximum.
         lower: whether the text is lowercased before tokenization.
-        include_prompt: whether the tokens of a prompt are pooled too.
         prompts: name -> the text that is prepended.
         default_prompt: name of the prompt to use by default. If None, no prompt is used.
-        dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
-        steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
         folder: directory of the encoder's files.
-        similarity: how the model's files say that embeddings are compared; bert_tf compares by "cosine".
     """
 
-    layers: str = "last"
-    poolings: tuple[str, ...] = ("mean",)
-    normalize: bool = False
     max_seq_length: int | None = None
     lower: bool = False
-    include_prompt: bool = True
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     default_prompt: str | None = None
-    dim: int | None = None
-    steps: tuple[Dense | None, ...] = ()
     folder: str = ""
-    similarity: str = "cosine"
 
     def prompt_name_for(self, kind: str | None) -> str | None:
         """Returns the name of the prompt for a kind of text, or None if there is none.
@@ -130,6 +117,29 @@ class PoolingConfig:
         return () if is_used else tuple(name for name, prompt in self.prompts.items() if prompt)
 
 
+@dataclasses.dataclass(frozen=True)
+class PoolingConfig(PromptConfig):
+    """Settings that turn a text into an embedding: layers, poolings and prompts.
+
+    Attributes:
+        layers: the layers that are pooled, one of `names.LAYERS`.
+        poolings: some of `names.POOLINGS`; the vectors of several are concatenated.
+        normalize: whether the vector is divided by its length at the end.
+        include_prompt: whether the tokens of a prompt are pooled too.
+        dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
+        steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
+        similarity: how the model's files say that embeddings are compared; bert_tf compares by "cosine".
+    """
+
+    layers: str = "last"
+    poolings: tuple[str, ...] = ("mean",)
+    normalize: bool = False
+    include_prompt: bool = True
+    dim: int | None = None
+    steps: tuple[Dense | None, ...] = ()
+    similarity: str = "cosine"
+
+
 def read_recipe(directory: str) -> PoolingConfig | None:
     """Reads the settings of a sentence-transformers directory; returns None if it has no modules.json.
 
@@ -140,6 +150,11 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     if not os.path.exists(path):
         return None
     (kind, folder), *rest = read_modules(path)
+    if is_sparse_encoder(directory):
+        raise ValueError(
+            f"{directory} is a SparseEncoder, which has sparse embeddings instead of dense ones. Use it with "
+            "`bert_tf.SentenceEncoder`, `bert-tf predict` or `bert-tf export`, or use another model."
+        )
     if model_type_of(directory) == "CrossEncoder":
         check_single_module(path)
         raise ValueError(
@@ -164,11 +179,18 @@ def model_type_of(directory: str) -> str | None:
     """Returns the class of a model, as named in its files: "SentenceTransformer", "CrossEncoder", "SparseEncoder".
 
     Returns:
-        The class, or None if they state none, as those of versions before 5 and of other software. A SparseEncoder,
-        such as SPLADE, is a masked LM with modules of its own.
+        The class, or None if they state none, as those of versions before 5 and of other software.
     """
     path = os.path.join(directory, PROMPTS)
     return read_sentence_settings(path).get("model_type") if os.path.exists(path) else None
+
+
+def is_sparse_encoder(directory: str) -> bool:
+    """Returns whether a directory has modules of sentence-transformers that compute sparse embeddings, as SPLADE's."""
+    path = os.path.join(directory, MODULES)
+    if not os.path.exists(path):
+        return False
+    return model_type_of(directory) == "SparseEncoder" or any(kind == SPLADE for kind, _ in read_modules(path))
 
 
 @functools.cache
@@ -263,11 +285,11 @@ def _unknown(path, kind):
 def _of_transformer(directory):
     path = transformer_file(directory)
     values = checked_settings(path, _OF_TRANSFORMER) if path else {}
-    task = _value(path, values, "transformer_task", str, "feature-extraction")
+    task = typed_value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
         raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; use another model.")
-    length = _value(path, values, "max_seq_length", int, tokenizer_length(directory))
-    return {"max_seq_length": length, "lower": _value(path, values, "do_lower_case", bool, False)}
+    length = typed_value(path, values, "max_seq_length", int, tokenizer_length(directory))
+    return {"max_seq_length": length, "lower": typed_value(path, values, "do_lower_case", bool, False)}
 
 
 def transformer_file(directory: str) -> str | None:
@@ -284,7 +306,7 @@ def tokenizer_length(directory: str) -> int | None:
 
 def _of_pooling(directory, folder):
     path = os.path.join(directory, folder, "config.json")
-    values = _module_settings(path, _OF_POOLING)
+    values = module_settings(path, _OF_POOLING)
     modes = values.get("pooling_mode")
     if modes is None:
         theirs = {name: mode for mode, name in MODES.items()}
@@ -296,17 +318,17 @@ def _of_pooling(directory, folder):
             "another model, or set `pooling`."
         )
     return {"poolings": tuple(MODES[mode] for mode in modes),
-            "include_prompt": _value(path, values, "include_prompt", bool, True)}  # fmt: skip
+            "include_prompt": typed_value(path, values, "include_prompt", bool, True)}  # fmt: skip
 
 
 def _prompts(directory):
     path = os.path.join(directory, PROMPTS)
     values = checked_settings(path, _OF_PROMPTS) if os.path.exists(path) else {}
     prompts, default = named_prompts(path, values)
-    dim = _value(path, values, "truncate_dim", int, None)
+    dim = typed_value(path, values, "truncate_dim", int, None)
     if dim is not None and dim < 1:
         raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
-    similarity = _value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
+    similarity = typed_value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
     return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
 
 
@@ -320,9 +342,9 @@ def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str],
     Raises:
         ValueError: a prompt is not a text, or the default one is missing.
     """
-    prompts = _value(path, values, "prompts", dict, {})
+    prompts = typed_value(path, values, "prompts", dict, {})
     prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
-    default = _value(path, values, "default_prompt_name", str, None)
+    default = typed_value(path, values, "default_prompt_name", str, None)
     if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):
         raise ValueError(
             f"{path} must have a text for each of its prompts, including {default}, the default. Received: "
@@ -333,26 +355,29 @@ def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str],
 
 def _dense(directory, folder):
     path = os.path.join(directory, folder, "config.json")
-    values = _module_settings(path, _OF_DENSE)
-    width, bias = _value(path, values, "out_features", int, 0), _value(path, values, "bias", bool, True)
-    kind = _value(path, values, "activation_function", str, "torch.nn.modules.activation.Tanh")
+    values = module_settings(path, _OF_DENSE)
+    width, bias = typed_value(path, values, "out_features", int, 0), typed_value(path, values, "bias", bool, True)
+    kind = typed_value(path, values, "activation_function", str, "torch.nn.modules.activation.Tanh")
     package, _, activation = kind.rpartition(".")
     if package not in ("torch.nn", "torch.nn.modules.activation", "torch.nn.modules.linear"):
         activation = kind  # a custom one, rejected by its full name where activations are looked up
-    return Dense(folder, width, bias, activation, _value(path, values, "use_residual", bool, False))
+    return Dense(folder, width, bias, activation, typed_value(path, values, "use_residual", bool, False))
 
 
 def _normalize(directory, folder):
     path = os.path.join(directory, folder, "config.json")
     if folder and os.path.exists(path):  # versions before 6 write no file
-        _module_settings(path, _OF_NORMALIZE)
+        module_settings(path, _OF_NORMALIZE)
 
 
 _STEPS = {"Dense": _dense, "Normalize": _normalize}
 
 
-def _module_settings(path, keys):
-    """Reads the settings of a module, which must be known: each of them may change the embeddings."""
+def module_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[Any, ...]]]) -> dict[str, Any]:
+    """Reads the settings of a module, all of which must be known, because each of them may change the embeddings.
+
+    Args: as `checked_settings`, which raises the same errors.
+    """
     values, known = read_sentence_settings(path), {*keys[0], *keys[1]}
     if unknown := sorted(values.keys() - known):
         raise ValueError(
@@ -390,8 +415,8 @@ def read_sentence_settings(path: str) -> dict[str, Any]:
     return read_object(path, "the settings of a sentence encoder in JSON", _REMEDY)
 
 
-def _value(path, values: Mapping[str, Any], key, kind, default):
-    """Returns a value of the given type, or the default if it is missing or null."""
+def typed_value(path: str, values: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    """Returns a value of a file of settings, or the default if it is missing or null; ValueError for another type."""
     value = values.get(key)
     if value is None:
         return default

@@ -135,6 +135,11 @@ def evaluate(
     """
     path = model.output_dir if isinstance(model, Run) else resolve_model(model, "model")
     task = task or type(task_of(path, load_description([path])).task)
+    if isinstance(task, type) and not issubclass(task, FineTuningTask):
+        raise ValueError(
+            f"`model` must be a model that `finetune` can train. {path} is for {task.name}, which has no evaluation; "
+            "use another model."
+        )
     with tempfile.TemporaryDirectory(prefix="bert_tf_run_") as folder:
         run = finetune(
             task, eval=data, output_dir=output_dir or folder, init_checkpoint=path, metrics=metrics, verbose=verbose,

@@ -16,7 +16,7 @@ from bert_tf.serving.server.regular_files import check_regular
 from bert_tf.serving.server.signature_tensors import read_answer
 from bert_tf.serving.server.signatures import Signature
 from bert_tf.serving.tensor_messages import check_missing
-from bert_tf.utils.answers import PREDICTED, RANKING
+from bert_tf.utils.answers import PREDICTED, RANKING, SPARSE
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)
@@ -125,7 +125,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
         got: the actual response.
         tolerance: allowed difference of numbers, multiplied by the expected number if that is over 1. A reranker's
             documents may change places if their scores differ by less than it does, and one of several labels may be
-            predicted or not if its probability moved that way.
+            predicted or not if its probability moved that way. The tokens of a sparse embedding may have any order,
+            and one without a weight has a weight of 0.
 
     Returns:
         the largest difference of a number, in the same measure, infinite if there is no number to compare; and the
@@ -134,6 +135,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
     if set(expected) != set(got):
         names = [join_names(sorted(each)) for each in (got, expected)]
         return float("inf"), f"the outputs are {names[0]} in place of {names[1]}"
+    if set(SPARSE) == set(expected) and _have_weights(expected) and _have_weights(got):
+        expected, got = _align_weights(expected, got)
     if set(RANKING) <= set(expected) and _is_order_of(got["order"], expected, tolerance):
         expected = {**expected, "order": got["order"]}
     if {"probabilities", PREDICTED} <= set(expected) and _are_marks_of(got, expected):
@@ -164,6 +167,25 @@ def _are_marks_of(got, expected):
         return False
     (before, was), (after, is_) = arrays
     return bool(np.where(is_ & ~was, after > before, True).all() and np.where(was & ~is_, after < before, True).all())
+
+
+def _have_weights(outputs):
+    """Returns whether outputs are sparse embeddings, whatever their order: indices and weights of one shape [n, K]."""
+    indices, weights = (outputs[name] for name in SPARSE)
+    good = indices.ndim == 2 and indices.shape == weights.shape
+    return good and np.issubdtype(indices.dtype, np.integer) and np.issubdtype(weights.dtype, np.floating)
+
+
+def _align_weights(*sides):
+    """Returns the weights of sparse embeddings, [n, number of different indices] each, in the order of the indices."""
+    ids = np.unique(np.concatenate([each["indices"].ravel() for each in sides]))
+    aligned = []
+    for each in sides:
+        indices, given = (each[name] for name in SPARSE)
+        weights = np.zeros([len(given), len(ids)])
+        np.add.at(weights, (np.arange(len(given))[:, np.newaxis], np.searchsorted(ids, indices)), given)
+        aligned.append({"weights": weights})
+    return aligned
 
 
 def _distance(expected, got):

@@ -89,10 +89,10 @@ class SplitPredictions(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainedTask:
-    """A task as described by the task.json of a trained model.
+    """A task as described by the task.json of a trained model, or by its other files.
 
     Attributes:
-        task: the task, with the options that it was trained with.
+        task: the task, with the options that it was trained with; for sparse embeddings, one that is only served.
         text_inputs: names of the texts of an example: ("text",), ("text_a", "text_b"), ("question", "context").
         max_seq_length: maximum sequence length in training.
     """

@@ -10,6 +10,7 @@ from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.tasks.entry_points import GROUP, custom_tasks, package_of
+from bert_tf.tasks.sparse_embedding import SparseEmbeddingTask
 from bert_tf.utils.files import brief, write_text
 
 # The last one first, because the files of a CrossEncoder are those of a regression model, too.
@@ -108,7 +109,8 @@ def stated_task(directory: str, model: Any) -> TrainedTask | None:
     """
     if task_in(directory) is not None:
         return read_task(directory, model.config)
-    return next(filter(None, (kind.from_pretrained(directory, model) for kind in TASKS)), None)
+    kinds = (*TASKS, SparseEmbeddingTask)  # the last one is only served
+    return next(filter(None, (kind.from_pretrained(directory, model) for kind in kinds)), None)
 
 
 def task_of(directory: str, model: Any) -> TrainedTask:

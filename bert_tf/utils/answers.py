@@ -11,10 +11,11 @@ COUNT = "entity_count"
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of an NER model, [n, E] each
 CHOICE = ("choice", "probabilities")  # those of a multiple-choice model, [n] and [n, k]
 RANKING = ("scores", "order")  # those of a reranker, [n, k] each
+SPARSE = ("indices", "weights")  # those of a sparse encoder, [n, K] each
 _PER_TEXT = {CHOICE: ("probabilities",), RANKING: RANKING}  # the outputs that have a value for each text of a list
 _PART = 2**16  # numbers that are converted to text at a time
 _ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
-          "predicted", "confident", "scores", "order")  # fmt: skip
+          "predicted", "confident", "scores", "order", *SPARSE)  # fmt: skip
 
 
 def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
@@ -30,8 +31,9 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a classifier have no
         `labels`, but `probabilities` as {label: float}, and `predicted`, if any, as a list of labels; those of an
         NER model have `entities`, a list of {"text", "type", "start", "end", "score"}; those of a multiple-choice
-        model have one probability per choice, those of a reranker one score per document. Outputs have a fixed order,
-        independent of that of `outputs`.
+        model have one probability per choice, those of a reranker one score per document, those of a sparse encoder
+        as many indices and weights as up to the last weight that is not 0. Outputs have a fixed order, independent of
+        that of `outputs`.
 
     Raises:
         ValueError: an output does not have n rows, or related outputs do not match.
@@ -53,6 +55,10 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
             columns[PREDICTED] = [list(itertools.compress(*pair)) for pair in pairs]
     if {*ENTITIES, COUNT} <= set(columns):
         columns["entities"] = entities(columns.pop(COUNT), [columns.pop(name) for name in ENTITIES])
+    if set(SPARSE) == set(columns):
+        lengths = [max((n for n, weight in enumerate(row, 1) if weight), default=0) for row in columns["weights"]]
+        for name in SPARSE:
+            columns[name] = [row[:length] for row, length in zip(columns[name], lengths, strict=True)]
     for name in () if counts is None else _per_text(columns)[1]:
         columns[name] = [row[:count] for row, count in zip(columns[name], counts, strict=True)]
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
@@ -78,6 +84,10 @@ def _check_fit(outputs, counts):
             array = outputs[name]
             good = array.ndim == 2 and array.shape[1] >= most and array.dtype.kind in "fiu"
             _require(good, outputs, kind, f"{name} [n, {most}]")
+    if set(SPARSE) == set(outputs):
+        indices, weights = (outputs[name] for name in SPARSE)
+        good = indices.ndim == 2 and indices.shape == weights.shape and indices.dtype.kind in "iu"
+        _require(good and weights.dtype.kind == "f", outputs, SPARSE, "indices and weights [n, K]")
     if {*ENTITIES, COUNT} <= set(outputs):
         count, shape = outputs[COUNT], outputs["entity"].shape
         good = len(shape) == 2 and {outputs[name].shape for name in ENTITIES} == {shape}

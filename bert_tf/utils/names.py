@@ -29,6 +29,7 @@ LAYERS = (
     "embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all",
 )  # fmt: skip
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
+SPLADE_POOLINGS, SPLADE_ACTIVATIONS = ("max", "sum"), ("relu", "log1p_relu")
 EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
 SAVED_MODELS_FOR = ("portable", "cpu", "gpu")  # which TensorFlow Serving and `bert-tf serve` load
 EXPORTS_FOR = (*SAVED_MODELS_FOR, "litert", "onnx", "openvino")

@@ -253,8 +253,8 @@ class Inputs:
 def checkpoint(path: pathlib.Path, layers: int, lower: bool = True):
     """Writes a tiny BERT with both heads of its pretraining, in the form that its name asks for.
 
-    That is Transformers', with sentence-transformers' files where the name has MiniLM in it; or google-research/bert's,
-    where it is the name of such a release, or the prefix of its weights.
+    That is Transformers', with sentence-transformers' files where the name has MiniLM or splade in it; or
+    google-research/bert's, where it is the name of such a release, or the prefix of its weights.
     """
     folder = path.parent if path.name == "bert_model.ckpt" else path
     is_google = bool(re.search(r"cased_L-\d+_H-\d+", str(path)))
@@ -267,6 +267,9 @@ def checkpoint(path: pathlib.Path, layers: int, lower: bool = True):
         (folder / "tokenizer_config.json").unlink(missing_ok=True)  # the releases have none
     if "minilm" in folder.name.lower():
         sentence_folders.write(folder)
+    if "splade" in folder.name.lower():
+        kinds = (("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling"))
+        sentence_folders.write(folder, kinds, **{"1_SpladePooling__config": {}})
 
 
 def values(value):

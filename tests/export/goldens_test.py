@@ -233,3 +233,16 @@ def test_documents_of_nearly_equal_scores_may_change_places():
     assert differs([1, 0, 2, -1]) == differs([1, 2, 0, -1]) == ""
     assert differs([0, 1, 2, -1]).startswith("order is 0 in place of 1")
     assert differs([1, 0, -1, 2]).startswith("order is") and differs([1, 0, 0, -1]).startswith("order is")
+
+
+def test_sparse_embeddings_may_have_another_order():
+    expected = {"indices": np.int32([[7, 3, 0]]), "weights": np.float32([[0.5, 0.4999, 0]])}
+
+    def problem(indices, weights):
+        got = {"indices": np.int32([indices]), "weights": np.float32([weights])}
+        return golden_requests.difference(expected, got, 0.001)[1]
+
+    assert problem([3, 7], [0.5001, 0.5]) == problem([7, 3, 9, 5], [0.5, 0.4999, 0.0009, 0]) == ""
+    assert problem([7, 3], [0.5, 0.49]) == "weights is 0.49 in place of 0.4999 in row 0"
+    assert problem([7], [0.5]) == "weights is 0 in place of 0.4999 in row 0"
+    assert problem([7, 3, 9], [0.5, 0.4999, 0.01]) == "weights is 0.01 in place of 0 in row 0"

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import json
 import os
-import shutil
 import types
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.fill_mask import Filler
@@ -23,11 +21,11 @@ from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct
-from bert_tf.tasks.registry import stated_task
 from bert_tf.utils.answers import split_answer
 from tests import run_cases, sentence_folders, tiny
 from tests.export import models
 from tests.fake_pandas import DataFrame, Series
+from tests.parity import GOLDENS
 
 BFLOAT16 = ExportOptions("bfloat16")
 # The longest first, as batches are, so that the signature below computes the very same batch.
@@ -145,16 +143,14 @@ def test_a_sentence_transformers_folder(tmp_path):
     np.testing.assert_allclose(vectors, bert_tf.SentenceEncoder(folder)(TEXTS), atol=1e-6)
 
 
-def test_a_sparse_encoder_is_a_masked_lm(pretrained, tmp_path, caplog):
-    shutil.copytree(pretrained, tmp_path / "splade")
-    kinds = (("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling"))
-    folder = sentence_folders.write(
-        tmp_path / "splade", kinds, config_sentence_transformers={"model_type": "SparseEncoder"}
-    )
-    assert stated_task(folder, load_description([folder])) is None
-    assert "splade is a SparseEncoder of sentence-transformers, whose sparse embeddings are not" in caplog.text
-    with pytest.raises(ValueError, match="must begin with a Transformer and a Pooling. Received: MLMTransformer Spl"):
-        bert_tf.SentenceEncoder(folder)
+@pytest.mark.slow
+def test_a_sparse_encoder():
+    folder = GOLDENS / "sparse_encoder" / "bert"
+    expected = json.loads((folder.parent / "expected.json").read_text(encoding="utf-8"))
+    for row, answer in zip(expected["bert"], bert_tf.Predictor(folder)(expected["texts"]), strict=True):
+        assert list(answer) == ["indices", "weights"] and np.count_nonzero(row) == len(answer["weights"])
+        np.testing.assert_allclose(answer["weights"], -np.sort(-np.array(row))[: len(answer["weights"])], atol=1e-5)
+        np.testing.assert_allclose(np.array(row)[answer["indices"]], answer["weights"], atol=1e-5)
 
 
 def test_one_text_has_one_answer_and_many_keep_their_order(classify):

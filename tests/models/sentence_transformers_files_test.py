@@ -60,7 +60,7 @@ def test_what_sentence_transformers_5_writes(tmp_path):
     ("files", "message"),
     [
         ({"config_sentence_transformers": {"truncate_dim": 0}}, "truncate_dim in .* must be 1 or more. Received: 0"),
-        ({"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "model_type in .* Received: 'SparseEnc"),
+        ({"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "is a SparseEncoder, which has sparse "),
         ({"sentence_bert_config": {"module_output_name": "sentence"}}, "module_output_name in .* 'token_embeddings'"),
         ({"sentence_bert_config": {"processing_kwargs": {"text": {}}}}, "processing_kwargs in .* must be absent"),
         ({"sentence_bert_config": {"modality_config": {"image": {}}}}, "modality_config in .* must be absent"),

@@ -16,6 +16,7 @@ from bert_tf.runs.in_memory import as_files, plain
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS_BY_NAME
 from tests import tiny
+from tests.parity import GOLDENS
 from tests.runs import task_rows
 from tests.runs.task_rows import texts
 from tests.tasks.question_answering import support as squad
@@ -339,3 +340,8 @@ def test_the_process_is_as_before(start):
 def test_a_task_has_a_name_or_is_a_class():
     assert find_kind("multi_label") == (ClassificationTask, {"problem_type": "multi_label"})
     assert find_kind(ClassificationTask) == (ClassificationTask, {})
+
+
+def test_a_sparse_encoder_is_not_evaluated():
+    with pytest.raises(ValueError, match="`model` must be a model that `finetune` can train. .* is for sparse_embeddi"):
+        evaluate(GOLDENS / "sparse_encoder" / "bert", [{"text": "a"}])

@@ -138,6 +138,21 @@ def test_outputs_that_were_asked_for(server):
             client.predict({"text": ["a"]}, outputs=["x", "y"])
 
 
+def test_sparse_embeddings_end_with_their_last_weight(server):
+    indices = np.array([[7, 3, 0], [2, 0, 1], [0, 1, 2]])
+    weights = np.array([[1.5, 0.5, 0.25], [2.0, 0, 0], [0, 0, 0]], np.float32)
+    with Client(f"localhost:{server.port}") as client:
+        server.answers[PREDICT] = outputs_of(weights=weights, indices=indices)
+        assert client.ask({"text": ["a", "b", "c"]}) == [
+            {"indices": [7, 3, 0], "weights": [1.5, 0.5, 0.25]},
+            {"indices": [2], "weights": [2.0]},
+            {"indices": [], "weights": []},
+        ]
+        server.answers[PREDICT] = outputs_of(weights=weights[:, :2], indices=indices)
+        with pytest.raises(ValueError, match=r"must have indices and weights \[n, K\]; got indices int64 \[3, 3\], "):
+            client.ask({"text": ["a", "b", "c"]})
+
+
 def test_choices_have_a_probability_each(server):
     server.answers[PREDICT] = outputs_of(choice=np.array([0]), probabilities=ONE)
     with Client(f"localhost:{server.port}") as client:

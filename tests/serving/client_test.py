@@ -16,7 +16,17 @@ from tensorflow_serving.apis import predict_pb2
 from bert_tf.serving import messages, tensor_messages
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
-from bert_tf.serving.client.results import Answer, Blank, Choice, Classification, Entities, Entity, Score, to_dataclass
+from bert_tf.serving.client.results import (
+    Answer,
+    Blank,
+    Choice,
+    Classification,
+    Entities,
+    Entity,
+    Score,
+    SparseEmbedding,
+    to_dataclass,
+)
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.utils.answers import split_answer
 from tests.serving.programs import run_program
@@ -93,6 +103,7 @@ ROWS = [
     ({"score": 0.5}, Score(0.5)),
     ({"choice": 1, "probabilities": [0.1, 0.9]}, Choice(1, (0.1, 0.9))),
     ({"token": ["a", "b"], "probability": [0.9, 0.1]}, Blank(("a", "b"), (0.9, 0.1))),
+    ({"indices": [7, 3], "weights": [1.5, 0.5]}, SparseEmbedding((7, 3), (1.5, 0.5))),
     (
         {"answer": "x", "start": 0, "end": 1, "score": 2.0, "null_score": -1.0},
         Answer("x", 0, 1, 2.0, -1.0),

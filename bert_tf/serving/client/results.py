@@ -91,7 +91,15 @@ class Embedding:
     embedding: np.ndarray
 
 
-Result = Classification | Score | Answer | Entities | Choice | Ranking | Blank | Embedding
+@dataclasses.dataclass(frozen=True)
+class SparseEmbedding:
+    """The sparse embedding of a text: ids of tokens in the vocabulary and their weights, the greatest first."""
+
+    indices: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+Result = Classification | Score | Answer | Entities | Choice | Ranking | Blank | Embedding | SparseEmbedding
 _KINDS = {}  # names of a row -> its class; those with a default may be missing
 for _kind in Result.__args__:
     _needed, _others = (

@@ -27,7 +27,7 @@ from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling, 
 from bert_tf.models.sentence_transformers_files import (
     PROMPT_NAMES,
     PoolingConfig,
-    model_type_of,
+    is_sparse_encoder,
     read_recipe,
     warn_of_other_prompts,
     warn_of_similarity,
@@ -223,12 +223,7 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def from_pretrained(cls, directory, model):
-        if model_type_of(directory) == "SparseEncoder":
-            logging.warning(
-                "%s is a SparseEncoder of sentence-transformers, whose sparse embeddings are not supported. Only its "
-                "encoder and its head are used.",
-                directory,
-            )
+        if is_sparse_encoder(directory):
             return None
         recipe = read_recipe(directory)
         if recipe is None:
