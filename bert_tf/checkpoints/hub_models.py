@@ -10,7 +10,7 @@ HF_ENDPOINT. Neither this module nor huggingface_hub imports TensorFlow.
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from absl import logging
@@ -23,6 +23,7 @@ from bert_tf.checkpoints.weight_files import read_weight_map
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import ADAPTER_FILES, CONFIG_FILES, GLINER_FILE, TASK_FILE, check_not_adapters
 from bert_tf.models.sentence_transformers_files import MODULES, PROMPTS, TRANSFORMER_FILES
+from bert_tf.models.sparse_encoder_files import ROUTER_FILE
 from bert_tf.tokenization.added_tokens import ADDED_FILE
 from bert_tf.tokenization.byte_bpe_tables import MERGES_FILE
 from bert_tf.tokenization.table_registry import TABLES
@@ -30,7 +31,7 @@ from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, SPECIAL_FILE
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.extras import require_packages
 from bert_tf.utils.files import files_below, path_text
-from bert_tf.utils.json_files import read_list
+from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.settings import Flag, Settings
 
 _NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>(?!.*\.\.)\w[\w./-]*))?")
@@ -38,8 +39,8 @@ _FILE_NAME = re.compile(r".*\.(safetensors|bin|ckpt(-\d+)?|pth?|h5|index|json|tx
 # Everything that is read besides weights, in the directory of the model and in those of its modules.
 _VOCABULARIES = [name for tables in TABLES.values() for name in tables.FILES]
 _DESCRIPTION = (
-    *CONFIG_FILES, TASK_FILE, LABELS_FILE, GLINER_FILE, ADAPTER_FILES[0], MODULES, PROMPTS, *TRANSFORMER_FILES,
-    *_VOCABULARIES, MERGES_FILE, WHOLE_FILE, CONFIG_FILE, SPECIAL_FILE, ADDED_FILE,
+    *CONFIG_FILES, TASK_FILE, LABELS_FILE, GLINER_FILE, ADAPTER_FILES[0], MODULES, PROMPTS, ROUTER_FILE,
+    *TRANSFORMER_FILES, *_VOCABULARIES, MERGES_FILE, WHOLE_FILE, CONFIG_FILE, SPECIAL_FILE, ADDED_FILE,
     *(os.path.join(keras_hub.ASSETS, name) for name in (*keras_hub.VOCABULARIES, MERGES_FILE)),
 )  # fmt: skip
 
@@ -131,8 +132,9 @@ def _fetch(repository, revision, weights):
     path = hf_hub_download(repository, first, revision=revision)  # which keeps what commit the revision is
     target = path.removesuffix(os.path.join(os.sep, *first.split("/")))
     commit = os.path.basename(target)  # of which files in the cache are not asked for again
-    modules = hf_hub_download(repository, MODULES, revision=commit) if MODULES in files else None
-    folders = _module_folders(modules)
+    folders = _module_folders(
+        lambda name: hf_hub_download(repository, name, revision=commit) if name in files else None
+    )
     for name in (name for folder in folders for name in _inside(folder, _DESCRIPTION) if name in files):
         hf_hub_download(repository, name, revision=commit)
     if not weights:
@@ -175,11 +177,23 @@ def _cached(repository, revision, weights, error):
     return folder
 
 
-def _module_folders(path):
-    """Returns the directories that a modules.json names, "" being that of the model; only "" if there is none."""
+def _module_folders(local: Callable[[str], str | None]) -> list[str]:
+    """Returns the directories of a model's modules, "" being that of the model; only "" if there is no modules.json.
+
+    Args:
+        local: name of a file -> its path here, or None if the model has none.
+    """
+    path = local(MODULES)
     modules = read_list(path, "a list of modules in JSON", "use another model") if path else []
     named = [module.get("path") for module in modules if isinstance(module, dict)]
-    return list(dict.fromkeys(["", *(name.strip("/") for name in named if isinstance(name, str))]))
+    folders = ["", *(name.strip("/") for name in named if isinstance(name, str))]
+    for folder in list(dict.fromkeys(folders)):
+        if path := local(*_inside(folder, [ROUTER_FILE])):
+            types = read_object(path, "the modules of a router in JSON", "use another model").get("types")
+            kinds = {name: str(kind) for name, kind in types.items()} if isinstance(types, dict) else {}
+            # The encoder first: it is checked before weights are downloaded.
+            folders += _inside(folder, sorted(kinds, key=lambda name: "Transformer" not in kinds[name]))
+    return list(dict.fromkeys(folders))
 
 
 def _inside(folder: str, names: Iterable[str]) -> list[str]:
@@ -222,7 +236,7 @@ def _no_model(repository, files):
 
 def _has_weights(folder):
     files = {os.path.relpath(path, folder) for path in files_below(folder)}
-    modules = os.path.join(folder, MODULES)
-    weights = [*_weights(files, _module_folders(modules if MODULES in files else None))]
+    folders = _module_folders(lambda name: os.path.join(folder, name) if name in files else None)
+    weights = [*_weights(files, folders)]
     needed = [shard for name in weights for shard in _shards(os.path.join(folder, name), name)]
     return bool(weights) and files.issuperset(needed)

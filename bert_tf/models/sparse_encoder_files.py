@@ -31,6 +31,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.names import SPLADE_ACTIVATIONS, SPLADE_POOLINGS
 
 _ROUTER, _STATIC = "Router", "SparseStaticEmbedding"
+ROUTER_FILE = "router_config.json"
 _OLD_TRANSFORMER = "MLMTransformer"  # of versions before 5.4, always with its head
 _TASK = "fill-mask"
 # For each file, the keys that are read or have no effect, and key -> the supported values.
@@ -84,7 +85,7 @@ def read_sparse_config(directory: str, kind: str | None = None) -> SpladeConfig 
     path = os.path.join(directory, MODULES)
     modules, encoder = read_modules(path), None
     if [each for each, _ in modules] == [_ROUTER]:
-        path = os.path.join(directory, modules[0][1], "router_config.json")
+        path = os.path.join(directory, modules[0][1], ROUTER_FILE)
         modules, encoder = _read_route(path, modules[0][1], kind)
     kinds = [each for each, _ in modules]
     if kinds == [_STATIC] and encoder is not None:

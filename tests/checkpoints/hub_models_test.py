@@ -129,6 +129,22 @@ def test_modules_of_sentence_transformers(server):
     assert _files(resolve_model("org/name")) == {*files}
 
 
+def test_modules_of_a_router(server):
+    types = {"query_0_SparseStaticEmbedding": "sentence_transformers.sparse_encoder.models.SparseStaticEmbedding",
+             "document_0_MLMTransformer": "sentence_transformers.sparse_encoder.models.MLMTransformer"}  # fmt: skip
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}]
+    query, document = types
+    wanted = {
+        "modules.json": json.dumps(modules).encode(),
+        "router_config.json": json.dumps({"types": types}).encode(),
+        **{f"{document}/{name}": data for name, data in PLAIN.items()},
+        **{f"{query}/{name}": name.encode() for name in ("config.json", "tokenizer.json", "model.safetensors")},
+    }
+    server.models["org/name"] = {"main": {**UNREAD, **wanted}}
+    folder = resolve_model("org/name")
+    assert _asked(server) == _files(folder) == {*wanted}
+
+
 def test_a_revision_is_a_branch_or_a_commit(server):
     other = {**PLAIN, "vocab.txt": b"[PAD]\nother\n"}
     server.models["org/name"] = {"main": PLAIN, "refs/pr/1": other}
