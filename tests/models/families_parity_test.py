@@ -82,7 +82,7 @@ def test_the_encoder(case):
                                          ("deberta-half", 5 + 3 + 16 * 3 + 5),
                                          ("deberta-convolution", 3 + 3 + 16 * 3 + 4 + 5),
                                          ("mpnet", 2 + 2 + 1 + 16 * 3 + 5),
-                                         ("mpnet-classifier", 2 + 2 + 1 + 16 * 1 + 4),
+                                         pytest.param("mpnet-classifier", 2 + 2 + 1 + 16 * 1 + 4, marks=SLOW),
                                          pytest.param("modernbert-mean", 3 + 16 * 3 - 2 + 2 + 6, marks=SLOW),
                                          pytest.param("deberta-classifier", 3 + 3 + 16 * 3 + 4, marks=SLOW),
                                          ])  # fmt: skip
