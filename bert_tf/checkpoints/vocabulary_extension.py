@@ -56,8 +56,7 @@ class Extension:
         """Returns the extended tokenizer; the new ids follow those of the added tokens, which are kept."""
         old = self.old
         tokens = [*old.vocab, *self.words]
-        settings = {"strip_accents": old.strip_accents, "max_input_chars_per_word": old.max_input_chars_per_word}
-        return Tokenizer(tokens, old.do_lower_case, old.template, **settings, added_tokens=old.listed_tokens)
+        return Tokenizer(tokens, template=old.template, **old.settings | {"added_tokens": old.listed_tokens})
 
     def unknown(self) -> list[str]:
         """Returns those of the words that were [UNK]."""

@@ -99,6 +99,15 @@ def test_the_pooler_s_activation_has_the_name_that_transformers_knows(tmp_path):
     assert EncoderConfig.load(tmp_path).classifier_act == "gelu_tanh"
 
 
+@pytest.mark.parametrize("case", ["mpnet", "deberta"])
+def test_transformers_removes_no_heads_from_models_with_relative_positions(case, tmp_path):
+    """Its MPNet would add the biases of all heads to the scores of those that remain; its DeBERTa refuses."""
+    model = models.model(case, "text")
+    model = dataclasses.replace(model, config=dataclasses.replace(model.config, pruned_heads={0: (1,)}))
+    with pytest.raises(ValueError, match=r"cannot remove attention heads from .* has pruned_heads=\{0: \(1,\)\}"):
+        writers.write_model(str(tmp_path), "huggingface", model)
+
+
 @pytest.mark.parametrize("kind", ["text", "pretraining", "spans"])
 def test_a_tf1_checkpoint_has_google_s_names_and_shapes(kind, tmp_path):
     model = models.model("bert", kind)

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from bert_tf.checkpoints.vocabulary_extension import Extension
 from bert_tf.models.family_registry import family
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.registry import read_tokenizer
@@ -54,6 +55,13 @@ def test_mpnet_s_tokenizer_is_saved_and_read_again(mpnet, tmp_path):
             os.remove(tmp_path / "saved" / drop)
         again = _read(tmp_path / "saved", "mpnet")
         assert (again.vocab, again.settings, again.template) == (tables.vocab, tables.settings, tables.template)
+
+
+def test_an_extended_vocabulary_is_mpnet_s_too(mpnet):
+    tokenizer = _read(mpnet, "mpnet")
+    more = Extension.of(tokenizer, ["cinema"]).tokenizer()
+    assert (more.settings, more.template, more.vocab) == (tokenizer.settings, tokenizer.template, [*PIECES, "cinema"])
+    assert more.settings["tokenizer_class"] == "MPNetTokenizer"
 
 
 @pytest.mark.parametrize(
