@@ -13,7 +13,9 @@ from tests import other_envs, parity, tiny
 from tests.integration.families_test import TOKENIZERS
 from tests.scripts import run_programs
 from tests.tasks.embedding import support as embeddings
+from tests.tasks.multiple_choice import support as choices
 from tests.tasks.program_tests import json_lines
+from tests.tasks.reranking import support as rankings
 
 TEXTS = ["a great film", "the dull story of people and music, and music", "it"]
 _PROMPT = "see : "  # of words in the vocabulary
@@ -94,6 +96,54 @@ def test_an_embedder_of_nomic_bert_is_torch_s_before_and_after_training(tmp_path
     true = other_envs.run(other_envs.transformers_5_python(), _MEAN, folder, json.dumps(TEXTS))
     np.testing.assert_allclose(json.loads(true.splitlines()[-1]), ours, atol=1e-5)
     assert np.abs(ours - SentenceEncoder(start, prompt_name="document")(TEXTS)).max() > 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case, class_name", [("nomic", "NomicBertModel"), ("gte", "NewModel")])
+def test_every_task_is_trained_and_exported(case, class_name, tmp_path):
+    start, length = tmp_path / "published", 40
+    config = _folder(start, case, class_name, "mean_tokens")
+    key = "n_positions" if "n_positions" in config else "max_position_embeddings"  # there is no table of them
+    (start / "config.json").write_text(json.dumps(config | {key: 64}), encoding="utf-8")
+    _wordpiece(start, config["vocab_size"])
+    texts = [f"{'great' if n % 3 else 'dull'} film {'and music ' * (n % 5)}" for n in range(32)]
+    tiny.write_tsv(tmp_path / "train.tsv", [(text, str(int("great" in text))) for text in texts])
+    tags = ("\n".join(f"{word} {'B-X' if word == 'film' else 'O'}" for word in text.split()) for text in texts)
+    (tmp_path / "tags.txt").write_text("\n\n".join(tags) + "\n", encoding="utf-8")
+    answer = {"text": "great film", "answer_start": 2}
+    asked = [{"id": str(n), "question": "what?", "answers": [answer]} for n in range(8)]
+    data = [{"title": "a", "paragraphs": [{"context": "a great film and music.", "qas": asked}]}]
+    (tmp_path / "squad.json").write_text(json.dumps({"version": "1", "data": data}), encoding="utf-8")
+    rankings.write_jsonl(tmp_path / "ranked.jsonl", rankings.queries(16))
+    choices.write_jsonl(tmp_path / "chosen.jsonl", choices.questions(16, counts=(2, 5)))
+    common = [f"--init_checkpoint={start}", "--do_train", "--do_export", "--export_for=cpu", "--seed=1",
+              f"--max_seq_length={length}", "--train_batch_size=8", "--learning_rate=3e-3"]  # fmt: skip
+    table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict",
+             "--num_train_epochs=4"]  # fmt: skip
+    runs = {
+        "run_classifier": {"text": table, "lora": [*table, "--lora_rank=2"],
+                           "int8": [*table, "--export_dtype=int8"]},
+        "run_tagger": {"tags": [f"--train_file={tmp_path}/tags.txt", "--num_train_epochs=1"]},
+        "run_squad": {"spans": [f"--train_file={tmp_path}/squad.json", "--num_train_epochs=1", "--doc_stride=16",
+                                "--max_query_length=8"]},
+        "run_reranker": {"ranked": [f"--train_file={tmp_path}/ranked.jsonl", "--num_train_epochs=1"]},
+        "run_multiple_choice": {"chosen": [f"--train_file={tmp_path}/chosen.jsonl", "--num_train_epochs=1"]},
+    }  # fmt: skip
+    for program, named in runs.items():
+        for said in run_programs(program, [[*common, *more, f"--output_dir={tmp_path}/{name}"]
+                                           for name, more in named.items()]):  # fmt: skip
+            assert not said["status"], said["log"]
+    for name, most, spread in (("text", 1e-5, 0.1), ("lora", 1e-5, 1e-3), ("int8", 0.02, 0.1)):
+        lines = json_lines(tmp_path / name / "predictions.jsonl")
+        expected = np.array([line["probabilities"] for line in lines])
+        serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]
+        found = serve(text=tf.constant(texts))["probabilities"].numpy()
+        assert np.abs(found - expected).max() < most and np.ptp(expected[:, 1]) > spread, name
+    inputs = {"tags": texts[0], "spans": ("what?", "a great film."), "ranked": ("film", ["a film", "music"]),
+              "chosen": ("film", ["a film", "music"])}  # fmt: skip
+    for name, given in inputs.items():
+        (answer,) = bert_tf.Predictor(tmp_path / name / "export")([given])
+        assert answer, name
 
 
 def test_an_embedder_of_gte_has_xlm_roberta_s_tokenizer(tmp_path):

@@ -131,8 +131,8 @@ def test_scaled_positions_turn_more_slowly():
 
 @pytest.mark.parametrize(
     "case",
-    ["nomic", "gte-parts", *(pytest.param(name, marks=pytest.mark.slow)
-                             for name in ("nomic-biased", "nomic-classifier", "gte", "gte-classifier"))],
+    ["nomic", *(pytest.param(name, marks=pytest.mark.slow)
+                for name in ("nomic-biased", "nomic-classifier", "gte", "gte-parts", "gte-classifier"))],
 )  # fmt: skip
 def test_published_folders_are_written_as_they_were(case, tmp_path):
     golden = parity.GOLDENS / "families" / case
