@@ -1,5 +1,6 @@
 """Export of a served model as a new version below EXPORT_DIR, atomically."""
 
+import copy
 import json
 import os
 from collections.abc import Mapping
@@ -84,10 +85,12 @@ def export(
 
 def _write_version(directory, served, task_options, facts, litert_model):
     with quiet():
-        functions = served.signatures()
+        functions = served.signatures(for_file=True)
         # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(served, directory, functions, without)
+        if served.constants:  # that these functions do not have
+            functions = served.signatures()
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
@@ -145,6 +148,8 @@ def _finish(path, served):
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
         hide_token_counts(graph)
+        if served.constants:
+            served.constants.fill(graph)
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":
@@ -157,4 +162,5 @@ def _finish(path, served):
                     del node.attr["_gradient_op_type"]  # TensorFlow would log a warning for each when it loads them
     with open(path, "wb") as file:
         file.write(saved.SerializeToString())
-    return dict(saved.meta_graphs[0].signature_def)
+    # Copies: the originals would keep all of the file in memory.
+    return {name: copy.deepcopy(each) for name, each in saved.meta_graphs[0].signature_def.items()}

@@ -115,7 +115,7 @@ def export_trained(
     litert_model = _for_litert(directory, trained, options, task)
     if score and not facts.are_scores_in(options.dtype):
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
-        forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
+        forward = forward or functools.partial(fast_model(model, options, ranges)[0], training=False)
         facts = dataclasses.replace(facts, export_scores=score(forward))
         if litert_model:
             facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
