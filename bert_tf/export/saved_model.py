@@ -28,6 +28,7 @@ from bert_tf.models.config_files import TASK_FILE
 from bert_tf.serving.exports import open_export
 from bert_tf.utils import names
 from bert_tf.utils.files import temporary_path, write_text
+from bert_tf.utils.memory import return_free_memory
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
@@ -118,7 +119,11 @@ def _answer_texts(directory, text_inputs):
     In memory, its weights may be variables, which are slower than the constants of the file.
     """
     with contextlib.ExitStack() as stack:
-        loaded = functools.cache(lambda: stack.enter_context(contextlib.closing(open_export(directory))))
+
+        @functools.cache
+        def loaded():
+            return_free_memory()  # of LiteRT's converter
+            return stack.enter_context(contextlib.closing(open_export(directory)))
 
         def answer(*texts):
             signature = loaded().signatures["serving_default"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import gc
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -118,7 +119,8 @@ def export_trained(
         forward = forward or functools.partial(fast_model(model, options, ranges)[0], training=False)
         facts = dataclasses.replace(facts, export_scores=score(forward))
         del forward
-    del found, model  # of whose weights `served` has what it needs
+    del found, model
+    gc.collect()  # frees weights that `served` does not need
     litert_model = _for_litert(directory, trained, options, task)
     if litert_model and lacks_scores:
         facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
