@@ -1,10 +1,14 @@
 """Export of a served model as a new version below EXPORT_DIR, atomically."""
 
+import contextlib
+import copy
+import functools
 import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
@@ -21,8 +25,10 @@ from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, 
 from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config_files import TASK_FILE
+from bert_tf.serving.exports import open_export
 from bert_tf.utils import names
 from bert_tf.utils.files import temporary_path, write_text
+from bert_tf.utils.memory import return_free_memory
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.utils.tensorflow_internals import create_fingerprint
 
@@ -84,10 +90,12 @@ def export(
 
 def _write_version(directory, served, task_options, facts, litert_model):
     with quiet():
-        functions = served.signatures()
+        functions = served.signatures(for_file=True)
         # Exports are not trained, so the functions for custom gradients are left out.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(served, directory, functions, without)
+        if served.constants:  # that these functions do not have
+            functions = served.signatures()
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the unmodified file
         file.write(create_fingerprint(directory))
@@ -96,10 +104,35 @@ def _write_version(directory, served, task_options, facts, litert_model):
     write_requests(directory, requests + more)
     write_goldens(directory, requests, functions)
     if litert_model:
-        write_fast_path(directory, litert_model, task_options, functions["serving_default"])
+        del functions
+        with _answer_texts(directory, served.text_inputs) as answer_texts:
+            write_fast_path(directory, litert_model, task_options, answer_texts)
     extra = os.path.join(directory, "assets.extra")
     write_text(os.path.join(extra, TASK_FILE), json.dumps({"task": served.task.name, **task_options}, indent=1) + "\n")
     write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
+
+
+@contextlib.contextmanager
+def _answer_texts(directory, text_inputs):
+    """Yields the text signature of the SavedModel in a directory, which is loaded when it is first called.
+
+    In memory, its weights may be variables, which are slower than the constants of the file.
+    """
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def loaded():
+            return_free_memory()  # of LiteRT's converter
+            return stack.enter_context(contextlib.closing(open_export(directory)))
+
+        def answer(*texts):
+            signature = loaded().signatures["serving_default"]
+            named = zip(text_inputs, texts, strict=True)
+            feeds = {signature.inputs[name].tensor: np.asarray(text) for name, text in named}
+            fetches = [each.tensor for each in signature.outputs.values()]
+            return dict(zip(signature.outputs, loaded().run(feeds, fetches), strict=True))
+
+        yield answer
 
 
 def _write_model(directory, served, task_options, facts):
@@ -145,6 +178,8 @@ def _finish(path, served):
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
         hide_token_counts(graph)
+        if served.constants:
+            served.constants.fill(graph)
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         if served.options.export_for == "gpu":
@@ -157,4 +192,5 @@ def _finish(path, served):
                     del node.attr["_gradient_op_type"]  # TensorFlow would log a warning for each when it loads them
     with open(path, "wb") as file:
         file.write(saved.SerializeToString())
-    return dict(saved.meta_graphs[0].signature_def)
+    # Copies: the originals would keep all of the file in memory.
+    return {name: copy.deepcopy(each) for name, each in saved.meta_graphs[0].signature_def.items()}

@@ -1,5 +1,7 @@
 """A trained model for TensorFlow Serving: from texts to predictions, with every signature as a tf.function."""
 
+import functools
+
 import tensorflow as tf
 
 from bert_tf.export import gpu
@@ -39,6 +41,7 @@ class ServingModule(tf.Module):
     Attributes:
         options: options of the export.
         is_calibrated: whether int8 products have calibrated ranges.
+        constants: weights that the SavedModel has as constants. If None, there are none.
         num_weights: number of weights of the model.
         weight_specs: shape and dtype of the exported weights, and of their scales.
 
@@ -59,15 +62,17 @@ class ServingModule(tf.Module):
         self.tokenizer = tokenizer
         # A function and the variables, not the model: Keras objects would be written a second time
         # (keras#23553), with signatures of its own.
-        fast = cpu_model.fast_model(model, options, ranges)
+        fast, own = cpu_model.fast_model(model, options, ranges)
         self.forward = lambda features: fast({n: features[n] for n in task.features}, training=False)
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
         self.weights = [variable.value for variable in model.variables]
-        self._take_constants(options)
         if options.export_for == "gpu":
             self.forward = gpu.with_rounded_shapes(self.forward, self.ids_specs, task.config.max_length)
+        self._exported_forward, self.constants = self.forward, None
+        if options.has_fast_encoder:
+            self._take_fast_weights([*model.variables, *own])
         self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
         # A function, because a dict would become part of the export.
         self.explanation_signatures = explanation_signatures(
@@ -75,25 +80,42 @@ class ServingModule(tf.Module):
         )
         self.positions = task.config.max_length
 
-    def _take_constants(self, options):
-        """Makes weights constants of the graph if that is faster."""
-        if options.export_for == "cpu" and cpu_model.gain_as_constants(self.weight_specs):
-            self.forward = cpu_model.with_constants(self.forward, self.ids_specs, self.weight_specs)
-            self.weights = []
-        elif options.has_fast_encoder:
-            of_explanations = self.weights if options.explanations else []
-            self.forward, own, self.weight_specs = cpu_model.with_own_weights(self.forward, self.ids_specs)
-            self.weights = [*own, *of_explanations]
+    def _take_fast_weights(self, variables):
+        """Traces the forward pass, and once more if the SavedModel has some of the weights as constants.
 
-    def signatures(self, only: str | None = None) -> dict[str, tf.types.experimental.ConcreteFunction]:
-        """Returns {name: traced function}, the default one first; `only` one of them if it has a name.
+        Args:
+            variables: those of the model and of the fast encoder, of which the pass reads some.
+        """
+        compute, is_cpu = self.forward, self.options.export_for == "cpu"
+        self.forward, used, specs = cpu_model.with_own_weights(compute, self.ids_specs)
+        all_gain = is_cpu and cpu_model.gain_as_constants(self.weight_specs)
+        read = {id(each) for each in used}
+        constants = [each for each in variables if id(each.value) in read and (all_gain or each.dtype == "int8")]
+        self._exported_forward = self.forward
+        if constants:
+            self._exported_forward, self.constants = cpu_model.with_constants(compute, self.ids_specs, constants)
+        stored = {id(each.value) for each in constants}
+        of_explanations = self.weights if self.options.explanations else []
+        self.weights = [*(each for each in used if id(each) not in stored), *of_explanations]
+        self.weight_specs = self.weight_specs if all_gain else specs
+
+    def signatures(
+        self, only: str | None = None, for_file: bool = False
+    ) -> dict[str, tf.types.experimental.ConcreteFunction]:
+        """Returns {name: traced function}, the default one first.
 
         Those of texts return `names.TOKEN_COUNTS` too, int64 in the order of `TokenCounts`, which exports hide.
+
+        Args:
+            only: the name of the one to return; None: all.
+            for_file: whether to trace them for a SavedModel, whose `constants` are to be filled in.
         """
-        named = {"serving_default": (self._from_text, self._text_specs), "ids": (self.answer_ids, self.ids_specs)}
+        forward = self._exported_forward if for_file else self.forward
+        answer_texts, answer_ids = (functools.partial(each, forward) for each in (self._from_text, self._from_ids))
+        named = {"serving_default": (answer_texts, self._text_specs), "ids": (answer_ids, self.ids_specs)}
         if self.task.example_method:
             examples = [tf.TensorSpec([None], tf.string, name="inputs")]
-            named[self.task.example_method] = (self._from_examples, examples)
+            named[self.task.example_method] = (functools.partial(self._from_examples, forward), examples)
         named |= self.explanation_signatures()
         # Without autograph, and without jit_compile: TensorFlow Serving rejects functions marked for XLA.
         return {
@@ -107,19 +129,22 @@ class ServingModule(tf.Module):
         ranks = {name: 1 + (name in self.task.list_inputs) for name in self.text_inputs}
         return [tf.TensorSpec([None] * rank, tf.string, name=name) for name, rank in ranks.items()]
 
-    def _read(self, texts, answer):
+    def _read(self, forward, texts, answer):
         """Returns the results of `postprocess`, a method of the task, for texts, and the counts of `TokenCounter`."""
         counter = TokenCounter(self.tokenizer)
         if not self.task.reads_whole_texts:
             texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
         features, origin = self.task.preprocess(counter, texts, self.max_seq_length)
-        return {**answer(self.forward(features), origin), TOKEN_COUNTS: counter.counts()}
+        return {**answer(forward(features), origin), TOKEN_COUNTS: counter.counts()}
 
-    def _from_text(self, *texts):
-        return self._read(texts, self.task.postprocess)
+    def _from_text(self, forward, *texts):
+        return self._read(forward, texts, self.task.postprocess)
 
     def answer_ids(self, *features):
         """Returns the predictions for the model's inputs, tensors in the order of the task's `features`."""
+        return self._from_ids(self.forward, *features)
+
+    def _from_ids(self, forward, *features):
         named = dict(zip(self.task.features, features, strict=True))
         config, size = self.task.config, tf.shape(named["input_ids"])[-1]
         # Without a table, the tokenizer's segments are accepted, and ignored.
@@ -127,12 +152,12 @@ class ServingModule(tf.Module):
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": segments, "masked_lm_positions": size}
         named["input_ids"] = ensure_length(named["input_ids"], config)
         named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
-        return self.task.postprocess(self.forward(named), None)
+        return self.task.postprocess(forward(named), None)
 
-    def _from_examples(self, inputs):
+    def _from_examples(self, forward, inputs):
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}
         parsed = tf.io.parse_example(inputs, spec)
-        return self._read([parsed[name] for name in self.text_inputs], self.task.example_answer)
+        return self._read(forward, [parsed[name] for name in self.text_inputs], self.task.example_answer)
 
 
 def _check_range(name, values, end):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import gc
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -100,7 +101,7 @@ def export_trained(
     export_dir = export_dir or os.path.join(directory, options.folder)
     options.check_folder(export_dir)  # before the long work
     found = load_trained_model(directory, trained, options)
-    task, model = found.task, found.model
+    checkpoint, task, model = found.path, found.task, found.model
     options.check(task)  # before calibration
     is_of_texts = isinstance(calibration, (str, os.PathLike))
     if is_of_texts:
@@ -109,18 +110,22 @@ def export_trained(
     options.check_processor()
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = found.served(options, ranges)
-    facts = read_run(directory, found.path)
+    facts = read_run(directory, checkpoint)
     for gap in facts.gaps(task.has_several_labels):
         logging.warning("%s", gap)
-    litert_model = _for_litert(directory, trained, options, task)
-    if score and not facts.are_scores_in(options.dtype):
+    lacks_scores = score and not facts.are_scores_in(options.dtype)
+    if lacks_scores:
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
-        forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
+        forward = forward or functools.partial(fast_model(model, options, ranges)[0], training=False)
         facts = dataclasses.replace(facts, export_scores=score(forward))
-        if litert_model:
-            facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
+        del forward
+    del found, model
+    gc.collect()  # frees weights that `served` does not need
+    litert_model = _for_litert(directory, trained, options, task)
+    if litert_model and lacks_scores:
+        facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
     path = export(served, export_dir, task.to_dict(), facts, litert_model)
-    logging.info("Exported %s as %s", found.path, path)
+    logging.info("Exported %s as %s", checkpoint, path)
     return path
 
 

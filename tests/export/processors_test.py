@@ -4,6 +4,7 @@ import collections
 import pathlib
 import platform
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -128,6 +129,7 @@ def _size(path):
 
 
 def test_more_than_a_graph_holds_is_refused():
-    weights = [tf.TensorSpec([2**20, 1100], tf.bfloat16)]
-    with pytest.raises(ValueError, match=r"`export_for=cpu` is limited to 1\.94 GiB.*has 2\.15 GiB\. Remove"):
+    weights = [keras.KerasTensor([2**20, 1100], "bfloat16")]
+    message = r"bfloat16 with `export_for=cpu` are limited to 1\.94 GiB.*has 2\.15 GiB\. Use `export_dtype=float32`"
+    with pytest.raises(ValueError, match=message):
         cpu_model.with_constants(lambda features: features, [], weights)

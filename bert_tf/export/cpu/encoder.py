@@ -97,7 +97,7 @@ class _Embeddings:
         table = (positions[:, np.newaxis] + segments).reshape(-1, positions.shape[1])
         self.has_positions, self.positions = layer.has_positions, None
         if layer.has_positions or table.any():
-            self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
+            self.positions = arithmetic.weight(table, self.words.dtype)
         self.num_segments = len(segments)
         self.norm = FusedLayerNorm(layer.norm, arithmetic)
         self.projection = arithmetic.dense(_dense(encoder.projection)) if encoder.projection else None
@@ -108,7 +108,7 @@ class _Embeddings:
         if self.num_segments > 1:
             position_ids = position_ids * self.num_segments + (0 if segment_ids is None else segment_ids)
         x = tf.gather(self.words, input_ids)
-        x = self.norm(x if self.positions is None else x + tf.gather(self.positions, position_ids))
+        x = self.norm(x if self.positions is None else x + tf.gather(self.positions(), position_ids))
         return self.projection(x) if self.projection else x
 
 

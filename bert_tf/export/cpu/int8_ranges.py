@@ -76,12 +76,12 @@ class RangedInt8(Floats):
         """Some columns of LayerNorm's output have a much larger range than others; part of it moves into the
         kernel (SmoothQuant, Xiao et al. 2022, equation 4 with alpha 0.5)."""
         scale, most = _smoothness(self._ranges[key], layer.kernel)
-        product = _Product(layer.kernel * scale[:, np.newaxis], layer.bias, (-most, most))
+        product = _Product(self, layer.kernel * scale[:, np.newaxis], layer.bias, (-most, most))
         return lambda x: product(_round(x * (1 / scale), most))
 
     def attention_output(self, layer, key):
         most = self._of(key, layer).max()
-        product = _Product(layer.kernel, layer.bias, (-most, most))
+        product = _Product(self, layer.kernel, layer.bias, (-most, most))
 
         def call(mixed, residual, adds=True):
             mixed = _with_zeros(_round(mixed, most), tf.shape(residual)[0])
@@ -104,10 +104,10 @@ class RangedInt8(Floats):
         kernel_name, least = _KERNEL_NAMES[inner.activation]
         between = np.float32(least), np.delete(reach, outliers).max()
         scale, most = _smoothness(self._ranges[key], inner.kernel)
-        first = _Product(inner.kernel * scale[:, np.newaxis], inner.bias, (-most, most), kernel_name, between)
+        first = _Product(self, inner.kernel * scale[:, np.newaxis], inner.bias, (-most, most), kernel_name, between)
         rest = outer.kernel.copy()
         rest[outliers] = 0
-        second = _Product(rest, outer.bias, between)
+        second = _Product(self, rest, outer.bias, between)
         exact = _small_feed_forward(inner, outer, outliers)
 
         def call(x, residual, adds=True):
@@ -150,15 +150,16 @@ class _Product:
     `add` or None; returns float32 [P, out], or quint8 of `out_range`.
 
     Args:
+        arithmetic: of the encoder.
         kernel, bias: float32 [in, out] and [out].
         x_range: minimum and maximum of x; constants, because oneDNN caches a kernel for each.
         activation: the kernel's name for it, or None.
         out_range: of a requantized output, or None.
     """
 
-    def __init__(self, kernel, bias, x_range, activation=None, out_range=None):
+    def __init__(self, arithmetic, kernel, bias, x_range, activation=None, out_range=None):
         integers, scales = quantize_columns(kernel)
-        self.kernel, self.bias = GraphConstant(integers), GraphConstant(bias)
+        self.kernel, self.bias = arithmetic.weight(integers, "int8"), GraphConstant(bias)
         self.fused, self.out_range = [activation] if activation else [], out_range
         top = scales * np.float32(127)
         ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -51,12 +52,16 @@ class GraphConstant:
 
 
 class Floats:
-    """Products in float32 or bfloat16, with weights that are variables."""
+    """Products in float32 or bfloat16, with weights that are variables.
+
+    Attributes:
+        weights: the variables so far.
+    """
 
     fills_up = False  # whether `fill_up` adds tokens
 
     def __init__(self, dtype: str = "float32"):
-        self.dtype = tf.as_dtype(dtype)
+        self.dtype, self.weights = tf.as_dtype(dtype), []
 
     def begin(self, token_mask: tf.Tensor):
         """Called with int32 [P], 0 for padding, before the products of a batch."""
@@ -65,10 +70,12 @@ class Floats:
         """Returns the flat list [P], padded with zeros to the number of tokens to compute."""
         return tokens
 
-    def weight(self, values: np.ndarray) -> Callable[[], tf.Tensor]:
-        """Returns a function that returns a weight in this dtype."""
-        variable = tf.Variable(values, trainable=False, dtype=self.dtype)
-        return lambda: tf.convert_to_tensor(variable)
+    def weight(self, values: np.ndarray, dtype: str | None = None) -> Callable[[], tf.Tensor]:
+        """Returns a function that returns a weight; `dtype` None: in that of the products."""
+        # Keras's, whose value a scope may replace.
+        variable = keras.Variable(values, trainable=False, dtype=dtype or self.dtype.name, autocast=False)
+        self.weights.append(variable)
+        return lambda: tf.convert_to_tensor(variable.value)
 
     def dense(self, layer: DenseWeights) -> Product:
         kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), layer.activate
@@ -102,7 +109,7 @@ class Int8(Floats):
 
     def dense(self, layer):
         integers, column_scales = quantize_columns(layer.kernel)
-        kernel, scales = GraphConstant(integers), GraphConstant(column_scales)
+        kernel, scales = self.weight(integers, "int8"), GraphConstant(column_scales)
         shift, bias = GraphConstant(-_ZERO * integers.sum(0, dtype=np.int32)), GraphConstant(layer.bias)
         act = layer.activate
 
