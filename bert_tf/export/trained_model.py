@@ -15,7 +15,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
 from bert_tf.export.cpu.model import Forward, fast_model
-from bert_tf.export.export_options import DEFAULT, LITERT_INT8, ExportOptions, litert_obstacle
+from bert_tf.export.export_options import DEFAULT, ExportOptions, litert_obstacle
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
@@ -117,7 +117,7 @@ def export_trained(
         forward = litert.computed_by_litert(served) if options.export_for == "litert" else None
         forward = forward or functools.partial(fast_model(model, options, ranges), training=False)
         facts = dataclasses.replace(facts, export_scores=score(forward))
-        if litert_model:
+        if litert_model and litert_model.options.dtype == "int8":  # in float32, it computes what was evaluated
             facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
     path = export(served, export_dir, task.to_dict(), facts, litert_model)
     logging.info("Exported %s as %s", found.path, path)
@@ -126,12 +126,12 @@ def export_trained(
 
 def _for_litert(directory, trained, options, task) -> ServingModule | None:
     """Returns the model for LiteRT that is exported next to a SavedModel; None if the SavedModel answers all texts."""
-    if not options.has_fast_path or task.name not in ANSWERS:
+    if not options.fast_path or task.name not in ANSWERS:
         return None
     if obstacle := litert_obstacle(task):
         logging.info("The SavedModel answers all texts: LiteRT cannot compute a model with %s.", obstacle)
         return None
-    return load_trained_model(directory, trained, LITERT_INT8).served(LITERT_INT8)
+    return load_trained_model(directory, trained, options.fast_path).served(options.fast_path)
 
 
 def _find_ranges(options, task, model, batches):
