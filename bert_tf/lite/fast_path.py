@@ -104,20 +104,33 @@ def find_file(path: str) -> str:
     """Returns the .tflite file at a path: the file itself, or that of a version, or of the newest of several versions.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is none, or only one for short texts.
     """
     if os.path.isfile(path):
         return path
     versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
     newest = max(versions, key=int, default="")
     for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
-        for file in (os.path.join(folder, MODEL_FILE), os.path.join(folder, FOLDER, MODEL_FILE)):
-            if os.path.isfile(file):
-                return file
+        if os.path.isfile(file := os.path.join(folder, MODEL_FILE)):
+            return file
+        if os.path.isfile(file := os.path.join(folder, FOLDER, MODEL_FILE)):
+            _check_lengths(os.path.join(folder, FOLDER))
+            return file
     raise ValueError(
         f"`path` must be a {MODEL_FILE}, or an export that has one; got {path}. Export a trained model with "
         "`export_for=litert`, or with `export_for=cpu` and `export_dtype=int8`."
     )
+
+
+def _check_lengths(folder):
+    """Raises ValueError if the model next to a SavedModel is one for short texts."""
+    speed = os.path.join(folder, SPEED)
+    if os.path.isfile(speed) and read_speed(speed)[1] is not None:
+        raise ValueError(
+            f"LiteRT's model in {folder} answers only short texts, as in each export in float32 or bfloat16 with "
+            "`export_for=cpu`. Use the SavedModel with it (`engine=auto`), or export with `export_for=litert`, or in "
+            "int8."
+        )
 
 
 def read_speed(path: str) -> tuple[dict[int, int], int | None]:

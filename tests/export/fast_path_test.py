@@ -134,6 +134,9 @@ def test_short_texts_of_every_precision_get_the_same_answers_from_both(
     *of_saved_model, of_litert = verify(version)
     assert not any(each.problems for each in (*of_saved_model, of_litert))
     assert 0 < of_litert.requests < of_saved_model[0].requests  # one has a longer text
+    if dtype != "int8":
+        with pytest.raises(ValueError, match="LiteRT's model in .* answers only short texts"):
+            lite.Predictor(version)
     assert len(open_fast_path(version, 4)._pool._idle) == (4 if dtype == "int8" else 1)
 
 
