@@ -22,7 +22,7 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import cores
 
 _LONGEST = {"int8": 512, "float32": 64}  # tokens; the SavedModel computes longer sequences about as fast
-_MOST_PACKED = 2**30  # bytes: LiteRT packs the weights once for each length, which in float32 is a lot
+_MOST_PACKED = 2**29  # bytes: LiteRT packs the weights once for each length, which in float32 is a lot
 _COUNTS = (1, 2, 4, 8, 16, 32)
 _MOST_TOKENS = 2048  # of a request that is measured
 _REPEATS = 5
