@@ -171,9 +171,14 @@ class ExportOptions:
         return self.has_int8_products and self.export_for == "cpu"
 
     @property
-    def has_fast_path(self) -> bool:
-        """Whether the SavedModel has the same model for LiteRT next to it, which is faster for few texts."""
-        return self.export_for == "cpu" and self.dtype == "int8"
+    def fast_path(self) -> "ExportOptions | None":
+        """Options of the same model for LiteRT next to the SavedModel, which is faster for few texts; None: none.
+
+        LiteRT computes in float32 instead of bfloat16, which it lacks.
+        """
+        if self.export_for != "cpu":
+            return None
+        return ExportOptions("int8" if self.dtype == "int8" else "float32", "litert")
 
     @property
     def folder(self) -> str:
@@ -195,4 +200,4 @@ def litert_obstacle(task: Any) -> str:
     return ""
 
 
-DEFAULT, LITERT_INT8 = ExportOptions(), ExportOptions("int8", "litert")
+DEFAULT = ExportOptions()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -11,15 +12,17 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.export.litert import write_litert
+from bert_tf.export.cpu.model import size_of
+from bert_tf.export.litert import lengths, write_litert
 from bert_tf.export.sample_texts import sample_texts
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED
+from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, SPEED
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import cores
 
-_LONGEST = 512  # tokens; the SavedModel computes longer sequences faster
+_LONGEST = {"int8": 512, "float32": 64}  # tokens; the SavedModel computes longer sequences about as fast
+_MOST_PACKED = 2**29  # bytes: LiteRT packs the weights once for each length, which in float32 is a lot
 _COUNTS = (1, 2, 4, 8, 16, 32)
 _MOST_TOKENS = 2048  # of a request that is measured
 _REPEATS = 5
@@ -28,22 +31,46 @@ _REPEATS = 5
 def write_fast_path(directory: str, served, task_options: Mapping[str, Any], answer_texts: Callable):
     """Writes `FOLDER` of the version in `directory`.
 
+    In float32, it is not written if the SavedModel is always as fast, or if the model is too large for several lengths.
+    In int8, it always is, so that LiteRT can also answer all texts.
+
     Args:
         directory: of the version.
         served: the same model as a `ServingModule` for LiteRT.
         task_options: of its task.
         answer_texts: the traced text signature of the SavedModel.
     """
+    is_int8 = served.options.dtype == "int8"
+    named = lengths(served.max_seq_length, _LONGEST[served.options.dtype])
+    named = named if is_int8 else _fitting(named, served)
+    if not named:
+        logging.info("The SavedModel answers all texts: LiteRT would take too much memory for this model in float32.")
+        return
     folder = os.path.join(directory, FOLDER)
     os.makedirs(folder)
-    write_litert(folder, served, task_options, _LONGEST)
+    write_litert(folder, served, task_options, named)
     model = LitertTextModel(os.path.join(folder, MODEL_FILE))
     most = {str(length): _most_texts(model, served, answer_texts, length) for length in model.lengths}
-    write_text(os.path.join(folder, SPEED), json.dumps({MOST_TEXTS: most}, indent=1) + "\n")
+    if not is_int8 and not any(most.values()):
+        shutil.rmtree(folder)
+        logging.info("The SavedModel answers all texts: LiteRT was not faster for any.")
+        return
+    speed = {MOST_TEXTS: most} if is_int8 else {MOST_TEXTS: most, INTERPRETERS: 1}
+    write_text(os.path.join(folder, SPEED), json.dumps(speed, indent=1) + "\n")
     logging.info(
-        "LiteRT answers requests of up to this many texts, by their tokens: %s.",
+        "LiteRT answers requests of up to this many texts, by their tokens: %s. Its model of %.0f MiB is in %s.",
         ", ".join(f"{length}: {number}" for length, number in most.items()),
+        os.path.getsize(os.path.join(folder, MODEL_FILE)) / 2**20,
+        FOLDER,
     )
+
+
+def _fitting(named, served):
+    """Returns the longest of the lengths for which LiteRT's packed weights fit into memory; {} if fewer than two do."""
+    words = served.task.config.vocab_size  # of the table, which is not packed
+    packed = size_of([spec for spec in served.weight_specs if spec.shape.rank > 1 and spec.shape[0] != words])
+    longest = sorted(named.items(), key=lambda item: -item[1])[: _MOST_PACKED // max(packed, 1)]
+    return dict(longest) if len(longest) > 1 else {}
 
 
 def _most_texts(model, served, answer_texts, length):

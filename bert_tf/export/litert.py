@@ -23,16 +23,15 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
-_DENSE_FROM = 64  # tokens
 _SHORTEST = 16  # tokens; a signature for shorter sequences would gain too little
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 
 
 def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
-    """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
+    """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_24" and so on for shorter.
 
-    From 64 tokens on, there is a length between each and its double, so that no more than a third is padding.
+    From 16 tokens on, there is a length between each and its double, so that no more than a third is padding.
 
     A LiteRT graph has a fixed sequence length. A file holds one graph per length, and the weights only once.
     There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
@@ -44,13 +43,13 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
     max_seq_length = min(max_seq_length, longest or max_seq_length)
     shorter, length = [], min(_SHORTEST, max(2, max_seq_length // 2))
     while length < max_seq_length:
-        shorter += [length] if length < _DENSE_FROM else [length, length // 2 * 3]
+        shorter += [length] if length < _SHORTEST else [length, length // 2 * 3]
         length *= 2
     return {WHOLE: max_seq_length} | {f"{WHOLE}_{each}": each for each in shorter if each < max_seq_length}
 
 
 def write_litert(
-    directory: str, served, task_options: Mapping[str, Any], longest: int | None = None
+    directory: str, served, task_options: Mapping[str, Any], sequence_lengths: Mapping[str, int] | None = None
 ) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 
@@ -60,12 +59,13 @@ def write_litert(
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
         task_options: of its task, JSON values.
-        longest: as in `lengths`.
+        sequence_lengths: {signature: length}; None: `lengths` up to the longest sequence of the model.
     """
     function = tf.function(_answer_of_sequence(served), autograph=False)
+    sequence_lengths = sequence_lengths or lengths(served.max_seq_length)
     named = {
         name: function.get_concrete_function(*_sequence_specs(served, length))
-        for name, length in lengths(served.max_seq_length, longest).items()
+        for name, length in sequence_lengths.items()
     }
     data, signatures = _convert(served, named, served.options.dtype)
     inputs = {"text_inputs": list(served.text_inputs), "max_seq_length": served.max_seq_length}

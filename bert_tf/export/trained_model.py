@@ -16,7 +16,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
 from bert_tf.export.cpu.model import Forward, fast_model
-from bert_tf.export.export_options import DEFAULT, LITERT_INT8, ExportOptions, litert_obstacle
+from bert_tf.export.export_options import DEFAULT, ExportOptions, litert_obstacle
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
@@ -122,7 +122,8 @@ def export_trained(
     del found, model
     gc.collect()  # frees weights that `served` does not need
     litert_model = _for_litert(directory, trained, options, task)
-    if litert_model and lacks_scores:
+    # In float32, LiteRT computes what was evaluated.
+    if litert_model and lacks_scores and litert_model.options.dtype == "int8":
         facts = dataclasses.replace(facts, litert_scores=score(litert.computed_by_litert(litert_model)))
     path = export(served, export_dir, task.to_dict(), facts, litert_model)
     logging.info("Exported %s as %s", checkpoint, path)
@@ -131,12 +132,12 @@ def export_trained(
 
 def _for_litert(directory, trained, options, task) -> ServingModule | None:
     """Returns the model for LiteRT that is exported next to a SavedModel; None if the SavedModel answers all texts."""
-    if not options.has_fast_path or task.name not in ANSWERS:
+    if not options.fast_path or task.name not in ANSWERS:
         return None
     if obstacle := litert_obstacle(task):
         logging.info("The SavedModel answers all texts: LiteRT cannot compute a model with %s.", obstacle)
         return None
-    return load_trained_model(directory, trained, LITERT_INT8).served(LITERT_INT8)
+    return load_trained_model(directory, trained, options.fast_path).served(options.fast_path)
 
 
 def _find_ranges(options, task, model, batches):

@@ -37,9 +37,9 @@ class Predictor:
             with only a masked-LM head predicts the first masked token of a text.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
         signature: of an export, one that takes texts.
-        engine: what answers where an export has both a SavedModel and LiteRT's model (`export_for=cpu`,
-            `export_dtype=int8`): "auto", LiteRT for few texts in `__call__`, "litert" or "saved_model". The rows of
-            files are all answered by the SavedModel.
+        engine: what answers where an export has both a SavedModel and LiteRT's model (`export_for=cpu`): "auto",
+            LiteRT for few texts in `__call__`, "litert" or "saved_model". The rows of files are all answered by the
+            SavedModel.
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").

@@ -1,8 +1,8 @@
 """The .tflite file next to a SavedModel, which answers few texts in a fraction of the SavedModel's time.
 
-An export for CPUs in int8 has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
-speed.json, which says up to how many texts it was the faster one when it was exported. TensorFlow Serving passes over
-the folder.
+An export for CPUs has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
+speed.json, which says up to how many texts it was the faster one when it was exported. In float32 and bfloat16, it has
+graphs for short texts only, and one interpreter. TensorFlow Serving passes over the folder.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ from bert_tf.utils.token_counts import TokenCounts
 FOLDER = os.path.join("assets.extra", "litert")
 SPEED = "speed.json"
 MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a graph: number of texts up to which LiteRT is faster}
+INTERPRETERS = "interpreters"  # in speed.json, if not one for each core: their number, as each takes memory
 _BYTES_PER_TOKEN = 4  # of English, with its spaces
 
 
@@ -41,8 +42,9 @@ class FastPath:
     def __init__(self, path: str, cores: int, engine: str = "auto"):
         folder = os.path.join(path, FOLDER)
         self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
-        self._most_texts = read_most_texts(os.path.join(folder, SPEED)) if engine == "auto" else None
-        self._pool = RunnerPool(self._model.make_runner, cores)
+        most_texts, interpreters = read_speed(os.path.join(folder, SPEED))
+        self._most_texts = most_texts if engine == "auto" else None
+        self._pool = RunnerPool(self._model.make_runner, cores, interpreters)
 
     def takes(self, texts: Mapping[str, np.ndarray]) -> bool:
         """Returns whether LiteRT answers these texts, {input: bytes [n] or [n, k]}, which need not be valid."""
@@ -50,8 +52,13 @@ class FastPath:
             return False
         if self._most_texts is None:
             return True
-        length, sequences = self._estimate(texts)
-        return sequences <= self._most_texts.get(length, 0)
+        tokens, parts = self._estimate(texts), 1
+        if tokens > self._model.lengths[-1]:
+            if self._model.lengths[-1] < self._model.task["max_seq_length"]:
+                return False
+            parts = -(-tokens // self._model.lengths[-1])  # windows, if the model reads a long text in several
+        length = next((each for each in self._model.lengths if each >= tokens), self._model.lengths[-1])
+        return parts * max(array.size for array in texts.values()) <= self._most_texts.get(length, 0)
 
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
@@ -71,12 +78,8 @@ class FastPath:
         self._pool.prepare()
 
     def _estimate(self, texts):
-        """Returns the graph length of the longest sequence of a request, and the number of sequences."""
-        longest = [max(map(len, array.ravel().tolist())) // _BYTES_PER_TOKEN for array in texts.values()]
-        lengths, tokens = self._model.lengths, sum(longest) + 3
-        parts = max(1, -(-tokens // lengths[-1]))  # windows, if the model reads a long text in several
-        length = next((each for each in lengths if each >= tokens), lengths[-1])
-        return length, parts * max(array.size for array in texts.values())
+        """Returns the number of tokens of the longest sequence of a request."""
+        return sum(max(map(len, array.ravel().tolist())) // _BYTES_PER_TOKEN for array in texts.values()) + 3
 
 
 def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | None:
@@ -101,24 +104,39 @@ def find_file(path: str) -> str:
     """Returns the .tflite file at a path: the file itself, or that of a version, or of the newest of several versions.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is none, or only one for short texts.
     """
     if os.path.isfile(path):
         return path
     versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
     newest = max(versions, key=int, default="")
     for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
-        for file in (os.path.join(folder, MODEL_FILE), os.path.join(folder, FOLDER, MODEL_FILE)):
-            if os.path.isfile(file):
-                return file
+        if os.path.isfile(file := os.path.join(folder, MODEL_FILE)):
+            return file
+        if os.path.isfile(file := os.path.join(folder, FOLDER, MODEL_FILE)):
+            _check_lengths(os.path.join(folder, FOLDER))
+            return file
     raise ValueError(
         f"`path` must be a {MODEL_FILE}, or an export that has one; got {path}. Export a trained model with "
         "`export_for=litert`, or with `export_for=cpu` and `export_dtype=int8`."
     )
 
 
-def read_most_texts(path: str) -> dict[int, int]:
-    """Returns {tokens of a graph: number of texts up to which LiteRT is faster} from speed.json.
+def _check_lengths(folder):
+    """Raises ValueError if the model next to a SavedModel is one for short texts."""
+    speed = os.path.join(folder, SPEED)
+    if os.path.isfile(speed) and read_speed(speed)[1] is not None:
+        raise ValueError(
+            f"LiteRT's model in {folder} answers only short texts, as in each export in float32 or bfloat16 with "
+            "`export_for=cpu`. Use the SavedModel with it (`engine=auto`), or export with `export_for=litert`, or in "
+            "int8."
+        )
+
+
+def read_speed(path: str) -> tuple[dict[int, int], int | None]:
+    """Returns {tokens of a graph: number of texts up to which LiteRT is faster}, and the number of interpreters.
+
+    None stands for one interpreter for each core.
 
     Raises:
         ValueError: it is damaged.
@@ -126,7 +144,9 @@ def read_most_texts(path: str) -> dict[int, int]:
     with open(path, encoding="utf-8") as file:
         text = file.read()
     try:
-        return {int(length): int(number) for length, number in json.loads(text)[MOST_TEXTS].items()}
+        speed = json.loads(text)
+        interpreters = int(speed[INTERPRETERS]) if INTERPRETERS in speed else None
+        return {int(length): int(number) for length, number in speed[MOST_TEXTS].items()}, interpreters
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path} must hold {MOST_TEXTS!r} by length; got {brief(text)}. Export the model again."

@@ -15,16 +15,17 @@ class RunnerPool:
     Args:
         make_runner: number of threads -> an interpreter.
         cores: number of cores.
+        interpreters: their number, at least 1; None: as many as cores.
     """
 
-    def __init__(self, make_runner: Callable[[int], LitertRunner], cores: int):
+    def __init__(self, make_runner: Callable[[int], LitertRunner], cores: int, interpreters: int | None = None):
         self._lock = threading.Lock()
         self._whole = make_runner(cores)
-        self._idle = [*(make_runner(1) for _ in range(cores - 1)), self._whole]
+        self._idle = [*(make_runner(1) for _ in range((interpreters or cores) - 1)), self._whole]
 
     @contextlib.contextmanager
     def idle(self) -> Iterator[LitertRunner | None]:
-        """Yields an interpreter, or None if as many as there are cores are in use."""
+        """Yields an interpreter, or None if all are in use."""
         with self._lock:
             runner = self._idle.pop() if self._idle else None
         try:

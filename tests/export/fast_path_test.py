@@ -1,4 +1,4 @@
-"""An export for CPUs in int8 answers few texts with LiteRT, and many with its SavedModel."""
+"""An export for CPUs answers few texts with LiteRT, and many with its SavedModel."""
 
 import json
 import os
@@ -9,7 +9,9 @@ import pytest
 
 import bert_tf
 from bert_tf import lite
+from bert_tf.export import fast_path
 from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.trained_model import export_trained, load_trained_model
 from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.server.predict import run_predict
@@ -103,6 +105,53 @@ def test_golden_requests_hold_for_both(version):
         "serving_default", "ids", "classify", "serving_default (LiteRT)"
     ]  # fmt: skip
     assert not any(each.problems for each in verdicts) and verdicts[-1].requests == verdicts[0].requests
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tolerance"),
+    [
+        ("classification", "float32", 1e-4),
+        *(
+            pytest.param(name, dtype, tolerance, marks=pytest.mark.slow)
+            for name in ("classification", "local", "disentangled")
+            for dtype, tolerance in (("float32", 1e-4), ("bfloat16", 2e-2), ("int8", 5e-2))
+            if (name, dtype) != ("classification", "float32")
+        ),
+    ],
+)
+def test_short_texts_of_every_precision_get_the_same_answers_from_both(
+    trained, tmp_path, monkeypatch, name, dtype, tolerance
+):
+    monkeypatch.setattr(fast_path, "_LONGEST", {"float32": 12, "int8": 12})
+    monkeypatch.setattr(fast_path, "_most_texts", lambda *_: 2)  # what is measured depends on the machine
+    version = export_trained(str(trained(name)), str(tmp_path / "models"), ExportOptions(dtype, "cpu"))
+    by_litert, by_saved_model = (answers_by(version, engine, [TEXT, "cold"]) for engine in ("litert", "saved_model"))
+    np.testing.assert_allclose(by_litert, by_saved_model, atol=tolerance)
+    assert np.abs(by_litert - by_saved_model).max() > 0
+    auto, long = bert_tf.Predictor(version), f"{TEXT} and {TEXT}"
+    np.testing.assert_array_equal(probabilities(auto([TEXT, "cold"])), by_litert)
+    np.testing.assert_array_equal(probabilities(auto([long])), answers_by(version, "saved_model", [long]))
+    *of_saved_model, of_litert = verify(version)
+    assert not any(each.problems for each in (*of_saved_model, of_litert))
+    assert 0 < of_litert.requests < of_saved_model[0].requests  # one has a longer text
+    if dtype != "int8":
+        with pytest.raises(ValueError, match="LiteRT's model in .* answers only short texts"):
+            lite.Predictor(version)
+    assert len(open_fast_path(version, 4)._pool._idle) == (4 if dtype == "int8" else 1)
+
+
+def test_float_graphs_that_do_not_pay_are_not_kept(trained, tmp_path, monkeypatch):
+    options = ExportOptions("bfloat16", "cpu").fast_path
+    assert options == ExportOptions("float32", "litert") and ExportOptions("float32").fast_path is None
+    served = load_trained_model(str(trained("classification")), options=options).served(options)
+    monkeypatch.setattr(fast_path, "_most_texts", lambda *_: 0)
+    fast_path.write_fast_path(str(tmp_path), served, {}, None)
+    assert not (tmp_path / FOLDER).exists()
+    one_layer = 4 * (4 * 32 * 32 + 2 * 32 * 64)  # bytes
+    monkeypatch.setattr(fast_path, "_MOST_PACKED", 2 * one_layer)
+    monkeypatch.setattr(fast_path, "_most_texts", None)
+    fast_path.write_fast_path(str(tmp_path), served, {}, None)  # two lengths have no room with the head's weights
+    assert not (tmp_path / FOLDER).exists()
 
 
 def test_models_that_litert_cannot_compute_have_a_saved_model_only(exported):

@@ -222,9 +222,9 @@ class BundleSettings:
     )
     engine: str = option(
         "auto",
-        "What answers texts where an export has both a SavedModel and LiteRT's model, as with --export_for=cpu "
-        "--export_dtype=int8. auto: LiteRT answers requests of few texts, which it was faster for when the model was "
-        "exported. litert: it answers all, and the SavedModel is not loaded; also with --export_for=litert. "
+        "What answers texts where an export has both a SavedModel and LiteRT's model, as with --export_for=cpu. "
+        "auto: LiteRT answers requests of few texts, which it was faster for when the model was exported. litert: it "
+        "answers all, and the SavedModel is not loaded; requires --export_dtype=int8 or --export_for=litert. "
         "saved_model: as in TensorFlow Serving.",
         choices=names.ENGINES,
     )
