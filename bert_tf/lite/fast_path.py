@@ -11,11 +11,12 @@ import os
 from collections.abc import Mapping
 
 import numpy as np
+from absl import logging
 
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.runner_pool import RunnerPool
-from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.lite.text_model import LitertTextModel, decode_texts
 from bert_tf.utils.files import brief
 from bert_tf.utils.token_counts import TokenCounts
 
@@ -30,19 +31,26 @@ class FastPath:
 
     Args:
         path: the directory of a version that has `FOLDER`.
-        cores: number of threads.
+        cores: number of cores that requests may use together.
+        threads: the most that compute one request; None: all cores.
         engine: "auto": it takes what LiteRT computed faster when the version was exported; "litert": everything.
+
+    Attributes:
+        size: number of requests that are computed at the same time.
+        lengths: tokens of the graphs that are asked, in ascending order.
 
     Raises:
         ValueError: a file is damaged, or of another program.
         OSError: a file cannot be read.
     """
 
-    def __init__(self, path: str, cores: int, engine: str = "auto"):
+    def __init__(self, path: str, cores: int, threads: int | None = None, engine: str = "auto"):
         folder = os.path.join(path, FOLDER)
-        self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
         self._most_texts = read_most_texts(os.path.join(folder, SPEED)) if engine == "auto" else None
-        self._pool = RunnerPool(self._model.make_runner, cores)
+        self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
+        self._pool = RunnerPool(self._model.make_runner, cores, threads or cores)
+        self.size = self._pool.size
+        self.lengths = [each for each in self._model.lengths if self._most_texts is None or self._most_texts.get(each)]
 
     def takes(self, texts: Mapping[str, np.ndarray]) -> bool:
         """Returns whether LiteRT answers these texts, {input: bytes [n] or [n, k]}, which need not be valid."""
@@ -56,19 +64,17 @@ class FastPath:
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
 
-        None: all interpreters are in use, a text is not valid UTF-8, or it is too long; the SavedModel must answer.
+        None: all interpreters are in use, or a text is too long; the SavedModel must answer. Bytes that are not UTF-8
+        are dropped, as in the SavedModel.
         """
-        try:
-            columns = {name: _decoded(array.tolist()) for name, array in texts.items()}
-        except UnicodeDecodeError:
-            return None
+        columns = {name: decode_texts(array.tolist()) for name, array in texts.items()}
         with self._pool.idle() as runner, contextlib.suppress(TooLongError):
             return None if runner is None else self._model.answer(runner, columns)
         return None
 
     def prepare(self):
-        """Computes a text of each length with each interpreter, before texts are answered."""
-        self._pool.prepare()
+        """Computes a text of each of `lengths` with each interpreter, before texts are answered."""
+        self._pool.prepare(self.lengths)
 
     def _estimate(self, texts):
         """Returns the graph length of the longest sequence of a request, and the number of sequences."""
@@ -79,11 +85,20 @@ class FastPath:
         return length, parts * max(array.size for array in texts.values())
 
 
-def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | None:
-    """Returns the `FastPath` of a version; None if it has none, or if `engine` is "saved_model".
+def open_fast_path(
+    path: str, cores: int, threads: int | None = None, engine: str = "auto", is_warmed: bool = False
+) -> FastPath | None:
+    """Returns the `FastPath` of a version; None if it has none, if it would answer nothing, or if the SavedModel must.
+
+    With "auto", a damaged file is warned of, and the SavedModel answers everything.
+
+    Args:
+        path, cores, threads: as in `FastPath`.
+        engine: one of `names.ENGINES`.
+        is_warmed: whether it is prepared.
 
     Raises:
-        ValueError, OSError: as `FastPath`; or `engine` is "litert" and there is none.
+        ValueError, RuntimeError, OSError: `engine` is "litert", and there is no such model or it cannot be used.
     """
     if engine == "saved_model":
         return None
@@ -94,7 +109,16 @@ def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | No
                 "Export the model with `export_for=cpu` and `export_dtype=int8`, or use `engine=auto`."
             )
         return None
-    return FastPath(path, cores, engine)
+    try:
+        found = FastPath(path, cores, threads, engine)
+        if is_warmed:
+            found.prepare()
+    except (ValueError, RuntimeError, OSError) as error:
+        if engine == "litert":
+            raise
+        logging.warning("LiteRT's model in %s is not used, and the SavedModel answers all requests: %s", path, error)
+        return None
+    return found if found.lengths else None
 
 
 def find_file(path: str) -> str:
@@ -106,11 +130,10 @@ def find_file(path: str) -> str:
     if os.path.isfile(path):
         return path
     versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
-    newest = max(versions, key=int, default="")
-    for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
-        for file in (os.path.join(folder, MODEL_FILE), os.path.join(folder, FOLDER, MODEL_FILE)):
-            if os.path.isfile(file):
-                return file
+    newest = os.path.join(path, max(versions, key=int, default=""))
+    for folder in (path, os.path.join(path, FOLDER), newest, os.path.join(newest, FOLDER)):
+        if os.path.isfile(file := os.path.join(folder, MODEL_FILE)):
+            return file
     raise ValueError(
         f"`path` must be a {MODEL_FILE}, or an export that has one; got {path}. Export a trained model with "
         "`export_for=litert`, or with `export_for=cpu` and `export_dtype=int8`."
@@ -132,6 +155,3 @@ def read_most_texts(path: str) -> dict[int, int]:
             f"{path} must hold {MOST_TEXTS!r} by length; got {brief(text)}. Export the model again."
         ) from error
 
-
-def _decoded(values):
-    return [_decoded(each) for each in values] if isinstance(values, list) else values.decode()

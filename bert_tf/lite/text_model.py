@@ -97,3 +97,12 @@ class LitertTextModel:
         reading = Reading(self._tokenizer, self._packer, compute, self.lengths[-1])
         outputs = ANSWERS[self.task["task"]](reading, self.task, tuple(texts[name] for name in self.inputs))
         return outputs, reading.counts
+
+
+def decode_texts(values: Sequence[Any]) -> list[Any]:
+    """Returns texts, or lists of them, as str: without the bytes that are not UTF-8, which the graphs drop, too.
+
+    Args:
+        values: bytes, or lists of bytes.
+    """
+    return [decode_texts(each) if isinstance(each, list) else each.decode("utf-8", "ignore") for each in values]

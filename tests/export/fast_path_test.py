@@ -1,8 +1,13 @@
 """An export for CPUs in int8 answers few texts with LiteRT, and many with its SavedModel."""
 
+import contextlib
+import functools
 import json
 import os
+import re
 import shutil
+import time
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -10,12 +15,15 @@ import pytest
 import bert_tf
 from bert_tf import lite
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
+from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, FastPath, open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server.predict import run_predict
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.session_bundle import Bundle
 from bert_tf.serving.server.versions import Loading, ServedModel
 from bert_tf.serving.verification import verify
+from bert_tf.utils.litert_runner import LitertRunner
 
 INT8 = ExportOptions("int8", "cpu")
 TEXT = "the film is a warm story"
@@ -63,7 +71,8 @@ def test_the_rows_of_a_file_are_all_answered_by_the_saved_model(version, tmp_pat
         ("auto", [TEXT.encode()] * 5, "saved_model"),
         ("saved_model", [TEXT.encode()], "saved_model"),
         ("litert", [TEXT.encode()] * 5, "litert"),
-        ("auto", [TEXT.encode() + b"\xff"], "saved_model"),  # whose graph drops the byte
+        ("auto", [TEXT.encode() + b"\xff"], "litert"),  # as both drop the byte
+        ("saved_model", [TEXT.encode() + b"\xff"], "saved_model"),
         ("litert", [TEXT.encode() + b"\xff"], "litert"),
     ],
 )
@@ -87,14 +96,64 @@ def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
     assert open_fast_path(exported("classification"), 1) is None
 
 
-def test_damaged_files_are_named(version):
-    (version / FOLDER / SPEED).write_text("{}")
-    with pytest.raises(ValueError, match=r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"):
-        open_fast_path(str(version), 1)
-    file = version / FOLDER / MODEL_FILE
-    file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"model.tflite must be a .tflite file exported by bert_tf"):
-        open_fast_path(str(version), 1)
+DAMAGE = {
+    SPEED: (lambda data: b"{}", r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"),
+    MODEL_FILE: (lambda data: data[:1000], r"model.tflite must be a .tflite file exported by bert_tf"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_with_a_damaged_file_the_saved_model_answers(version, name, caplog):
+    damage, message = DAMAGE[name]
+    expected = answers_by(version, "saved_model", [TEXT])
+    file = version / FOLDER / name
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(ValueError, match=message):
+        FastPath(str(version), 1)
+    with caplog.at_level("WARNING"):
+        assert open_fast_path(str(version), 1) is None
+    assert re.search(f"is not used, and the SavedModel answers all requests: .*{message}", caplog.text)
+    np.testing.assert_array_equal(answers_by(version, "auto", [TEXT]), expected)
+
+
+def test_only_the_lengths_that_are_faster_are_prepared_and_asked(version, monkeypatch):
+    (version / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 0}}))
+    widths, call = [], LitertRunner.__call__
+
+    def noted(self, features):
+        widths.append(features["input_ids"].shape)
+        return call(self, features)
+
+    monkeypatch.setattr(LitertRunner, "__call__", noted)
+    fast_path = open_fast_path(str(version), 2, is_warmed=True)
+    assert fast_path.lengths == [8] and widths == [(1, 8)] * 2  # with each interpreter
+    few, many = ({"text": np.array([b"a film" * n], object)} for n in (1, 9))
+    assert fast_path.takes(few) and not fast_path.takes(many)
+    assert open_fast_path(str(version), 2, engine="litert").lengths == [8, 16]
+    (version / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 0, "16": 0}}))
+    assert open_fast_path(str(version), 2) is None
+
+
+def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
+    """The SavedModel would take longer; a caller who has gone is not answered."""
+    model = ServedModel("film", str(version.parent), loading=Loading(Bundle()))
+    model.poll()
+    texts = {"text": np.array([TEXT.encode()], object)}
+    with model.lease() as served, contextlib.ExitStack() as taken:
+        signature = served.model.signatures["serving_default"]
+        ask = functools.partial(run_predict, served, signature, texts, ["probabilities"])
+        for _ in range(served.fast_path.size):
+            taken.enter_context(served.fast_turns.turn(INTERNAL))
+        with pytest.raises(ServingError, match="The caller is gone"):
+            ask(call=RequestContext(is_gone=lambda: True))
+        with futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(ask)
+            while not served.fast_turns.waiting:
+                time.sleep(0.001)
+            taken.close()
+            found = waiting.result(60)
+    model.close()
+    np.testing.assert_allclose(found["probabilities"], answers_by(version, "litert", [TEXT]), rtol=1e-6)
 
 
 def test_golden_requests_hold_for_both(version):
