@@ -74,4 +74,4 @@ class Reading:
         self.counts = self.counts.plus((0, 0, len(ids), self._unknown(ids), 0))
 
     def _unknown(self, ids):
-        return sum(each == self._tokenizer.tables.unk_id for each in ids)
+        return ids.count(self._tokenizer.tables.unk_id)
