@@ -5,7 +5,6 @@ speed.json, which says up to how many texts it was the faster one when it was ex
 the folder.
 """
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -64,13 +63,20 @@ class FastPath:
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
 
-        None: all interpreters are in use, or a text is too long; the SavedModel must answer. Bytes that are not UTF-8
-        are dropped, as in the SavedModel.
+        None: all interpreters are in use, a text is too long or, with "auto", LiteRT fails; the SavedModel must answer.
+        Bytes that are not UTF-8 are dropped, as in the SavedModel.
         """
         columns = {name: decode_texts(array.tolist()) for name, array in texts.items()}
-        with self._pool.idle() as runner, contextlib.suppress(TooLongError):
-            return None if runner is None else self._model.answer(runner, columns)
-        return None
+        with self._pool.idle() as runner:
+            try:
+                return None if runner is None else self._model.answer(runner, columns)
+            except TooLongError:
+                return None
+            except RuntimeError as error:
+                if self._most_texts is None:
+                    raise
+                logging.log_first_n(logging.WARNING, "LiteRT failed, and the SavedModel answers: %s", 1, error)
+                return None
 
     def prepare(self):
         """Computes a text of each of `lengths` with each interpreter, before texts are answered."""

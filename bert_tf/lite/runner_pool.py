@@ -47,10 +47,17 @@ class RunnerPool:
 
         Args:
             lengths: some of the interpreters' `lengths`; None: all.
+
+        Raises:
+            RuntimeError: LiteRT cannot compute with the file.
         """
         for runner in (self._whole, *self._idle):
             for length in runner.lengths if lengths is None else lengths:
-                runner({name: np.ones([1, length], np.int32) for name in runner.inputs})
+                try:
+                    runner({name: np.ones([1, length], np.int32) for name in runner.inputs})
+                except (ValueError, RuntimeError) as error:
+                    reason = " ".join(str(error).split())
+                    raise RuntimeError(f"LiteRT cannot run model.tflite: {reason}; export the model again") from error
 
     def _take(self):
         with self._lock:

@@ -17,10 +17,16 @@ from bert_tf import lite
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, FastPath, open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
+from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server import session_bundle
+from bert_tf.serving.server.model_registry import ModelRegistry
+from bert_tf.serving.server.model_status import is_ready, ready
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
-from bert_tf.serving.server.session_bundle import Bundle
+from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.session_bundle import Bundle, session_config
+from bert_tf.serving.server.tensorflow_messages import model_pb2
 from bert_tf.serving.server.versions import Loading, ServedModel
 from bert_tf.serving.verification import verify
 from bert_tf.utils.litert_runner import LitertRunner
@@ -154,6 +160,49 @@ def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
             found = waiting.result(60)
     model.close()
     np.testing.assert_allclose(found["probabilities"], answers_by(version, "litert", [TEXT]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["auto", "litert"])
+def test_a_version_is_ready_once_all_graphs_have_computed(version, engine, monkeypatch):
+    """Then the first request is as quick as later ones, over REST and, with grpc.health.v1, over gRPC."""
+    config = session_config(threads={"intra": 2, "inter": 2})
+    loading = Loading(Bundle(engine=engine, session_config=config))
+    registry = ModelRegistry([ServedModel("film", str(version.parent), loading=loading)])
+    computed, call, fetched, run = [], LitertRunner.__call__, [], SavedModel.run
+
+    def noted_call(self, features):
+        computed.append((id(self), features["input_ids"].shape[1], is_ready(ready(registry))))
+        return call(self, features)
+
+    def noted_run(self, feeds, fetches):
+        fetched.append((tuple(fetches), is_ready(ready(registry))))
+        return run(self, feeds, fetches)
+
+    monkeypatch.setattr(LitertRunner, "__call__", noted_call)
+    monkeypatch.setattr(SavedModel, "run", noted_run)
+    assert not is_ready(ready(registry))
+    registry.poll()
+    assert is_ready(ready(registry))
+    assert not any(was_ready for *_, was_ready in computed + fetched)
+    graphs = {(runner, length) for runner, length, _ in computed if length in (8, 16)}
+    assert len({runner for runner, _ in graphs}) == 2 and len(graphs) == 4  # of each interpreter, each
+    with registry.lease(model_pb2.ModelSpec(name="film")) as served:
+        key = served.model.signatures["serving_default"].key[1]
+        assert engine == "litert" or (key, False) in fetched
+    registry.close()
+
+
+@pytest.mark.parametrize("threads, expected", [({}, [1, 1, 2]), ({"intra": 1}, [1, 1, 1]), ({"inter": 1}, [1, 1, 2])])
+@pytest.mark.parametrize("engine", ["auto", "litert"])
+def test_litert_takes_as_many_threads_as_operations_may(version, engine, threads, expected, monkeypatch):
+    made, make = [], LitertTextModel.make_runner
+    monkeypatch.setattr(LitertTextModel, "make_runner", lambda self, n: made.append(n) or make(self, n))
+    monkeypatch.setattr(session_bundle, "cores", lambda: 2)
+    bundle = Bundle(engine=engine, session_config=session_config(threads=threads), enable_model_warmup=False)
+    model = ServedModel("film", str(version.parent), loading=Loading(bundle))
+    model.poll()
+    assert model.available() == {1} and sorted(made) == expected  # the first is asked for the lengths only
+    model.close()
 
 
 def test_golden_requests_hold_for_both(version):

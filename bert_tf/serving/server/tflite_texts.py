@@ -41,7 +41,8 @@ class TfliteTexts:
         self._model = LitertTextModel(find_file(path))
         self._pool = RunnerPool(self._model.make_runner, bundle.cores, bundle.threads)
         self._turns = FairSemaphore(self._pool.size)
-        self.sequences = Sequences(self._model.task["max_seq_length"], self._model.task["max_seq_length"])
+        length = self._model.task["max_seq_length"]
+        self.sequences = Sequences(length, 0 if self._model.reads_whole_texts else length)
         self.token_counts = TokenCountLog(path, fewest=100)
         self.signatures = {DEFAULT_SIGNATURE: read_signature(self._definition(), checks_shapes=True)}
 
