@@ -53,7 +53,8 @@ class FastPath:
 
     def takes(self, texts: Mapping[str, np.ndarray]) -> bool:
         """Returns whether LiteRT answers these texts, {input: bytes [n] or [n, k]}, which need not be valid."""
-        if texts.keys() != set(self._model.inputs) or not all(array.size for array in texts.values()):
+        axes = {name: 1 + (name == self._model.list_input) for name in self._model.inputs}
+        if {name: array.ndim for name, array in texts.items()} != axes or not all(each.size for each in texts.values()):
             return False
         if self._most_texts is None:
             return True

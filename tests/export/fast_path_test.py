@@ -20,13 +20,15 @@ from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import session_bundle
+from bert_tf.serving.server.dtypes import STRING
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.model_status import is_ready, ready
-from bert_tf.serving.server.predict import run_predict
+from bert_tf.serving.server.predict import check_input, run_predict
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.session_bundle import Bundle, session_config
 from bert_tf.serving.server.tensorflow_messages import model_pb2
+from bert_tf.serving.server.tflite_texts import TfliteTexts
 from bert_tf.serving.server.versions import Loading, ServedModel
 from bert_tf.serving.verification import verify
 from bert_tf.utils.litert_runner import LitertRunner
@@ -92,6 +94,15 @@ def test_a_server_asks_the_engine_that_is_faster(version, engine, texts, by):
     model.close()
     assert set(found) == {"label", "probabilities"}
     np.testing.assert_allclose(found["probabilities"], answers_by(version, by, [TEXT] * len(texts)), rtol=1e-6)
+
+
+def test_litert_answers_no_text_without_a_batch_axis(version):
+    """Its characters would be taken for texts."""
+    assert not open_fast_path(str(version), 1).takes({"text": np.array(TEXT.encode(), object)})
+    signature = TfliteTexts(str(version)).signatures["serving_default"]
+    check_input(signature, "text", STRING.as_datatype_enum, [1])
+    with pytest.raises(ServingError, match=r"The input text must have the shape \[\?\] and has \[\]"):
+        check_input(signature, "text", STRING.as_datatype_enum, [])
 
 
 def test_a_version_without_litert_is_refused_if_it_must_answer(exported):

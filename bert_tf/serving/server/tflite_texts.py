@@ -44,7 +44,8 @@ class TfliteTexts:
         length = self._model.task["max_seq_length"]
         self.sequences = Sequences(length, 0 if self._model.reads_whole_texts else length)
         self.token_counts = TokenCountLog(path, fewest=100)
-        self.signatures = {DEFAULT_SIGNATURE: read_signature(self._definition(), checks_shapes=True)}
+        signature = read_signature(self._definition(), checks_shapes=True, is_fragile=True)
+        self.signatures = {DEFAULT_SIGNATURE: signature}
 
     def turn(self, call: RequestContext) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which `run` finds an idle interpreter; raises ServingError as `FairSemaphore.turn`."""
