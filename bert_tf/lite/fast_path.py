@@ -5,17 +5,17 @@ speed.json, which says up to how many texts it was the faster one when it was ex
 graphs for short texts only, and one interpreter. TensorFlow Serving passes over the folder.
 """
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping
 
 import numpy as np
+from absl import logging
 
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.runner_pool import RunnerPool
-from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.lite.text_model import LitertTextModel, decode_texts
 from bert_tf.utils.files import brief
 from bert_tf.utils.token_counts import TokenCounts
 
@@ -31,24 +31,32 @@ class FastPath:
 
     Args:
         path: the directory of a version that has `FOLDER`.
-        cores: number of threads.
+        cores: number of cores that requests may use together.
+        threads: the most that compute one request; None: all cores.
         engine: "auto": it takes what LiteRT computed faster when the version was exported; "litert": everything.
+
+    Attributes:
+        size: number of requests that are computed at the same time.
+        lengths: tokens of the graphs that are asked, in ascending order.
 
     Raises:
         ValueError: a file is damaged, or of another program.
         OSError: a file cannot be read.
     """
 
-    def __init__(self, path: str, cores: int, engine: str = "auto"):
+    def __init__(self, path: str, cores: int, threads: int | None = None, engine: str = "auto"):
         folder = os.path.join(path, FOLDER)
-        self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
         most_texts, interpreters = read_speed(os.path.join(folder, SPEED))
         self._most_texts = most_texts if engine == "auto" else None
-        self._pool = RunnerPool(self._model.make_runner, cores, interpreters)
+        self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
+        self._pool = RunnerPool(self._model.make_runner, cores, threads or cores, interpreters)
+        self.size = self._pool.size
+        self.lengths = [each for each in self._model.lengths if self._most_texts is None or self._most_texts.get(each)]
 
     def takes(self, texts: Mapping[str, np.ndarray]) -> bool:
         """Returns whether LiteRT answers these texts, {input: bytes [n] or [n, k]}, which need not be valid."""
-        if texts.keys() != set(self._model.inputs) or not all(array.size for array in texts.values()):
+        axes = {name: 1 + (name == self._model.list_input) for name in self._model.inputs}
+        if {name: array.ndim for name, array in texts.items()} != axes or not all(each.size for each in texts.values()):
             return False
         if self._most_texts is None:
             return True
@@ -63,30 +71,44 @@ class FastPath:
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
 
-        None: all interpreters are in use, a text is not valid UTF-8, or it is too long; the SavedModel must answer.
+        None: all interpreters are in use, a text is too long or, with "auto", LiteRT fails; the SavedModel must answer.
+        Bytes that are not UTF-8 are dropped, as in the SavedModel.
         """
-        try:
-            columns = {name: _decoded(array.tolist()) for name, array in texts.items()}
-        except UnicodeDecodeError:
-            return None
-        with self._pool.idle() as runner, contextlib.suppress(TooLongError):
-            return None if runner is None else self._model.answer(runner, columns)
-        return None
+        columns = {name: decode_texts(array.tolist()) for name, array in texts.items()}
+        with self._pool.idle() as runner:
+            try:
+                return None if runner is None else self._model.answer(runner, columns)
+            except TooLongError:
+                return None
+            except RuntimeError as error:
+                if self._most_texts is None:
+                    raise
+                logging.log_first_n(logging.WARNING, "LiteRT failed, and the SavedModel answers: %s", 1, error)
+                return None
 
     def prepare(self):
-        """Computes a text of each length with each interpreter, before texts are answered."""
-        self._pool.prepare()
+        """Computes a text of each of `lengths` with each interpreter, before texts are answered."""
+        self._pool.prepare(self.lengths)
 
     def _estimate(self, texts):
         """Returns the number of tokens of the longest sequence of a request."""
         return sum(max(map(len, array.ravel().tolist())) // _BYTES_PER_TOKEN for array in texts.values()) + 3
 
 
-def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | None:
-    """Returns the `FastPath` of a version; None if it has none, or if `engine` is "saved_model".
+def open_fast_path(
+    path: str, cores: int, threads: int | None = None, engine: str = "auto", is_warmed: bool = False
+) -> FastPath | None:
+    """Returns the `FastPath` of a version; None if it has none, if it would answer nothing, or if the SavedModel must.
+
+    With "auto", a damaged file is warned of, and the SavedModel answers everything.
+
+    Args:
+        path, cores, threads: as in `FastPath`.
+        engine: one of `names.ENGINES`.
+        is_warmed: whether it is prepared.
 
     Raises:
-        ValueError, OSError: as `FastPath`; or `engine` is "litert" and there is none.
+        ValueError, RuntimeError, OSError: `engine` is "litert", and there is no such model or it cannot be used.
     """
     if engine == "saved_model":
         return None
@@ -97,7 +119,16 @@ def open_fast_path(path: str, cores: int, engine: str = "auto") -> FastPath | No
                 "Export the model with `export_for=cpu` and `export_dtype=int8`, or use `engine=auto`."
             )
         return None
-    return FastPath(path, cores, engine)
+    try:
+        found = FastPath(path, cores, threads, engine)
+        if is_warmed:
+            found.prepare()
+    except (ValueError, RuntimeError, OSError) as error:
+        if engine == "litert":
+            raise
+        logging.warning("LiteRT's model in %s is not used, and the SavedModel answers all requests: %s", path, error)
+        return None
+    return found if found.lengths else None
 
 
 def find_file(path: str) -> str:
@@ -109,8 +140,8 @@ def find_file(path: str) -> str:
     if os.path.isfile(path):
         return path
     versions = [each for each in os.listdir(path) if each.isdecimal()] if os.path.isdir(path) else []
-    newest = max(versions, key=int, default="")
-    for folder in (path, os.path.join(path, FOLDER), *([os.path.join(path, newest)] if newest else ())):
+    newest = os.path.join(path, max(versions, key=int, default=""))
+    for folder in (path, newest):
         if os.path.isfile(file := os.path.join(folder, MODEL_FILE)):
             return file
         if os.path.isfile(file := os.path.join(folder, FOLDER, MODEL_FILE)):
@@ -152,6 +183,3 @@ def read_speed(path: str) -> tuple[dict[int, int], int | None]:
             f"{path} must hold {MOST_TEXTS!r} by length; got {brief(text)}. Export the model again."
         ) from error
 
-
-def _decoded(values):
-    return [_decoded(each) for each in values] if isinstance(values, list) else values.decode()

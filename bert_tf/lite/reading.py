@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from bert_tf.lite.packing import Packer
+from bert_tf.lite.text_cut import cut_text
 from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.utils.token_counts import TokenCounts
 
@@ -24,17 +25,23 @@ class Reading:
         packer: of the model.
         compute: the graph.
         longest: the most tokens that it computes.
+        read_tokens: the most tokens that are read of a text, so that one far longer is cut; None: all.
 
     Attributes:
         counts: of the texts so far.
     """
 
-    def __init__(self, tokenizer: FastTokenizer, packer: Packer, compute: Compute, longest: int):
+    def __init__(
+        self, tokenizer: FastTokenizer, packer: Packer, compute: Compute, longest: int, read_tokens: int | None = None
+    ):
         self._tokenizer, self.packer, self._compute, self._longest = tokenizer, packer, compute, longest
+        self._read_tokens = read_tokens
         self.counts = TokenCounts()
 
     def tokenize(self, text: str) -> Sequence[int]:
-        """Returns the token ids of a text."""
+        """Returns the token ids of a text, or of its beginning if the rest is not read."""
+        if self._read_tokens is not None:
+            text = cut_text(text, self._read_tokens, self._tokenizer.tables.SPACES)
         ids = self._tokenizer.tokenize(text)
         self._note(ids)
         return ids
@@ -74,4 +81,4 @@ class Reading:
         self.counts = self.counts.plus((0, 0, len(ids), self._unknown(ids), 0))
 
     def _unknown(self, ids):
-        return sum(each == self._tokenizer.tables.unk_id for each in ids)
+        return ids.count(self._tokenizer.tables.unk_id)

@@ -28,6 +28,7 @@ ANSWERS = {
     "reranking": rank,
     "tagging": find_entities,
 }
+_READ_IN_WINDOWS = ("question_answering", "tagging")  # and classifiers of which an option says so
 LISTS = {"multiple_choice": 1, "reranking": 1}  # task -> the index of the input of which an example has several
 
 
@@ -42,6 +43,7 @@ class LitertTextModel:
     Attributes:
         task: the name of its task, and its options.
         inputs: names of the texts of an example.
+        reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
         list_input: the one of which an example has several. If None, there is none.
         lengths: sequence lengths of its graphs, in ascending order.
 
@@ -65,6 +67,7 @@ class LitertTextModel:
             self._tokenizer = load_fast_tokenizer(folder)
         self.inputs = tuple(self.task["text_inputs"])
         self.list_input = self.inputs[LISTS[name]] if name in LISTS else None
+        self.reads_whole_texts = name in _READ_IN_WINDOWS or bool(self.task.get("windows"))
         self._packer = Packer(self._tokenizer.tables, self.task["max_seq_length"])
         self.lengths = self.make_runner(1).lengths
 
@@ -94,6 +97,16 @@ class LitertTextModel:
         def compute(features):
             return runner({name: features[name] for name in names})
 
-        reading = Reading(self._tokenizer, self._packer, compute, self.lengths[-1])
+        read_tokens = None if self.reads_whole_texts else self.task["max_seq_length"]
+        reading = Reading(self._tokenizer, self._packer, compute, self.lengths[-1], read_tokens)
         outputs = ANSWERS[self.task["task"]](reading, self.task, tuple(texts[name] for name in self.inputs))
         return outputs, reading.counts
+
+
+def decode_texts(values: Sequence[Any]) -> list[Any]:
+    """Returns texts, or lists of them, as str: without the bytes that are not UTF-8, which the graphs drop, too.
+
+    Args:
+        values: bytes, or lists of bytes.
+    """
+    return [decode_texts(each) if isinstance(each, list) else each.decode("utf-8", "ignore") for each in values]

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.lite.fast_path import FastPath, open_fast_path
+from bert_tf.lite.fast_path import FOLDER, FastPath
 from bert_tf.serving.client.call_errors import explain
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.requests import DEFAULT, clean, parse_answer
@@ -84,10 +84,9 @@ def verify(
             verdicts = judge(goldens, local_answer(loaded), tolerance)
         finally:
             loaded.close()
-        fast_path = open_fast_path(path, cores())
         of_texts = [each for each in goldens if (each.kind, each.signature) == ("predict", DEFAULT)]
-        if fast_path:
-            verdicts += judge(of_texts, fast_path_answer(fast_path), tolerance, " (LiteRT)")
+        if os.path.isdir(os.path.join(path, FOLDER)):
+            verdicts += judge(of_texts, fast_path_answer(FastPath(path, cores())), tolerance, " (LiteRT)")
         return verdicts
     with open_channel(server, tls) as channel:
         return judge(goldens, remote_answer(channel, server, model_name, timeout, path), tolerance)

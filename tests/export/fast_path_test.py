@@ -1,8 +1,13 @@
 """An export for CPUs answers few texts with LiteRT, and many with its SavedModel."""
 
+import contextlib
+import functools
 import json
 import os
+import re
 import shutil
+import time
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -12,12 +17,23 @@ from bert_tf import lite
 from bert_tf.export import fast_path
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained, load_trained_model
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
+from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, FastPath, open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
-from bert_tf.serving.server.predict import run_predict
-from bert_tf.serving.server.session_bundle import Bundle
+from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server import session_bundle
+from bert_tf.serving.server.dtypes import STRING
+from bert_tf.serving.server.model_registry import ModelRegistry
+from bert_tf.serving.server.model_status import is_ready, ready
+from bert_tf.serving.server.predict import check_input, run_predict
+from bert_tf.serving.server.request_context import INTERNAL, RequestContext
+from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.session_bundle import Bundle, session_config
+from bert_tf.serving.server.tensorflow_messages import model_pb2
+from bert_tf.serving.server.tflite_texts import TfliteTexts
 from bert_tf.serving.server.versions import Loading, ServedModel
 from bert_tf.serving.verification import verify
+from bert_tf.utils.litert_runner import LitertRunner
 
 INT8 = ExportOptions("int8", "cpu")
 TEXT = "the film is a warm story"
@@ -65,7 +81,8 @@ def test_the_rows_of_a_file_are_all_answered_by_the_saved_model(version, tmp_pat
         ("auto", [TEXT.encode()] * 5, "saved_model"),
         ("saved_model", [TEXT.encode()], "saved_model"),
         ("litert", [TEXT.encode()] * 5, "litert"),
-        ("auto", [TEXT.encode() + b"\xff"], "saved_model"),  # whose graph drops the byte
+        ("auto", [TEXT.encode() + b"\xff"], "litert"),  # as both drop the byte
+        ("saved_model", [TEXT.encode() + b"\xff"], "saved_model"),
         ("litert", [TEXT.encode() + b"\xff"], "litert"),
     ],
 )
@@ -81,6 +98,15 @@ def test_a_server_asks_the_engine_that_is_faster(version, engine, texts, by):
     np.testing.assert_allclose(found["probabilities"], answers_by(version, by, [TEXT] * len(texts)), rtol=1e-6)
 
 
+def test_litert_answers_no_text_without_a_batch_axis(version):
+    """Its characters would be taken for texts."""
+    assert not open_fast_path(str(version), 1).takes({"text": np.array(TEXT.encode(), object)})
+    signature = TfliteTexts(str(version)).signatures["serving_default"]
+    check_input(signature, "text", STRING.as_datatype_enum, [1])
+    with pytest.raises(ServingError, match=r"The input text must have the shape \[\?\] and has \[\]"):
+        check_input(signature, "text", STRING.as_datatype_enum, [])
+
+
 def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
     with pytest.raises(ValueError, match=r"`engine=litert` requires a version with .* which .* lacks"):
         bert_tf.Predictor(exported("classification"), engine="litert")
@@ -89,14 +115,107 @@ def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
     assert open_fast_path(exported("classification"), 1) is None
 
 
-def test_damaged_files_are_named(version):
-    (version / FOLDER / SPEED).write_text("{}")
-    with pytest.raises(ValueError, match=r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"):
-        open_fast_path(str(version), 1)
-    file = version / FOLDER / MODEL_FILE
-    file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"model.tflite must be a .tflite file exported by bert_tf"):
-        open_fast_path(str(version), 1)
+DAMAGE = {
+    SPEED: (lambda data: b"{}", r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"),
+    MODEL_FILE: (lambda data: data[:1000], r"model.tflite must be a .tflite file exported by bert_tf"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_with_a_damaged_file_the_saved_model_answers(version, name, caplog):
+    damage, message = DAMAGE[name]
+    expected = answers_by(version, "saved_model", [TEXT])
+    file = version / FOLDER / name
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(ValueError, match=message):
+        FastPath(str(version), 1)
+    with caplog.at_level("WARNING"):
+        assert open_fast_path(str(version), 1) is None
+    assert re.search(f"is not used, and the SavedModel answers all requests: .*{message}", caplog.text)
+    np.testing.assert_array_equal(answers_by(version, "auto", [TEXT]), expected)
+
+
+def test_only_the_lengths_that_are_faster_are_prepared_and_asked(version, monkeypatch):
+    (version / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 0}}))
+    widths, call = [], LitertRunner.__call__
+
+    def noted(self, features):
+        widths.append(features["input_ids"].shape)
+        return call(self, features)
+
+    monkeypatch.setattr(LitertRunner, "__call__", noted)
+    fast_path = open_fast_path(str(version), 2, is_warmed=True)
+    assert fast_path.lengths == [8] and widths == [(1, 8)] * 2  # with each interpreter
+    few, many = ({"text": np.array([b"a film" * n], object)} for n in (1, 9))
+    assert fast_path.takes(few) and not fast_path.takes(many)
+    assert open_fast_path(str(version), 2, engine="litert").lengths == [8, 16]
+    (version / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 0, "16": 0}}))
+    assert open_fast_path(str(version), 2) is None
+
+
+def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
+    """The SavedModel would take longer; a caller who has gone is not answered."""
+    model = ServedModel("film", str(version.parent), loading=Loading(Bundle()))
+    model.poll()
+    texts = {"text": np.array([TEXT.encode()], object)}
+    with model.lease() as served, contextlib.ExitStack() as taken:
+        signature = served.model.signatures["serving_default"]
+        ask = functools.partial(run_predict, served, signature, texts, ["probabilities"])
+        for _ in range(served.fast_path.size):
+            taken.enter_context(served.fast_turns.turn(INTERNAL))
+        with pytest.raises(ServingError, match="The caller is gone"):
+            ask(call=RequestContext(is_gone=lambda: True))
+        with futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(ask)
+            while not served.fast_turns.waiting:
+                time.sleep(0.001)
+            taken.close()
+            found = waiting.result(60)
+    model.close()
+    np.testing.assert_allclose(found["probabilities"], answers_by(version, "litert", [TEXT]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["auto", "litert"])
+def test_a_version_is_ready_once_all_graphs_have_computed(version, engine, monkeypatch):
+    """Then the first request is as quick as later ones, over REST and, with grpc.health.v1, over gRPC."""
+    config = session_config(threads={"intra": 2, "inter": 2})
+    loading = Loading(Bundle(engine=engine, session_config=config))
+    registry = ModelRegistry([ServedModel("film", str(version.parent), loading=loading)])
+    computed, call, fetched, run = [], LitertRunner.__call__, [], SavedModel.run
+
+    def noted_call(self, features):
+        computed.append((id(self), features["input_ids"].shape[1], is_ready(ready(registry))))
+        return call(self, features)
+
+    def noted_run(self, feeds, fetches):
+        fetched.append((tuple(fetches), is_ready(ready(registry))))
+        return run(self, feeds, fetches)
+
+    monkeypatch.setattr(LitertRunner, "__call__", noted_call)
+    monkeypatch.setattr(SavedModel, "run", noted_run)
+    assert not is_ready(ready(registry))
+    registry.poll()
+    assert is_ready(ready(registry))
+    assert not any(was_ready for *_, was_ready in computed + fetched)
+    graphs = {(runner, length) for runner, length, _ in computed if length in (8, 16)}
+    assert len({runner for runner, _ in graphs}) == 2 and len(graphs) == 4  # of each interpreter, each
+    with registry.lease(model_pb2.ModelSpec(name="film")) as served:
+        key = served.model.signatures["serving_default"].key[1]
+        assert engine == "litert" or (key, False) in fetched
+    registry.close()
+
+
+@pytest.mark.parametrize("threads, expected", [({}, [1, 1, 2]), ({"intra": 1}, [1, 1, 1]), ({"inter": 1}, [1, 1, 2])])
+@pytest.mark.parametrize("engine", ["auto", "litert"])
+def test_litert_takes_as_many_threads_as_operations_may(version, engine, threads, expected, monkeypatch):
+    made, make = [], LitertTextModel.make_runner
+    monkeypatch.setattr(LitertTextModel, "make_runner", lambda self, n: made.append(n) or make(self, n))
+    monkeypatch.setattr(session_bundle, "cores", lambda: 2)
+    bundle = Bundle(engine=engine, session_config=session_config(threads=threads), enable_model_warmup=False)
+    model = ServedModel("film", str(version.parent), loading=Loading(bundle))
+    model.poll()
+    assert model.available() == {1} and sorted(made) == expected  # the first is asked for the lengths only
+    model.close()
 
 
 def test_golden_requests_hold_for_both(version):
@@ -137,7 +256,7 @@ def test_short_texts_of_every_precision_get_the_same_answers_from_both(
     if dtype != "int8":
         with pytest.raises(ValueError, match="LiteRT's model in .* answers only short texts"):
             lite.Predictor(version)
-    assert len(open_fast_path(version, 4)._pool._idle) == (4 if dtype == "int8" else 1)
+    assert open_fast_path(version, 4).size == (4 if dtype == "int8" else 1)
 
 
 def test_float_graphs_that_do_not_pay_are_not_kept(trained, tmp_path, monkeypatch):

@@ -57,3 +57,14 @@ def test_every_task_answers_texts_as_the_saved_model_does(exported, name):
         else:
             np.testing.assert_array_equal(found[output], values, err_msg=output)
         assert found[output].dtype == values.dtype, output
+
+
+@pytest.mark.parametrize("text", ["a good film " * 9000, "é" * 70_000, "\u3000 \t" * 30_000 + "bad", "." * 70_000])
+def test_a_text_far_longer_than_what_is_read_is_cut_as_in_the_graph(exported, text):
+    model, tokenized = LitertTextModel(os.path.join(exported("classification", LITERT), MODEL_FILE)), []
+    tokenize = model._tokenizer.tokenize
+    model._tokenizer.tokenize = lambda text: tokenized.append(len(text.encode())) or tokenize(text)
+    found, counts = model.answer(model.make_runner(1), {"text": [text]})
+    wanted, counted = answers_of_saved_model(exported("classification"), {"text": [text]})
+    np.testing.assert_allclose(found["probabilities"], wanted["probabilities"], atol=1e-5)
+    assert counts == counted and tokenized[0] <= 2**16

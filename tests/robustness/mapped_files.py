@@ -4,6 +4,7 @@ SentencePiece, HDF5 and TF1's index are here for their crafted files; `checkpoin
 """
 
 import functools
+import json
 import os
 import pathlib
 import shutil
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
 from tests.checkpoints.good_files import GOLDENS, PIECES
 from tests.checkpoints.hostile_files_test import read
 from tests.data.hostile_parquet import crafted_parquet
@@ -98,6 +100,28 @@ def _litert(path):
     return Mapped(write, ("model.tflite",), read, crafted_litert)
 
 
+def _fast_path(path):
+    """The same file next to a SavedModel, with the table of what it answers: a damaged one is not used."""
+
+    def write(folder):
+        (folder / FOLDER).mkdir(parents=True)
+        shutil.copyfile(path, folder / FOLDER / "model.tflite")
+        (folder / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}}), encoding="utf-8")
+
+    def read(folder):
+        from bert_tf.utils import litert_trial
+
+        litert_trial._run_in_child = _fork
+        fast_path = open_fast_path(folder, 1, is_warmed=True)
+        if fast_path is None:
+            raise ValueError("The SavedModel answers all requests.")
+        texts = {"question": np.array([b"a good film"], object), "context": np.array([b"the film is warm"], object)}
+        if fast_path.takes(texts):
+            fast_path.answer(texts)
+
+    return Mapped(write, (f"{FOLDER}/*",), read, crafted_litert)
+
+
 def _fork(data):
     """Returns how a trial ends in a fork, and no errors: 2,000 imports of TensorFlow would take hours."""
     from bert_tf.utils.litert_trial import run_all_signatures
@@ -154,6 +178,7 @@ def mapped_formats(tflite: str, checkpoints: dict[str, tuple]) -> dict[str, Mapp
         "model.weights.h5": _checkpoint(checkpoints["model.weights.h5"], 24),
         "TF1 index": _checkpoint(checkpoints["TF1 index"], 1),
         "model.tflite": _litert(tflite),
+        "model.tflite and speed.json": _fast_path(tflite),
         "Parquet": _parquet(compression="none", use_dictionary=["text"]),
         "Parquet, compressed": _parquet(compression="zstd", data_page_version="2.0"),
     }

@@ -75,7 +75,7 @@ class ExportedModel:
         if engine != "saved_model" and self.signature == DEFAULT:
             from bert_tf.lite.fast_path import open_fast_path
 
-            fast_path = open_fast_path(self.path, cores(), engine)
+            fast_path = open_fast_path(self.path, cores(), engine=engine)
         return TextModel(self.path, self.inputs, compute, fixed, model.token_counts, fast_path)
 
     def __call__(self):

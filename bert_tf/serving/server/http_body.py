@@ -149,6 +149,11 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # the response itself has not started
+    if request.content.is_eof() and not request.content.exception():  # as of most small bodies, all has arrived
+        whole = request.content.read_nowait()
+        _check_size(len(whole), limits)
+        held.grow(len(whole))
+        return whole
     body = bytearray()
     try:
         now = asyncio.get_running_loop().time

@@ -27,6 +27,7 @@ _IDLE_SECONDS = 120  # a connection is closed after this much silence
 # Per request: the future of its response, and what to close after sending it.
 _SENDING = web.RequestKey("sending", tuple)
 _SENDING_SECONDS = 60  # in which a caller must have read the response
+_UNSENT = 2**15  # bytes of responses that a connection buffers without waiting for its caller, with their heads
 _DRAIN_SECONDS = 0.5  # during a stop, in which requests on open connections are still accepted
 _LATE_SECONDS = 0.25  # by which a response may be late, because the model's own deadline error is more precise
 _FULL = "The server is at its limit of {} concurrent requests (`rest_api_num_threads`); try again later"
@@ -178,9 +179,12 @@ class RestServer:
             response = await self._respond(request)
             if self._stopping:
                 response.force_close()
-            async with timeout_at(self._loop.time() + _SENDING_SECONDS):
-                await response.prepare(request)
-                await response.write_eof()
+            buffered = request.transport.get_write_buffer_size() if request.transport is not None else 0
+            if buffered + len(response.body) <= _UNSENT:
+                await self._send(request, response)
+            else:
+                async with timeout_at(self._loop.time() + _SENDING_SECONDS):
+                    await self._send(request, response)
             return response
         except asyncio.TimeoutError as error:
             if request.transport is not None:
@@ -194,6 +198,11 @@ class RestServer:
             self._busy[connection] -= 1
             if not self._busy[connection]:
                 del self._busy[connection]
+
+    @staticmethod
+    async def _send(request, response):
+        await response.prepare(request)
+        await response.write_eof()
 
     async def _respond(self, request):
         """Returns the response: at once if it needs no model, otherwise when a pool thread has computed it."""

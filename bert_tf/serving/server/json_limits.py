@@ -28,6 +28,17 @@ def check_json(body: bytes, limits: Limits):
 
     Invalid JSON may pass or fail with any of these, because the parser reports it.
     """
+    is_small = len(body) <= limits.max_json_values and body.count(b"[") + body.count(b"{") <= limits.max_nesting
+    if not is_small:
+        _check_marks(body, limits)
+    if _MAY_BE_SURROGATE.search(body):
+        for match in _ESCAPE.finditer(body):
+            if match[1]:
+                raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
+
+
+def _check_marks(body, limits):
+    """Raises ServingError as `check_json`, for all but half of a surrogate pair."""
     depth = values = 0
     inside = 0  # whether a chunk starts inside a string
     for chunk in _chunks(body):
@@ -45,10 +56,6 @@ def check_json(body: bytes, limits: Limits):
         if values > limits.max_json_values:
             most = limits.max_json_values
             raise invalid(f"JSON Parse error: The document may have {most} values and has more; send it in parts")
-    if _MAY_BE_SURROGATE.search(body):
-        for match in _ESCAPE.finditer(body):
-            if match[1]:
-                raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
 
 
 def _chunks(body) -> Iterator[bytes]:

@@ -5,12 +5,15 @@ Python's own `json` would write 1.0 as TensorFlow Serving does, but float32 0.2 
 
 import base64
 import json
+import math
 
 import numpy as np
 from google.protobuf import json_format
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.dtypes import BOOL, FLOAT64, STRING
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
 
 
 def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:
@@ -61,14 +64,14 @@ def metadata(response, signatures) -> str:
 
 
 def error(text: str) -> str:
-    return json.dumps({"error": text}, ensure_ascii=False)
+    return _encode({"error": text})
 
 
 def decimal(value: float, kind: type) -> str:
     """Returns a number of numpy type `kind`: with six digits if they round-trip, otherwise with all."""
-    if np.isnan(value):
+    if math.isnan(value):
         return "NaN"
-    if np.isinf(value):
+    if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     text = f"{value:g}"
     if kind(text) != kind(value):
@@ -120,7 +123,7 @@ def _writer(dtype, as_bytes):
 
 def _string(value):
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return json.dumps(text, ensure_ascii=False)
+    return _encode(text)
 
 
 def _object(values):

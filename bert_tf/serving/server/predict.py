@@ -76,7 +76,7 @@ def run_predict(
     started = time.monotonic()
     with held, call.work.paused(call):
         try:
-            outputs = _answer_by_fast_path(version, signature, inputs, aliases)
+            outputs = _answer_by_fast_path(version, signature, inputs, aliases, call)
             if outputs is None and version.batched:  # which has its own parts
                 outputs = version.batched(signature, inputs, aliases, call)
             elif outputs is None:
@@ -98,12 +98,17 @@ def run_predict(
     return outputs
 
 
-def _answer_by_fast_path(version, signature, inputs, aliases):
-    """Returns the outputs of a request that LiteRT's model next to the SavedModel answers; None for others."""
+def _answer_by_fast_path(version, signature, inputs, aliases, call):
+    """Returns the outputs of a request that LiteRT's model next to the SavedModel answers; None for others.
+
+    If its interpreters are in use, the request waits for one: the SavedModel would take more of the cores for it.
+    """
     fast_path = version.fast_path
     if not fast_path or signature is not version.model.signatures.get(DEFAULT_SIGNATURE) or not fast_path.takes(inputs):
         return None
-    answer = fast_path.answer(inputs)
+    with version.fast_turns.turn(call):
+        call.check()
+        answer = fast_path.answer(inputs)
     if answer is None:
         return None
     outputs, counts = answer

@@ -260,7 +260,7 @@ class SessionSettings:
     tensorflow_intra_op_parallelism: int = option(
         0,
         "Number of threads that compute one operation together; 0: the number of cores. With 1, CPU exports "
-        "(`--export_for=cpu`) and short texts have lower latency.",
+        "(`--export_for=cpu`) and short texts have lower latency. LiteRT computes a request with at most as many.",
         low=0, essential=True,
     )
     tensorflow_inter_op_parallelism: int = option(

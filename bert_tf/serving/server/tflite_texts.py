@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.reading import TooLongError
 from bert_tf.lite.runner_pool import RunnerPool
-from bert_tf.lite.text_model import LitertTextModel
+from bert_tf.lite.text_model import LitertTextModel, decode_texts
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server.dtypes import STRING, as_dtype
 from bert_tf.serving.server.fair_semaphore import FairSemaphore
@@ -27,7 +27,7 @@ _SAMPLE = "The library opens at nine."
 class TfliteTexts:
     """The model.tflite of one exported version, with the attributes and methods of a `SavedModel`.
 
-    Its only signature takes texts. There is an interpreter for each core, of which the first uses all.
+    Its only signature takes texts. As many requests are computed at the same time as the `RunnerPool` has interpreters.
     """
 
     def __init__(self, path: str, bundle: Bundle = DEFAULT):
@@ -39,10 +39,13 @@ class TfliteTexts:
         """
         check_stored_files(path)
         self._model = LitertTextModel(find_file(path))
-        self._turns, self._pool = FairSemaphore(bundle.cores), RunnerPool(self._model.make_runner, bundle.cores)
-        self.sequences = Sequences(self._model.task["max_seq_length"], self._model.task["max_seq_length"])
+        self._pool = RunnerPool(self._model.make_runner, bundle.cores, bundle.threads)
+        self._turns = FairSemaphore(self._pool.size)
+        length = self._model.task["max_seq_length"]
+        self.sequences = Sequences(length, 0 if self._model.reads_whole_texts else length)
         self.token_counts = TokenCountLog(path, fewest=100)
-        self.signatures = {DEFAULT_SIGNATURE: read_signature(self._definition(), checks_shapes=True)}
+        signature = read_signature(self._definition(), checks_shapes=True, is_fragile=True)
+        self.signatures = {DEFAULT_SIGNATURE: signature}
 
     def turn(self, call: RequestContext) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which `run` finds an idle interpreter; raises ServingError as `FairSemaphore.turn`."""
@@ -54,7 +57,7 @@ class TfliteTexts:
         Raises:
             ServingError: a text is too long for the file, or a tensor has no rows.
         """
-        texts = {name: _decoded(array.tolist()) for name, array in feeds.items()}
+        texts = {name: decode_texts(array.tolist()) for name, array in feeds.items()}
         if not all(array.size for array in feeds.values()):
             raise invalid("The inputs must have at least one text and have none")
         with self._pool.idle() as runner:
@@ -93,6 +96,3 @@ def _describe(info, name, dtype, rank, fixed):
     for size in [*[-1] * (rank - len(fixed)), *fixed]:
         info.tensor_shape.dim.add(size=size)
 
-
-def _decoded(values):
-    return [_decoded(each) for each in values] if isinstance(values, list) else values.decode("utf-8", "ignore")
