@@ -10,6 +10,7 @@ import pytest
 import bert_tf
 from bert_tf import lite
 from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.trained_model import export_trained
 from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.server.predict import run_predict
@@ -30,6 +31,12 @@ def version(exported, tmp_path):
     assert json.loads((path / FOLDER / SPEED).read_text())[MOST_TEXTS].keys() == {"8", "16"}
     (path / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}}))
     return path
+
+
+@pytest.mark.slow
+def test_an_export_does_not_warn_of_its_sample_texts(trained, tmp_path, caplog):
+    export_trained(str(trained("classification")), str(tmp_path / "export"), INT8)
+    assert "unknown" not in caplog.text
 
 
 def probabilities(answers):
