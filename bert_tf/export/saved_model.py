@@ -123,7 +123,9 @@ def _answer_texts(directory, text_inputs):
         @functools.cache
         def loaded():
             return_free_memory()  # of LiteRT's converter
-            return stack.enter_context(contextlib.closing(open_export(directory)))
+            model = stack.enter_context(contextlib.closing(open_export(directory)))
+            model.token_counts.warns = False  # the sample texts may consist of unknown tokens
+            return model
 
         def answer(*texts):
             signature = loaded().signatures["serving_default"]

@@ -50,6 +50,12 @@ def version(exported, tmp_path):
     return path
 
 
+@pytest.mark.slow
+def test_an_export_does_not_warn_of_its_sample_texts(trained, tmp_path, caplog):
+    export_trained(str(trained("classification")), str(tmp_path / "export"), INT8)
+    assert "unknown" not in caplog.text
+
+
 def probabilities(answers):
     return np.array([list(each["probabilities"].values()) for each in answers])
 
