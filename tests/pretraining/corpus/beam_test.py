@@ -9,9 +9,12 @@ from collections import Counter
 import pytest
 
 from bert_tf.pretraining.corpus import local_run, units
+from bert_tf.pretraining.corpus.job import CorpusJob
 from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.tokenization.table_registry import TABLES
 from tests import scripts
+from tests.pretraining import families
 from tests.pretraining.corpus import support
 
 apache_beam = pytest.importorskip("apache_beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
@@ -37,6 +40,21 @@ def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkey
     assert written["beam"] == written["local"]
     beside = ["a_records.json", "a_vocabulary/tokenizer_config.json", "a_vocabulary/vocab.txt"]
     assert sorted(written["beam"][0]) == sorted(f"{n}/{each}" for n in range(2) for each in (name, *beside))
+
+
+@pytest.mark.slow
+def test_the_same_records_with_the_tokenizer_of_a_model(tmp_path):
+    families.tokenizer_of(tmp_path / "model", "albert", TABLES)
+    (tmp_path / "text.txt").write_text(families.text(), encoding="utf-8")
+    options, written = CorpusOptions(max_seq_length=32, dupe_factor=1, sentence_objective="sop"), {}
+    for run in (local_run.create_pretraining_data, lambda job: beam.run_pipeline(job, "DirectRunner")):
+        output = tmp_path / str(len(written)) / "a.tfrecord"
+        output.parent.mkdir()
+        job = CorpusJob([str(tmp_path / "text.txt")], ["sentences"], [str(output)], do_lower_case=None, options=options,
+                        model_directory=str(tmp_path / "model"))  # fmt: skip
+        statistics = run(job)
+        written[len(written)] = scripts.files(output.parent), statistics.to_json()
+    assert written[0] == written[1] and "a_vocabulary/spiece.model" in written[0][0]
 
 
 def test_the_list_of_files_is_in_the_pipeline_once_however_many_steps_there_are(corpus, tmp_path):
