@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.special_tokens import add_special_tokens
@@ -81,11 +82,7 @@ class Extractor:
         check_layers(layers, config.num_hidden_layers)
         check_pooling(pooling, config.is_decoder)
         self.max_seq_length = max_seq_length or config.max_length
-        if not tokenizer.template.special(1) < self.max_seq_length <= config.max_length:
-            raise ValueError(
-                f"`max_seq_length` must be from {tokenizer.template.special(1) + 1} to {config.max_length}, the "
-                f"model's maximum sequence length. Received: {max_seq_length}."
-            )
+        check_length(self.max_seq_length, tokenizer, config)
         self.tokenizer = tokenizer
         self.token_counts = TokenCountLog(name, self.max_seq_length)
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
@@ -167,6 +164,16 @@ class Extractor:
         both = numbers if len(numbers) == 2 else (*numbers, None)
         packed = add_special_tokens(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
         return packed["input_ids"].flat_values.numpy()
+
+
+def check_length(max_seq_length: int, tokenizer: BaseTokenizer, config: EncoderConfig):
+    """Raises ValueError if sequences of that length have no place for a text, or more positions than the model."""
+    least = tokenizer.template.special(1) + 1
+    if not least <= max_seq_length <= config.max_length:
+        raise ValueError(
+            f"`max_seq_length` must be from {least} to {config.max_length}, the model's maximum sequence length. "
+            f"Received: {max_seq_length}."
+        )
 
 
 def batches_by_length(

@@ -8,12 +8,12 @@ import numpy as np
 from absl import logging
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from bert_tf.checkpoints.feature_extractor import batches_by_length, trace_features
+from bert_tf.checkpoints.feature_extractor import batches_by_length, check_length, trace_features
 from bert_tf.checkpoints.loading import ModelDescription, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.weight_files import OPENERS, check_finite
 from bert_tf.export.precision import build_with_weights
-from bert_tf.inference.masked_lm import longest_sequence, open_masked_lm
+from bert_tf.inference.masked_lm import open_masked_lm
 from bert_tf.models.sparse_encoder_files import SpladeConfig, StaticEmbeddingConfig
 from bert_tf.tasks.foreign_models import limit_length
 from bert_tf.tasks.sparse_embedding import SparseEmbeddingTask
@@ -97,8 +97,8 @@ class SpladeExtractor(SparseExtractor):
                 f"Sparse embeddings require a masked LM, but {path} is a causal LM, which predicts the next token "
                 "(is_decoder in its configuration). Use another model."
             )
-        stated = limit_length(recipe.max_seq_length, description.config)
-        longest = longest_sequence(description, max_seq_length or stated)
+        longest = max_seq_length or limit_length(recipe.max_seq_length, description.config)
+        check_length(longest, description.tokenizer, description.config)
         super().__init__(path, description, longest, max_active_dims)
         task = SparseEmbeddingTask(description.config, recipe.pooling, recipe.activation)
         model, report = build_with_weights(task, checkpoint)
@@ -145,6 +145,8 @@ class StaticExtractor(SparseExtractor):
         encoder = os.path.join(directory, recipe.folder) if recipe.folder else directory
         description = load_description([encoder], vocab_file=vocab_file, do_lower_case=do_lower_case)
         longest = max_seq_length or recipe.max_seq_length or _ALL
+        if longest < 1:
+            raise ValueError(f"`max_seq_length` must be 1 or more. Received: {longest}.")
         super().__init__(folder, description, longest, max_active_dims)
         form, path = locate(folder)
         file = OPENERS[form](path)

@@ -111,12 +111,15 @@ def _read_route(path, folder, kind):
     strange = [key for key in values if key not in _OF_ROUTER]
     strange += [key for key in parameters if key not in (*_OF_ROUTES[0], *_OF_ROUTES[1])]
     strange += [key for key, allowed in _OF_ROUTES[1].items() if parameters.get(key) not in allowed]
-    if strange or {*routes} != {"query", "document"}:
+    if strange or {*routes} != {"query", "document"} or not all(isinstance(each, list) for each in routes.values()):
         raise ValueError(
             f"{path} must have the routes query and document, and no further ones. Received: "
-            f"{brief(strange[0] if strange else [*routes])}; use another model."
+            f"{brief(strange[0] if strange else routes)}; use another model."
         )
-    names = routes[kind or parameters.get("default_route") or "document"]
+    default = typed_value(path, parameters, "default_route", str, "document")
+    if default not in routes:
+        raise ValueError(f"default_route in {path} must be query or document. Received: {brief(default)}; correct it.")
+    names = routes[kind or default]
     for name in (*names, *routes["document"]):
         is_safe = isinstance(name, str) and os.path.basename(name) == name and name not in (".", "..")
         if not is_safe or not str(types.get(name)).startswith("sentence_transformers."):

@@ -90,6 +90,9 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     for name, value in (("layers", "last"), ("pooling", "max"), ("normalize", True), ("dim", 8)):
         with pytest.raises(ValueError, match=f"`{name}` requires dense embeddings, and those of .* are sparse. Rem"):
             SentenceEncoder(FOLDER / "bert", **{name: value})
+    for length in (2, 21):
+        with pytest.raises(ValueError, match=f"`max_seq_length` must be from 3 to 20, .* Received: {length}"):
+            SentenceEncoder(FOLDER / "bert", max_seq_length=length)
     dense = tiny.checkpoint(tmp_path / "dense")
     with pytest.raises(ValueError, match="`max_active_dims` requires sparse embeddings, and .* has dense ones"):
         SentenceEncoder(dense, max_active_dims=8)
@@ -163,6 +166,8 @@ def test_routes_that_are_not_supported_are_refused(tmp_path):
     good = json.loads(path.read_text(encoding="utf-8"))
     for changes, message in (
         ({"structure": {"document": good["structure"]["document"]}}, "must have the routes query and document"),
+        ({"structure": {"query": 1, "document": 2}}, "must have the routes query and document"),
+        ({"parameters": {"default_route": 3}}, "default_route in .* must be of type str"),
         ({"parameters": {"route_mappings": {"a": "b"}}}, "no further ones. Received: 'route_mappings'"),
         ({"types": {}}, "must be of sentence-transformers, in directories next to it"),
         ({"structure": {**good["structure"], "query": ["../a"]}}, "in directories next to it. Received: '../a'"),

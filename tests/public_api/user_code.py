@@ -83,8 +83,8 @@ def predict(path: str) -> str:
     assert_type(predictor(["A joy.", "Dull."]), list[dict[str, Any]])
     for answer in predictor.predict_file("texts.tsv", text_column="text"):
         print(answer["label"] if answer else None)
-    vectors = bert_tf.SentenceEncoder(path, normalize=True, dim=128)(["A joy."])
-    assert_type(vectors, np.ndarray)
+    vectors: np.ndarray = bert_tf.SentenceEncoder(path, normalize=True, dim=128)(["A joy."])
+    print(vectors.shape)
     print([score.total for score in TextScorer(path)(["The man went home."])])
     label: str = predictor("A warm film.")["label"]
     return label
