@@ -15,13 +15,13 @@ class RunnerPool:
     Args:
         make_runner: number of threads -> an interpreter.
         cores: number of cores.
-        interpreters: their number, at least 1; None: as many as cores.
+        interpreters: their largest number, at least 1; None: as many as cores.
     """
 
     def __init__(self, make_runner: Callable[[int], LitertRunner], cores: int, interpreters: int | None = None):
         self._lock = threading.Lock()
         self._whole = make_runner(cores)
-        self._idle = [*(make_runner(1) for _ in range((interpreters or cores) - 1)), self._whole]
+        self._idle = [*(make_runner(1) for _ in range(min(cores, interpreters or cores) - 1)), self._whole]
 
     @contextlib.contextmanager
     def idle(self) -> Iterator[LitertRunner | None]:
